@@ -24,7 +24,7 @@ struct capture {
 		__u8 bytes[512];
 	} area;
 	__u8 span[SPAN_MAX + 264];
-	__u64 span_at, span_len; /* address and length of the process's memory in `span` */
+	__u64 span_at, span_len;   /* address and length of the process's memory in `span` */
 	__u64 span_low, span_high; /* of the texts that are looked for */
 	__u64 used;
 	__u64 absent; /* an entry is ENTRY_ABSENT */
@@ -126,12 +126,14 @@ __noinline int copy_span(__u32 to, __u32 from, __u32 n)
 }
 
 /* Like append_user, but from the span where it has the bytes. */
-static __always_inline long append_text(struct capture *c, struct label_entry *e, __u64 at, __u64 n, __u64 addr)
+static __always_inline long append_text(struct capture *c, struct label_entry *e, __u64 at, __u64 n,
+					__u64 addr)
 {
 	__u64 from = addr - c->span_at;
 	if (from >= c->span_len || n > c->span_len - from || n > 255)
 		return append_user(e, at, n, addr);
-	return copy_span((__u32)((c->used & (CAPTURE_MAX - 1)) + sizeof(*e) + at), (__u32)from, (__u32)n);
+	return copy_span((__u32)((c->used & (CAPTURE_MAX - 1)) + sizeof(*e) + at), (__u32)from,
+			 (__u32)n);
 }
 
 /* Read the texts from `low` to `high` of the process at once, if they are close enough. */
@@ -147,7 +149,8 @@ static __always_inline void load_span(struct capture *c, __u64 low, __u64 high)
 
 static __always_inline void entry_done(struct capture *c, __u64 bytes)
 {
-	c->used = (c->used & (CAPTURE_MAX - 1)) + sizeof(struct label_entry) + ((bytes + 7) & ~7ull);
+	c->used =
+		(c->used & (CAPTURE_MAX - 1)) + sizeof(struct label_entry) + ((bytes + 7) & ~7ull);
 }
 
 /* Go's strings never change: each one is valid by itself. Others may change while they are read. */
@@ -157,7 +160,8 @@ static __always_inline bool is_go(const struct capture *c)
 }
 
 /* The value of an entry, `second` bytes behind its head, was unreadable: store its address. */
-static __always_inline void append_absent(struct capture *c, struct label_entry *e, __u64 second, __u64 value, __u64 n)
+static __always_inline void append_absent(struct capture *c, struct label_entry *e, __u64 second,
+					  __u64 value, __u64 n)
 {
 	struct label_absent *a = (void *)((__u8 *)(e + 1) + second);
 	a->at = value;
@@ -190,8 +194,11 @@ __noinline int append_pair(__u64 key, __u64 value, __u64 lengths)
 	}
 	__u64 second = (n_key + 7) & 0x1f8;
 	barrier_var(second);
-	*e = (struct label_entry){ .source = (__u8)c->n_source, .what = ENTRY_PAIR, .cut = (__u8)cut,
-				   .len = (__u16)n_key, .len2 = (__u16)n_value };
+	*e = (struct label_entry){ .source = (__u8)c->n_source,
+				   .what = ENTRY_PAIR,
+				   .cut = (__u8)cut,
+				   .len = (__u16)n_key,
+				   .len2 = (__u16)n_value };
 	if (append_text(c, e, 0, n_key, key)) {
 		capture_fault(c);
 		return is_go(c) ? 0 : -1; /* the label is left out */

@@ -70,7 +70,8 @@ static __always_inline long ring_send(void *record, __u64 size, bool now)
 {
 	if (!now && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > cfg.ring_wake)
 		now = true;
-	return bpf_ringbuf_output(&ring, record, size, now ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	return bpf_ringbuf_output(&ring, record, size,
+				  now ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 #endif

@@ -12,7 +12,7 @@
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
-#define COPIES_A_SECOND 1024 /* of one CPU */
+#define COPIES_A_SECOND 1024  /* of one CPU */
 #define COPIES_RING (1 << 21) /* bytes: room for 110 of the largest */
 /* A page: what is read at once, so that a hole costs only what lies behind it */
 #define COPY_CHUNK 4096
@@ -152,7 +152,8 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 	}
 	if (c->sent >= COPIES_A_SECOND)
 		return not_sent(h, COUNTER_copies_limited);
-	if (bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) > COPIES_RING - COPY_STACK_MAX - COPY_OTHER_MAX - 2048)
+	if (bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) >
+	    COPIES_RING - COPY_STACK_MAX - COPY_OTHER_MAX - 2048)
 		return not_sent(h, COUNTER_copies_full);
 	if (__sync_val_compare_and_swap(&c->busy, 0, 1))
 		return not_sent(h, COUNTER_copies_limited);
@@ -165,7 +166,8 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 	c->copy.cpu = bpf_get_smp_processor_id();
 	c->copy.regs.pc = unwind_registers(c->copy.regs.reg, &c->regs);
 	barrier_var(n);
-	if (n > KERNEL_FRAMES_MAX || bpf_probe_read_kernel(c->copy.kernel, n * 8, arena_ptr(h, h->arena_used)))
+	if (n > KERNEL_FRAMES_MAX ||
+	    bpf_probe_read_kernel(c->copy.kernel, n * 8, arena_ptr(h, h->arena_used)))
 		return copy_failed(h, c, COUNTER_copy_failed);
 	__u64 sp = c->copy.regs.reg[UNWIND_REG_SP] - COPY_BELOW;
 	__u64 top = BPF_CORE_READ(t, mm, start_stack);

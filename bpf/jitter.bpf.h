@@ -24,7 +24,7 @@
 #define JITTER_RANDOM_BITS 24
 
 struct jitter {
-	__s64 left_ns;  /* until the next sample; 0 before the first tick */
+	__s64 left_ns;	/* until the next sample; 0 before the first tick */
 	__s64 ahead_ns; /* sum of all distances beyond the sampling period: the error */
 };
 
@@ -38,7 +38,8 @@ struct {
 /* A random number from 0 to below `range`, which has at most 40 bits. */
 static __always_inline __s64 jitter_random(__u64 range)
 {
-	return (__s64)((bpf_get_prandom_u32() >> (32 - JITTER_RANDOM_BITS)) * range >> JITTER_RANDOM_BITS);
+	return (__s64)((bpf_get_prandom_u32() >> (32 - JITTER_RANDOM_BITS)) * range >>
+		       JITTER_RANDOM_BITS);
 }
 
 /* Return 1 when this tick of the event, tick_ns after the one before, is a sample. */
@@ -55,7 +56,8 @@ __noinline int jitter_is_due(__u32 event, __u64 tick_ns)
 		return 0;
 	/* No distance is shorter than a tick: no tick is due twice. */
 	__s64 spread_ns = (__s64)(period_ns - tick_ns);
-	__s64 more_ns = jitter_random((__u64)spread_ns * 2) - spread_ns - (j->ahead_ns >> JITTER_FEEDBACK_BITS);
+	__s64 more_ns = jitter_random((__u64)spread_ns * 2) - spread_ns -
+			(j->ahead_ns >> JITTER_FEEDBACK_BITS);
 	j->ahead_ns += more_ns;
 	j->left_ns += (__s64)period_ns + more_ns;
 	if (!j->left_ns)

@@ -16,7 +16,8 @@ struct {
 	__type(value, struct label_step);
 } label_steps SEC(".maps");
 
-static __always_inline int path_emit(struct capture *c, const struct label_step *s, __u64 addr, __u64 n)
+static __always_inline int path_emit(struct capture *c, const struct label_step *s, __u64 addr,
+				     __u64 n)
 {
 	struct label_entry *e = entry_at_end(c);
 	__u64 cut = 0;
@@ -27,7 +28,10 @@ static __always_inline int path_emit(struct capture *c, const struct label_step 
 		cut = 1;
 		capture_flag(c, COUNTER_labels_cut);
 	}
-	*e = (struct label_entry){ .source = (__u8)c->n_source, .what = ENTRY_BYTES, .cut = (__u8)cut, .len = (__u16)n,
+	*e = (struct label_entry){ .source = (__u8)c->n_source,
+				   .what = ENTRY_BYTES,
+				   .cut = (__u8)cut,
+				   .len = (__u16)n,
 				   .len2 = s->field };
 	if (n > LABEL_TEXT_BYTES)
 		return 1;
@@ -44,7 +48,9 @@ static __always_inline int path_emit_int(struct capture *c, const struct label_s
 	struct label_entry *e = entry_at_end(c);
 	if (!e)
 		return 1;
-	*e = (struct label_entry){ .source = (__u8)c->n_source, .what = ENTRY_INT, .len = 8, .len2 = s->field };
+	*e = (struct label_entry){
+		.source = (__u8)c->n_source, .what = ENTRY_INT, .len = 8, .len2 = s->field
+	};
 	*(__u64 *)(e + 1) = c->acc;
 	entry_done(c, 8);
 	return 0;
@@ -72,7 +78,10 @@ static __always_inline int path_emit_cstring(struct capture *c, const struct lab
 	__u64 len = (__u64)n - 1, cut = len + 1 == max, last = len & 0x1f8, keep = len & 7;
 	barrier_var(last);
 	*(__u64 *)(to + last) &= (1ull << (8 * keep)) - 1;
-	*e = (struct label_entry){ .source = (__u8)c->n_source, .what = ENTRY_BYTES, .cut = (__u8)cut, .len = (__u16)len,
+	*e = (struct label_entry){ .source = (__u8)c->n_source,
+				   .what = ENTRY_BYTES,
+				   .cut = (__u8)cut,
+				   .len = (__u16)len,
 				   .len2 = s->field };
 	entry_done(c, len);
 	return 0;

@@ -124,8 +124,11 @@ __noinline int ask_about(const struct image *im)
 	__u64 *cell, what = image_hash(im, 0x6e6577);
 	if (was_sent(what, &cell) || !cell)
 		return 0;
-	struct wire_record r = { .kind = WIRE_NEW_PROCESS, .tgid = im->tgid, .exec_id = im->exec_id,
-				 .start_ns = im->start_ns, .at_ns = bpf_ktime_get_boot_ns() };
+	struct wire_record r = { .kind = WIRE_NEW_PROCESS,
+				 .tgid = im->tgid,
+				 .exec_id = im->exec_id,
+				 .start_ns = im->start_ns,
+				 .at_ns = bpf_ktime_get_boot_ns() };
 	if (!ring_send(&r, sizeof(r), true))
 		*cell = what;
 	return 0;
@@ -152,8 +155,11 @@ __noinline int ask_about_current(const struct image *im)
 		if (payload_read(s, len, from))
 			n = len;
 	}
-	s->head = (struct wire_record){ .kind = WIRE_NEW_PROCESS, .size = (__u32)n, .tgid = im->tgid,
-					.exec_id = im->exec_id, .start_ns = im->start_ns,
+	s->head = (struct wire_record){ .kind = WIRE_NEW_PROCESS,
+					.size = (__u32)n,
+					.tgid = im->tgid,
+					.exec_id = im->exec_id,
+					.start_ns = im->start_ns,
 					.at_ns = bpf_ktime_get_boot_ns() };
 	n += sizeof(s->head);
 	barrier_var(n);
@@ -171,7 +177,8 @@ static __always_inline struct proc_entry *proc_find_at(const struct image *im, _
 		struct proc_entry *e = bpf_map_lookup_elem(&procs, &i);
 		if (!e || !e->tgid)
 			return 0;
-		if (e->tgid == im->tgid && e->start_ns == im->start_ns && e->exec_id == im->exec_id) {
+		if (e->tgid == im->tgid && e->start_ns == im->start_ns &&
+		    e->exec_id == im->exec_id) {
 			*ret_index = i;
 			return e;
 		}
@@ -207,8 +214,13 @@ static __always_inline bool send_keys(const struct image *im, struct scratch *s,
 		return false;
 	if (!payload_read(s, bytes, addr + head_size))
 		return false;
-	s->head = (struct wire_record){ .kind = WIRE_KEYS, .size = bytes, .tgid = im->tgid, .exec_id = im->exec_id,
-					.start_ns = im->start_ns, .key_table = addr, .generation = generation };
+	s->head = (struct wire_record){ .kind = WIRE_KEYS,
+					.size = bytes,
+					.tgid = im->tgid,
+					.exec_id = im->exec_id,
+					.start_ns = im->start_ns,
+					.key_table = addr,
+					.generation = generation };
 	if (!payload_send(s, bytes))
 		return false;
 	*cell = what;
@@ -225,12 +237,19 @@ __noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 	if (!c || !im)
 		return -1;
 	__u64 n = c->used;
-	c->head = (struct wire_record){ .kind = WIRE_FOREIGN, .size = (__u32)n, .tgid = im->tgid, .exec_id = im->exec_id,
-					.start_ns = im->start_ns, .set_id = set_id, .generation = generation,
-					.part = (__u16)(n_parts - 1), .n_parts = (__u16)n_parts };
+	c->head = (struct wire_record){ .kind = WIRE_FOREIGN,
+					.size = (__u32)n,
+					.tgid = im->tgid,
+					.exec_id = im->exec_id,
+					.start_ns = im->start_ns,
+					.set_id = set_id,
+					.generation = generation,
+					.part = (__u16)(n_parts - 1),
+					.n_parts = (__u16)n_parts };
 	n += sizeof(c->head);
 	barrier_var(n);
-	return n <= sizeof(c->head) + sizeof(c->bytes) && !ring_send(&c->head, n, c->absent) ? 0 : -1;
+	return n <= sizeof(c->head) + sizeof(c->bytes) && !ring_send(&c->head, n, c->absent) ? 0
+											     : -1;
 }
 
 /*
@@ -249,7 +268,8 @@ static __always_inline bool within_limits(__u32 index, __u32 bytes)
 		p->sent_sets = 0;
 		p->sent_bytes = 0;
 	}
-	if (p->other || p->sent_sets >= LABEL_SETS_A_SECOND || p->sent_bytes >= LABEL_BYTES_A_SECOND) {
+	if (p->other || p->sent_sets >= LABEL_SETS_A_SECOND ||
+	    p->sent_bytes >= LABEL_BYTES_A_SECOND) {
 		p->limited = 1;
 		return false;
 	}
@@ -260,7 +280,7 @@ static __always_inline bool within_limits(__u32 index, __u32 bytes)
 
 /* Counter and flags for the labels of a sample. */
 struct label_flags {
-	int flag;     /* the counter, -1 for none */
+	int flag; /* the counter, -1 for none */
 	__u32 reserved;
 	__u64 failed; /* bits of counters, from COUNTER_labels_cut on */
 };
@@ -278,7 +298,8 @@ struct record_head {
  * Read the head of the record at slot i of e. Return 1, 0 for an empty slot, or minus the counter
  * of the error.
  */
-static __always_inline int own_record(const struct proc_entry *e, __u32 i, __u64 tp, struct record_head *r, __u64 *ret_at)
+static __always_inline int own_record(const struct proc_entry *e, __u32 i, __u64 tp,
+				      struct record_head *r, __u64 *ret_at)
 {
 	__u64 at = 0;
 	if (!tp || bpf_probe_read_user(&at, sizeof(at), (void *)(tp + e->slot[i].tp_offset)))
@@ -289,8 +310,10 @@ static __always_inline int own_record(const struct proc_entry *e, __u32 i, __u64
 	if (bpf_probe_read_user(r, LABEL_RECORD_MIN, (void *)(at - ASCRIBE_PREFIX_SIZE)))
 		return -COUNTER_label_fault;
 	const struct ascribe_record_prefix *p = &r->prefix;
-	if (p->magic != ASCRIBE_RECORD_MAGIC || p->abi != ASCRIBE_ABI_VERSION || p->total_size < LABEL_RECORD_MIN ||
-	    p->total_size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !p->set_id || r->header.valid != 1)
+	if (p->magic != ASCRIBE_RECORD_MAGIC || p->abi != ASCRIBE_ABI_VERSION ||
+	    p->total_size < LABEL_RECORD_MIN ||
+	    p->total_size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !p->set_id ||
+	    r->header.valid != 1)
 		return -COUNTER_label_invalid;
 	return 1;
 }
@@ -358,13 +381,20 @@ __noinline int send_parts(const struct image *im, __u64 set_id, __u32 n, __u32 n
 		return -1;
 	for (__u32 i = 0; i < PROC_SLOTS && i < n; i++) {
 		__u32 size = s->part[i].size;
-		if (size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !send_keys(im, s, s->part[i].key_table) ||
+		if (size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX ||
+		    !send_keys(im, s, s->part[i].key_table) ||
 		    !payload_read(s, size, s->part[i].record))
 			return -1;
-		s->head = (struct wire_record){ .kind = WIRE_DEFINITION, .size = size, .tgid = im->tgid,
-						.exec_id = im->exec_id, .start_ns = im->start_ns, .set_id = set_id,
-						.key_table = s->part[i].key_table, .generation = generation,
-						.part = (__u16)i, .n_parts = (__u16)n_parts };
+		s->head = (struct wire_record){ .kind = WIRE_DEFINITION,
+						.size = size,
+						.tgid = im->tgid,
+						.exec_id = im->exec_id,
+						.start_ns = im->start_ns,
+						.set_id = set_id,
+						.key_table = s->part[i].key_table,
+						.generation = generation,
+						.part = (__u16)i,
+						.n_parts = (__u16)n_parts };
 		if (!payload_send(s, size))
 			return -1;
 	}
@@ -392,7 +422,8 @@ __noinline int define(const struct image *im, __u64 set_id, __u64 own_id, __u32 
 		bytes += s->part[i].size;
 	if (!within_limits(index, bytes))
 		return -1; /* user space names an unknown set (other) */
-	if (send_parts(im, set_id, (__u32)n, n_parts) || (foreign && send_capture(im, set_id, n_parts)))
+	if (send_parts(im, set_id, (__u32)n, n_parts) ||
+	    (foreign && send_capture(im, set_id, n_parts)))
 		return COUNTER_label_unknown;
 	*cell = what;
 	return -1;

@@ -11,7 +11,7 @@
 
 /* Lowest bits of a pointer into V8's heap; small integers are in the upper half of a word */
 #define V8_TAG 1
-#define V8_MAP_TABLE 0x18  /* from a JSMap to its OrderedHashMap */
+#define V8_MAP_TABLE 0x18 /* from a JSMap to its OrderedHashMap */
 /* Elements, deleted ones, buckets; then the buckets, then entries of key, value, next */
 #define V8_TABLE_COUNTS 0x10
 #define V8_TABLE_BUCKETS 0x28
@@ -30,7 +30,8 @@ __noinline int read_node(void)
 	 */
 	if (read_at(&c->area, 32, c->start))
 		return capture_fault(c);
-	__u64 undefined = c->area.words[3], hash = (__u32)c->area.words[2], slot = c->area.bytes[20];
+	__u64 undefined = c->area.words[3], hash = (__u32)c->area.words[2],
+	      slot = c->area.bytes[20];
 	if (!c->area.words[0])
 		return 0;
 	if (read_at(&frame, 8, c->area.words[0]) || read_at(&key, 8, c->area.words[1]))

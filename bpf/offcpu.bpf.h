@@ -65,8 +65,9 @@ static __always_inline bool identity_holds(struct task_struct *t, const struct o
 					   const struct thread_wait *w)
 {
 	const struct occupant *who = &w->who;
-	return !((current->comm[0] ^ who->comm[0]) | (current->comm[1] ^ who->comm[1]) | (current->cgroup ^ who->cgroup) |
-		 (current->exec_id ^ who->exec_id) | ((__u32)t->pid ^ w->tid));
+	return !((current->comm[0] ^ who->comm[0]) | (current->comm[1] ^ who->comm[1]) |
+		 (current->cgroup ^ who->cgroup) | (current->exec_id ^ who->exec_id) |
+		 ((__u32)t->pid ^ w->tid));
 }
 
 static __always_inline void identity_set(struct task_struct *t, struct thread_wait *w, __u64 set_id)
@@ -126,22 +127,27 @@ static __always_inline void identity_refresh(const struct switch_ctx *s, bool ta
 static __always_inline bool identity_is_stale(const struct switch_ctx *s)
 {
 	__u64 age = s->preempted ? cfg.wait_ns / 8 * 7 : 0;
-	return s->now + age >= s->wait->fresh_until || (__u32)s->task->self_exec_id != s->wait->who.exec_id;
+	return s->now + age >= s->wait->fresh_until ||
+	       (__u32)s->task->self_exec_id != s->wait->who.exec_id;
 }
 
 /* ---- the end of a wait ---- */
 
 /* Account the blocked part; `summed` is WAIT_SUMMED unless a row with its stack has it. */
-static __always_inline void wait_add_off(const struct switch_ctx *s, const struct wait_parts *p, __u32 summed)
+static __always_inline void wait_add_off(const struct switch_ctx *s, const struct wait_parts *p,
+					 __u32 summed)
 {
 	if (p->off || p->off_full)
-		sum_add(s->cpu, s->wait, summed | (p->off_full ? 0 : SUM_NO_LENGTH), p->off, p->off_full);
+		sum_add(s->cpu, s->wait, summed | (p->off_full ? 0 : SUM_NO_LENGTH), p->off,
+			p->off_full);
 }
 
-static __always_inline void wait_add_runq(const struct switch_ctx *s, const struct wait_parts *p, __u64 arrived, __u32 summed)
+static __always_inline void wait_add_runq(const struct switch_ctx *s, const struct wait_parts *p,
+					  __u64 arrived, __u32 summed)
 {
 	if (p->runq || p->runq_full) {
-		sum_add(s->cpu, s->wait, SUM_RUNQ | summed | (p->runq_full ? 0 : SUM_NO_LENGTH), p->runq, p->runq_full);
+		sum_add(s->cpu, s->wait, SUM_RUNQ | summed | (p->runq_full ? 0 : SUM_NO_LENGTH),
+			p->runq, p->runq_full);
 		blame_wait(s, arrived, p->here, p->elsewhere);
 	} else if (s->wait->state & WAIT_BLOCKED) { /* it ran at once: a length, too */
 		sum_add(s->cpu, s->wait, SUM_RUNQ, 0, 0);
@@ -154,7 +160,10 @@ static __always_inline void wait_add_runq(const struct switch_ctx *s, const stru
 static __always_inline __u64 wait_end(const struct switch_ctx *s, __u64 since, __u64 arrived)
 {
 	struct thread_wait *w = s->wait;
-	struct wait_times t = { .began = w->began, .since = since, .arrived = arrived, .blocked = w->state & WAIT_BLOCKED };
+	struct wait_times t = { .began = w->began,
+				.since = since,
+				.arrived = arrived,
+				.blocked = w->state & WAIT_BLOCKED };
 	__u64 from = waits_from;
 	__u32 left = 3; /* bit 0: blocked time, bit 1: run queue time is in no row with a stack */
 	BACKEND(queued, w, s->task, &t);
@@ -189,7 +198,8 @@ static __always_inline void wait_begin(const struct switch_ctx *s)
 		identity_refresh(s, take);
 		if (take) {
 			__u32 key = half_enter(s->state, s->sched);
-			w->stack = wait_stack_unwind(s->ctx, s->task, s->sched, key, (__u32)s->task->pid);
+			w->stack = wait_stack_unwind(s->ctx, s->task, s->sched, key,
+						     (__u32)s->task->pid);
 			half_leave(s->state);
 		}
 	}
@@ -212,7 +222,8 @@ static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wa
 		current_identify(s->cpu);
 		identity_set_current(s, w->who.set_id);
 	}
-	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, arrived = arrival(s), off = 0;
+	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, arrived = arrival(s),
+	      off = 0;
 	if (since) {
 		off = wait_end(s, since + BACKEND(unseen, s, arrived), arrived);
 		if (unlikely(s->now - w->summed_since > SUMS_MAX_NS))
@@ -225,7 +236,8 @@ static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wa
 		w->stack = 0;
 	}
 	if (unlikely(s->task->__state & TASK_DEAD) ||
-	    (cfg.selection != SELECTION_NONE && !is_selected((__u32)s->task->tgid, (__u32)s->task->pid))) {
+	    (cfg.selection != SELECTION_NONE &&
+	     !is_selected((__u32)s->task->tgid, (__u32)s->task->pid))) {
 		if (w->summed_since)
 			sums_flush(s->cpu, w);
 		current_identify(s->cpu);
@@ -335,7 +347,8 @@ SEC("tp_btf/sched_process_fork")
 int on_thread(__u64 *ctx)
 {
 	for (int i = 0; i < STORAGE_TRIES; i++)
-		if (bpf_task_storage_get(&waits, (struct task_struct *)ctx[1], 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		if (bpf_task_storage_get(&waits, (struct task_struct *)ctx[1], 0,
+					 BPF_LOCAL_STORAGE_GET_F_CREATE))
 			break;
 	return 0;
 }

@@ -66,8 +66,8 @@ static __always_inline void half_count_waits(struct half *h, __u64 event, __u64 
  * Add n waits without a stack to a row. With WAIT_SUMMED the row has their time and counts as
  * samples; without, they are n waits of the length of `bucket`.
  */
-static __always_inline void row_add_waits(struct half *h, __u32 key, struct row *row, bool runq, __u32 flags, __u32 bucket,
-					  __u64 n, __u64 ns)
+static __always_inline void row_add_waits(struct half *h, __u32 key, struct row *row, bool runq,
+					  __u32 flags, __u32 bucket, __u64 n, __u64 ns)
 {
 	row->kind = ROW_WAIT;
 	if (!(flags & WAIT_SUMMED))
@@ -111,7 +111,8 @@ static __always_inline bool same_occupant(const struct occupant *who, const stru
 }
 
 /* Return the occupant's index in the arena of half `key`, or one of OCCUPANT_*. */
-static __always_inline __u32 occupant_intern(__u32 key, struct sched_cpu *sc, const struct occupant *who)
+static __always_inline __u32 occupant_intern(__u32 key, struct sched_cpu *sc,
+					     const struct occupant *who)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (OCCUPANT_CACHE - 1);
@@ -251,7 +252,8 @@ static __always_inline __u32 length_bucket(__u32 i)
  * are not 0: the verifier checks such a function once, and not once for each turn.
  */
 #define LENGTH_WORDS (2 * LENGTHS / 4)
-_Static_assert(2 * LENGTHS % 4 == 0 && !(__builtin_offsetof(struct thread_wait, length) % 8), "words of lengths");
+_Static_assert(2 * LENGTHS % 4 == 0 && !(__builtin_offsetof(struct thread_wait, length) % 8),
+	       "words of lengths");
 
 static __always_inline __u64 length_word(const struct thread_wait *w, __u64 i)
 {
@@ -270,7 +272,8 @@ __noinline int length_flush(__u32 key, struct thread_wait *w, __u32 i)
 		return 0;
 	__u16 *n = &w->length[0][0] + at;
 	if (*n)
-		row_add_waits(h, key, &sc->row, at >= LENGTHS, sc->kthread, length_bucket((__u32)at % LENGTHS), *n, 0);
+		row_add_waits(h, key, &sc->row, at >= LENGTHS, sc->kthread,
+			      length_bucket((__u32)at % LENGTHS), *n, 0);
 	*n = 0;
 	return 0;
 }
@@ -302,7 +305,8 @@ __noinline int sums_flush(__u32 cpu, struct thread_wait *w)
 		struct row *row = row_begin(sc, w);
 		for (__u32 i = 0; i < 2; i++) {
 			if (w->sum[i].n)
-				row_add_waits(h, key, row, i, sc->kthread | WAIT_SUMMED, 0, w->sum[i].n, w->sum[i].ns);
+				row_add_waits(h, key, row, i, sc->kthread | WAIT_SUMMED, 0,
+					      w->sum[i].n, w->sum[i].ns);
 			w->sum[i].n = w->sum[i].ns = 0;
 		}
 		lengths_flush(key, w);
@@ -358,7 +362,8 @@ __noinline int sum_add_row(__u32 cpu, struct thread_wait *w, __u32 what, __u64 n
 /*
  * Account one wait: `ns` of it now; the whole wait was `full` ns long. what: SUM_* and WAIT_SUMMED.
  */
-static __always_inline void sum_add(__u32 cpu, struct thread_wait *w, __u32 what, __u64 ns, __u64 full)
+static __always_inline void sum_add(__u32 cpu, struct thread_wait *w, __u32 what, __u64 ns,
+				    __u64 full)
 {
 	__u32 bucket = hist_bucket_index(WAIT_HIST_BITS, full), runq = what & SUM_RUNQ ? 1 : 0;
 	__u64 i = length_index(bucket);

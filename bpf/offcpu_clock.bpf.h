@@ -10,7 +10,8 @@
 #include "offcpu_wakeups.bpf.h"
 
 /* cfg is constant for the verifier: it drops the back-end that is not used. */
-#define BACKEND(call, ...) (cfg.queue_times ? schedinfo_##call(__VA_ARGS__) : wakeups_##call(__VA_ARGS__))
+#define BACKEND(call, ...) \
+	(cfg.queue_times ? schedinfo_##call(__VA_ARGS__) : wakeups_##call(__VA_ARGS__))
 
 /* Ns until the run queue's clock is compared with CLOCK_BOOTTIME again */
 #define CLOCK_FRESH (1ull << 20)

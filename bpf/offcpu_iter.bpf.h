@@ -77,7 +77,8 @@ static __always_inline void iter_set_task(struct task_struct *t, struct row *row
  * Read the stack of a thread that waits: the one taken at its switch out, or, where none was taken
  * and it is blocked, its kernel frames now. Return the number of words.
  */
-static __always_inline __u64 iter_stack(struct wire_wait *o, struct task_struct *t, const struct thread_wait *w)
+static __always_inline __u64 iter_stack(struct wire_wait *o, struct task_struct *t,
+					const struct thread_wait *w)
 {
 	__u32 stack = w->stack, i = stack - 1;
 	struct wait_stack *s = stack ? bpf_map_lookup_elem(&wait_stacks, &i) : 0;
@@ -125,7 +126,8 @@ static __always_inline __u64 iter_append_hang(struct wire_wait *o, struct task_s
 	return n + HANG_WORDS;
 }
 
-static __always_inline void iter_write_wait(struct seq_file *seq, struct wire_wait *o, __u64 n, __u32 event, __u64 ns)
+static __always_inline void iter_write_wait(struct seq_file *seq, struct wire_wait *o, __u64 n,
+					    __u32 event, __u64 ns)
 {
 	o->row.event = (__u8)event;
 	o->row.value = ns;
@@ -139,10 +141,12 @@ static __always_inline void iter_write_wait(struct seq_file *seq, struct wire_wa
  * Report what of a wait is not reported yet. The exchange on `since` fails when the wait ended
  * meanwhile.
  */
-static __always_inline void iter_report_wait(struct seq_file *seq, struct wire_wait *o, struct task_struct *t,
-					     struct thread_wait *w, __u64 now)
+static __always_inline void iter_report_wait(struct seq_file *seq, struct wire_wait *o,
+					     struct task_struct *t, struct thread_wait *w,
+					     __u64 now)
 {
-	__u64 raw = *(volatile __u64 *)&w->since, woken, until = BACKEND(progress, w, t, now, &woken), from = waits_from;
+	__u64 raw = *(volatile __u64 *)&w->since, woken,
+	      until = BACKEND(progress, w, t, now, &woken), from = waits_from;
 	__u64 since = raw < from ? from : raw;
 	bool blocked = w->state & WAIT_BLOCKED;
 	if (!raw || until <= since)
@@ -184,7 +188,8 @@ __noinline int iter_take_length(struct thread_wait *w, __u32 i)
 	return o->row.samples != 0;
 }
 
-static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_wait *o, struct thread_wait *w)
+static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_wait *o,
+					     struct thread_wait *w)
 {
 	__u32 kthread = w->kthread ? WAIT_KTHREAD : 0;
 	row_set_thread(&o->row, w);
@@ -233,7 +238,8 @@ static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_w
  * either the CPU sees that the sums are held, or we see that the thread does not wait. After the
  * recording only threads that exit touch their sums: the exchange decides.
  */
-static __always_inline void iter_hold_sums(struct seq_file *seq, struct wire_wait *o, struct thread_wait *w)
+static __always_inline void iter_hold_sums(struct seq_file *seq, struct wire_wait *o,
+					   struct thread_wait *w)
 {
 	__sync_lock_test_and_set(&w->held, 1);
 	bool ours = waits_over ? __sync_lock_test_and_set(&w->summed_since, 0) != 0
@@ -245,7 +251,8 @@ static __always_inline void iter_hold_sums(struct seq_file *seq, struct wire_wai
 	__sync_lock_test_and_set(&w->held, 0);
 }
 
-static __always_inline void iter_report_thread(struct seq_file *seq, struct task_struct *t, __u64 now)
+static __always_inline void iter_report_thread(struct seq_file *seq, struct task_struct *t,
+					       __u64 now)
 {
 	__u32 zero = 0;
 	struct wire_wait *o = bpf_map_lookup_elem(&waits_out, &zero);

@@ -30,10 +30,12 @@ static __always_inline __u64 schedinfo_arrived(const struct switch_ctx *s)
  * Set here and elsewhere of a wait that ended at ret->arrived. The kernel counts nothing for a
  * thread that runs at once.
  */
-static __always_inline void schedinfo_queued(const struct thread_wait *w, struct task_struct *t, struct wait_times *ret)
+static __always_inline void schedinfo_queued(const struct thread_wait *w, struct task_struct *t,
+					     struct wait_times *ret)
 {
 	__u64 all = t->sched_info.run_delay - w->run_delay;
-	if ((__s64)all < 0 || w->moved || (w->began && all > ret->arrived - w->began + RUN_DELAY_SLACK))
+	if ((__s64)all < 0 || w->moved ||
+	    (w->began && all > ret->arrived - w->began + RUN_DELAY_SLACK))
 		return;
 	ret->elsewhere = w->before < all ? w->before : all;
 	ret->here = all - ret->elsewhere;
@@ -97,16 +99,19 @@ static __always_inline void schedinfo_entered(struct task_struct *next, __u64 no
  * For the iterator: return until when the thread waited (now: it still does). *ret_woken: since
  * when it was in queues; 0: it is blocked.
  */
-static __always_inline __u64 schedinfo_progress(const struct thread_wait *w, struct task_struct *t, __u64 now, __u64 *ret_woken)
+static __always_inline __u64 schedinfo_progress(const struct thread_wait *w, struct task_struct *t,
+						__u64 now, __u64 *ret_woken)
 {
 	__u32 cpu = (__u32)t->wake_cpu;
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	*ret_woken = 0;
 	if (!sc)
 		return now;
-	__u64 boot = sc->boot - sc->clock, delay = t->sched_info.run_delay - w->run_delay, queued = t->sched_info.last_queued;
+	__u64 boot = sc->boot - sc->clock, delay = t->sched_info.run_delay - w->run_delay,
+	      queued = t->sched_info.last_queued;
 	bool arrived = t->sched_info.pcount != w->pcount;
-	__u64 until = arrived ? t->sched_info.last_arrival + boot : now, woken = arrived ? until : queued + boot;
+	__u64 until = arrived ? t->sched_info.last_arrival + boot : now,
+	      woken = arrived ? until : queued + boot;
 	if (until > now)
 		until = now;
 	if (w->moved || (!arrived && (!queued || t->__state)) || (__s64)delay < 0)

@@ -226,7 +226,8 @@ __noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *wh
 	struct wait_stack *s = bpf_map_lookup_elem(&wait_stacks, &i);
 	if (!h || !s || !row)
 		return -1;
-	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python, before = who ? OCCUPANT_WORDS : 0;
+	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python,
+	      before = who ? OCCUPANT_WORDS : 0;
 	__u64 *tail = arena_tail(h), n = n_kernel + n_user + n_python;
 	barrier_var(n);
 	int rc = -1;
@@ -251,7 +252,8 @@ __noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *wh
  * Unwind the current thread, whose image is in sc, in half `key`, and keep the stack for thread
  * `tid`.
  */
-static __always_inline __u32 wait_stack_unwind(void *ctx, struct task_struct *t, struct sched_cpu *sc, __u32 key, __u32 tid)
+static __always_inline __u32 wait_stack_unwind(void *ctx, struct task_struct *t,
+					       struct sched_cpu *sc, __u32 key, __u32 tid)
 {
 	bool kthread = t->flags & PF_KTHREAD;
 	struct half *h = bpf_map_lookup_elem(&halves, &key);

@@ -11,14 +11,14 @@
 /* Move what follows out of the hot path: a switch finds the caches cold. */
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-#define TASK_DEAD 0x80 /* include/linux/sched.h */
+#define TASK_DEAD 0x80	 /* include/linux/sched.h */
 #define OCCUPANT_CACHE 8 /* occupants whose arena index is remembered, per CPU */
 #define WAIT_STACKS 8192
 #define CALL_SITES 16384
 #define STORAGE_TRIES 16 /* to allocate task storage: see on_thread */
-#define BLAME_SUMS 8 /* occupants whose time is summed per thread */
-#define LENGTH_FIRST 48 /* bucket of 256 ns: the first that is counted per thread */
-#define LENGTHS 106 /* buckets counted per thread, up to 2 ms; longer waits are rare */
+#define BLAME_SUMS 8	 /* occupants whose time is summed per thread */
+#define LENGTH_FIRST 48	 /* bucket of 256 ns: the first that is counted per thread */
+#define LENGTHS 106	 /* buckets counted per thread, up to 2 ms; longer waits are rare */
 
 enum wait_state {
 	WAIT_BLOCKED = 1,
@@ -50,25 +50,25 @@ struct blame_sum {
 struct thread_wait {
 	/* Start of what is not reported yet; 0: running or unknown. Claimed by exchange */
 	__u64 since;
-	__u64 began;  /* start of the whole wait; 0: before the recording */
+	__u64 began;		      /* start of the whole wait; 0: before the recording */
 	__u64 run_delay, pcount, ran; /* sched_info and se of the kernel, at the switch out */
-	__u64 before; /* ns in other queues than the last, since the switch out */
-	__u64 fresh_until; /* name, cgroup and label set are not read again before */
+	__u64 before;		      /* ns in other queues than the last, since the switch out */
+	__u64 fresh_until;	      /* name, cgroup and label set are not read again before */
 
 	struct occupant who; /* at the last switch out */
-	__u64 summed_since; /* end of the first wait in the sums; 0: the sums are empty */
+	__u64 summed_since;  /* end of the first wait in the sums; 0: the sums are empty */
 	__u32 tid;
 	__u32 site; /* call site of the last wait: a hash */
 
 	struct wait_sum sum[2]; /* off-cpu, runq */
-	__u64 last_ns; /* end of the last wait */
-	__u32 state; /* enum wait_state */
-	__u32 stack; /* index in wait_stacks plus 1; 0: no stack was taken */
-	__u32 expected; /* length of a wait at this site, in units of 2^10 ns; 0: unknown */
-	__u32 expected_kept; /* in call_sites */
+	__u64 last_ns;		/* end of the last wait */
+	__u32 state;		/* enum wait_state */
+	__u32 stack;		/* index in wait_stacks plus 1; 0: no stack was taken */
+	__u32 expected;		/* length of a wait at this site, in units of 2^10 ns; 0: unknown */
+	__u32 expected_kept;	/* in call_sites */
 	__u16 kthread;
 	__u16 moved; /* to another queue while it was blocked */
-	__u32 held; /* by the iterator, which reads the sums */
+	__u32 held;  /* by the iterator, which reads the sums */
 
 	/*
 	 * The back-end of wake-ups: time of the wake-up (0: none), of the switch in, and the CPU of
@@ -85,7 +85,8 @@ struct thread_wait {
 };
 
 #define LINE_OF(member) ((__builtin_offsetof(struct thread_wait, member) + 8) % 64)
-_Static_assert(!LINE_OF(who) && !LINE_OF(sum) && !LINE_OF(woken) && !LINE_OF(blame) && sizeof(struct blame_sum) == 64,
+_Static_assert(!LINE_OF(who) && !LINE_OF(sum) && !LINE_OF(woken) && !LINE_OF(blame) &&
+		       sizeof(struct blame_sum) == 64,
 	       "cache lines");
 
 struct {
@@ -131,23 +132,23 @@ struct cpu_run {
 
 /* A token bucket for stacks that may be overdrawn: see tokens_refill(). */
 struct stack_tokens {
-	__u64 slice; /* of the last refill */
-	__u32 missing; /* stacks taken, less one per slice; 0: the bucket is full */
+	__u64 slice;	 /* of the last refill */
+	__u32 missing;	 /* stacks taken, less one per slice; 0: the bucket is full */
 	__u32 threshold; /* of sampling: 2^threshold units of 2^10 ns, by `missing` */
 };
 
 struct sched_cpu {
-	__u64 clock, boot; /* the run queue's clock and CLOCK_BOOTTIME, read together */
+	__u64 clock, boot;	    /* the run queue's clock and CLOCK_BOOTTIME, read together */
 	struct stack_tokens tokens; /* for known call sites */
-	__u64 random;   /* state of a generator */
-	__u32 head;     /* of run_at(): the newest */
-	__u32 active;   /* cpu_state.active while inside */
-	__u32 kthread;  /* WAIT_KTHREAD or 0: of the thread in `row` */
+	__u64 random;		    /* state of a generator */
+	__u32 head;		    /* of run_at(): the newest */
+	__u32 active;		    /* cpu_state.active while inside */
+	__u32 kthread;		    /* WAIT_KTHREAD or 0: of the thread in `row` */
 	__u32 reserved;
 	__u64 reserved2;
-	__u64 from, until; /* the run queue time that is being attributed */
+	__u64 from, until;     /* the run queue time that is being attributed */
 	struct occupant other; /* OCCUPANT_OTHER */
-	struct row row; /* being built: too large for the BPF stack */
+	struct row row;	       /* being built: too large for the BPF stack */
 	struct image image; /* of the thread that is switched out; too large for the stack on 6.1 */
 	struct label_flags flags; /* counted with samples, not here */
 	struct {
@@ -158,23 +159,25 @@ struct sched_cpu {
 	struct {
 		__u64 slice, slice_medium; /* of the last refill, and of the last medium wait */
 		__u32 left;
-	} waker_tokens; /* waker.bpf.h */
+	} waker_tokens;	       /* waker.bpf.h */
 	struct occupant waker; /* a copy */
 	struct {
 		__u32 at, active; /* arena index plus 1, in that half; 0: none */
 	} blocked_stack;	  /* of the blocked time that was accounted last, for waker.bpf.h */
-	struct occupant current; /* the running thread: current_identify() */
+	struct occupant current;  /* the running thread: current_identify() */
 	/* cfg.run_mask + 1; a cache line each */
 	struct cpu_run runs[] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
-_Static_assert(!(__builtin_offsetof(struct sched_cpu, runs) % 64) && sizeof(struct cpu_run) == CPU_RUN_BYTES, "cache lines");
+_Static_assert(!(__builtin_offsetof(struct sched_cpu, runs) % 64) &&
+		       sizeof(struct cpu_run) == CPU_RUN_BYTES,
+	       "cache lines");
 
 /* By CPU. Only that CPU writes; others read its runs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE); /* only to begin at a page, so at a cache line */
-	__uint(max_entries, 1); /* cfg.n_cpus */
+	__uint(max_entries, 1);		   /* cfg.n_cpus */
 	__uint(key_size, 4);
 	__uint(value_size, sizeof(struct sched_cpu)); /* and its runs */
 } sched_cpus SEC(".maps");
@@ -187,7 +190,8 @@ static __always_inline struct cpu_run *run_at(struct sched_cpu *sc, __u64 at)
 {
 	at &= cfg.run_mask;
 	barrier_var(at);
-	return (void *)((char *)sc + __builtin_offsetof(struct sched_cpu, runs) + at * sizeof(struct cpu_run));
+	return (void *)((char *)sc + __builtin_offsetof(struct sched_cpu, runs) +
+			at * sizeof(struct cpu_run));
 }
 
 /* Waits that found no row, per half as in `halves`: their lengths and sums. */
@@ -213,7 +217,7 @@ volatile bool no_wait_stacks;
  * inlined.
  */
 struct switch_ctx {
-	void *ctx; /* of the tracepoint */
+	void *ctx;		  /* of the tracepoint */
 	struct task_struct *task; /* switched out */
 	struct thread_wait *wait; /* its storage */
 	struct cpu_state *state;

@@ -18,7 +18,8 @@ static __always_inline __u64 wakeups_arrived(const struct switch_ctx *s)
 	return s->wait->arrived;
 }
 
-static __always_inline void wakeups_queued(const struct thread_wait *w, struct task_struct *t, struct wait_times *ret)
+static __always_inline void wakeups_queued(const struct thread_wait *w, struct task_struct *t,
+					   struct wait_times *ret)
 {
 	if (w->woken && w->woken < ret->arrived)
 		ret->here = ret->arrived - w->woken;
@@ -65,7 +66,8 @@ static __always_inline void wakeups_entered(struct task_struct *next, __u64 now)
 		w->arrived = now;
 }
 
-static __always_inline __u64 wakeups_progress(const struct thread_wait *w, struct task_struct *t, __u64 now, __u64 *ret_woken)
+static __always_inline __u64 wakeups_progress(const struct thread_wait *w, struct task_struct *t,
+					      __u64 now, __u64 *ret_woken)
 {
 	*ret_woken = w->woken;
 	return w->arrived > w->began && w->arrived < now ? w->arrived : now;

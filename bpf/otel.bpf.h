@@ -44,15 +44,19 @@ __noinline int append_otel(__u64 record)
 		barrier_var(more);
 		if (more > OTEL_MAX)
 			return 0;
-		if (n == OTEL_FIRST ? bpf_probe_read_user(to + OTEL_FIRST, more, (void *)(record + OTEL_FIRST)) :
-				      bpf_probe_read_user(to + OTEL_HEADER, more, (void *)(record + OTEL_HEADER)))
+		if (n == OTEL_FIRST ? bpf_probe_read_user(to + OTEL_FIRST, more,
+							  (void *)(record + OTEL_FIRST))
+				    : bpf_probe_read_user(to + OTEL_HEADER, more,
+							  (void *)(record + OTEL_HEADER)))
 			return capture_fault(c);
 	}
 	/* Zeros after its end: equal records give equal words. */
 	__u64 last = size & 0x3f8;
 	barrier_var(last);
 	*(__u64 *)(to + last) &= (1ull << (8 * (size & 7))) - 1;
-	*e = (struct label_entry){ .source = (__u8)c->n_source, .what = ENTRY_OTEL, .len = (__u16)size };
+	*e = (struct label_entry){ .source = (__u8)c->n_source,
+				   .what = ENTRY_OTEL,
+				   .len = (__u16)size };
 	entry_done(c, size);
 	return 0;
 }

@@ -19,9 +19,9 @@
 #define PYTHON_THREADS 64 /* to search for the current one */
 
 struct python_cpu {
-	__u64 at; /* address of the next frame */
-	__u32 n;  /* number of frames so far */
-	__u32 end; /* limit of words after the arena's tail, with those of other frames */
+	__u64 at;	 /* address of the next frame */
+	__u32 n;	 /* number of frames so far */
+	__u32 end;	 /* limit of words after the arena's tail, with those of other frames */
 	__u8 frame[128]; /* PYTHON_FRAME_BYTES; offsets are masked */
 	__u64 words[16]; /* of a code object, from PYTHON_CODE_FROM on; the last ones stay unread */
 	struct wire_record head;
@@ -122,9 +122,13 @@ __noinline int python_describe(const struct image *im, __u64 code, __u64 id, __u
 	c->code.id = id;
 	c->code.line = 0;
 	bpf_probe_read_user(&c->code.line, sizeof(c->code.line), (void *)(code + l->code_line));
-	if (python_text(python_word(code + l->code_name), layout, 0) || python_text(python_word(code + l->code_file), layout, 1))
+	if (python_text(python_word(code + l->code_name), layout, 0) ||
+	    python_text(python_word(code + l->code_file), layout, 1))
 		return -1;
-	c->head = (struct wire_record){ .kind = WIRE_PYTHON, .size = sizeof(c->code), .tgid = im->tgid, .exec_id = im->exec_id,
+	c->head = (struct wire_record){ .kind = WIRE_PYTHON,
+					.size = sizeof(c->code),
+					.tgid = im->tgid,
+					.exec_id = im->exec_id,
 					.start_ns = im->start_ns };
 	return (int)ring_send(&c->head, sizeof(c->head) + sizeof(c->code), false);
 }
@@ -138,9 +142,11 @@ __noinline __u64 python_identify(const struct image *im, __u64 code, __u32 layou
 	const struct python_layout *l = python_layout(layout);
 	struct python_cpu *c = python_cpu();
 	__u64 *cell;
-	if (!im || !c || bpf_probe_read_user(c->words, PYTHON_CODE_BYTES, (void *)(code + PYTHON_CODE_FROM)))
+	if (!im || !c ||
+	    bpf_probe_read_user(c->words, PYTHON_CODE_BYTES, (void *)(code + PYTHON_CODE_FROM)))
 		return 0;
-	__u64 line = c->words[((l->code_line - PYTHON_CODE_FROM) / 8) & 15], file = c->words[((l->code_file - PYTHON_CODE_FROM) / 8) & 15];
+	__u64 line = c->words[((l->code_line - PYTHON_CODE_FROM) / 8) & 15],
+	      file = c->words[((l->code_file - PYTHON_CODE_FROM) / 8) & 15];
 	__u64 name = c->words[((l->code_name - PYTHON_CODE_FROM) / 8) & 15];
 	__u64 id = mix(mix(mix(code, line), file), name) & ~PYTHON_ENTRY, what = image_hash(im, id);
 	if (!was_sent(what, &cell) && cell && !python_describe(im, code, id, layout))
@@ -157,10 +163,13 @@ __noinline int python_step(const struct image *im, __u32 key, __u32 from, __u32 
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	const struct python_layout *l = python_layout(layout);
 	struct python_cpu *c = python_cpu();
-	if (!im || !h || !c || !c->at || bpf_probe_read_user(c->frame, PYTHON_FRAME_BYTES, (void *)c->at))
+	if (!im || !h || !c || !c->at ||
+	    bpf_probe_read_user(c->frame, PYTHON_FRAME_BYTES, (void *)c->at))
 		return 1;
-	__u64 code = *(__u64 *)(c->frame + (l->frame_code & 0x38)), *out = arena_ptr(h, h->arena_used), at = from + c->n;
-	bool shim = l->frame_owner != PYTHON_NOWHERE && c->frame[l->frame_owner & 0x7f] == PYTHON_OWNER_C;
+	__u64 code = *(__u64 *)(c->frame + (l->frame_code & 0x38)),
+	      *out = arena_ptr(h, h->arena_used), at = from + c->n;
+	bool shim = l->frame_owner != PYTHON_NOWHERE &&
+		    c->frame[l->frame_owner & 0x7f] == PYTHON_OWNER_C;
 	bool entry = l->frame_entry != PYTHON_NOWHERE && c->frame[l->frame_entry & 0x7f] == 1;
 	c->at = *(__u64 *)(c->frame + (l->frame_previous & 0x38));
 	if (shim) { /* continue with the caller of the C code */
@@ -191,7 +200,8 @@ __noinline int python_part(const struct image *im, __u32 key, __u32 from, __u32 
 }
 
 /* Read the frames, leaf first. Return their number. */
-__noinline __u32 python_frames(const struct image *im, __u32 key, __u32 from, __u64 runtime, __u32 layout)
+__noinline __u32 python_frames(const struct image *im, __u32 key, __u32 from, __u64 runtime,
+			       __u32 layout)
 {
 	const struct python_layout *l = python_layout(layout);
 	struct python_cpu *c = python_cpu();

@@ -9,7 +9,7 @@
 #if defined(__TARGET_ARCH_x86)
 
 #define USER_CS 0x33 /* arch/x86/include/asm/segment.h: 64-bit code */
-#define XEN_USER_CS                                                                                \
+#define XEN_USER_CS \
 	0xe033 /* of a Xen PV guest: FLAT_RING3_CS64, arch/x86/include/asm/xen/interface_64.h */
 
 typedef struct pt_regs saved_regs;

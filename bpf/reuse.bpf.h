@@ -20,8 +20,8 @@
 #include "table.bpf.h"
 #include "unwind_walk.h"
 
-#define REUSE_FRAMES 64 /* recorded of a stack, those next to the leaf */
-#define REUSE_BYTES 4096 /* of stack that are read at once */
+#define REUSE_FRAMES 64	  /* recorded of a stack, those next to the leaf */
+#define REUSE_BYTES 4096  /* of stack that are read at once */
 #define REUSE_SAME 0xffff /* fp_off: the frame pointer was not saved */
 
 enum reuse_mode {
@@ -38,23 +38,24 @@ struct reuse_frame {
 };
 
 struct reuse_slot {
-	__u64 ranges;   /* of the process: changes when its mappings do */
+	__u64 ranges;	/* of the process: changes when its mappings do */
 	__u64 start_ns; /* of the thread */
-	__u64 bx_at;    /* of the last frame, as in struct unwind_state */
+	__u64 bx_at;	/* of the last frame, as in struct unwind_state */
 	__u32 tid;
 	__u32 n; /* frames; 0: none yet */
 	struct reuse_frame frame[REUSE_FRAMES];
 };
 
-_Static_assert(sizeof(struct reuse_slot) == REUSE_SLOT_BYTES, "tables of them are sized by user space");
+_Static_assert(sizeof(struct reuse_slot) == REUSE_SLOT_BYTES,
+	       "tables of them are sized by user space");
 
 struct reuse_cpu {
 	__u64 words[REUSE_BYTES / 8]; /* of the stack */
-	__u64 sp;             /* of the frame before: a recording's */
-	__u32 slot_at;        /* that of the thread in hand */
-	__u32 taken;          /* frames that this walk reused */
-	__u64 searched;       /* this walk began as a search */
-	struct reuse_slot slot[]; /* cfg.reuse_mask + 1 */
+	__u64 sp;		      /* of the frame before: a recording's */
+	__u32 slot_at;		      /* that of the thread in hand */
+	__u32 taken;		      /* frames that this walk reused */
+	__u64 searched;		      /* this walk began as a search */
+	struct reuse_slot slot[];     /* cfg.reuse_mask + 1 */
 };
 
 struct {
@@ -99,7 +100,8 @@ static __always_inline void reuse_begin(struct unwind_cpu *c, struct task_struct
 	r->sp = c->state.sp;
 	struct reuse_slot *slot = reuse_slot(r);
 	__u64 start_ns = t->start_boottime;
-	if (slot->n && slot->tid == (__u32)t->pid && slot->ranges == ranges && slot->start_ns == start_ns) {
+	if (slot->n && slot->tid == (__u32)t->pid && slot->ranges == ranges &&
+	    slot->start_ns == start_ns) {
 		c->state.reuse = REUSE_SEARCH;
 		r->searched = 1;
 		return;
@@ -126,12 +128,14 @@ __noinline int reuse_record(void)
 		return 0;
 	const struct unwind_state *s = &c->state;
 	struct reuse_slot *slot = reuse_slot(r);
-	__u64 from = r->sp, pc_off = s->pc_at - from, fp_off = s->fp_at ? s->fp_at - from : REUSE_SAME;
+	__u64 from = r->sp, pc_off = s->pc_at - from,
+	      fp_off = s->fp_at ? s->fp_at - from : REUSE_SAME;
 	__u32 n = slot->n;
 	r->sp = s->sp;
 	bool first = !n; /* the way to the first does not matter: nothing is reused before it */
 	if (n >= REUSE_FRAMES || !reuse_is_plain(s) ||
-	    (!first && (!s->pc_at || pc_off >= REUSE_BYTES || (s->fp_at && fp_off >= REUSE_BYTES)))) {
+	    (!first &&
+	     (!s->pc_at || pc_off >= REUSE_BYTES || (s->fp_at && fp_off >= REUSE_BYTES)))) {
 		if (!first)
 			c->state.reuse = REUSE_OFF;
 		return 0;
@@ -162,7 +166,8 @@ __noinline int reuse_search(void)
 		if (f->sp < s->sp)
 			continue;
 		c->at = i;
-		return f->sp == s->sp && f->pc == s->pc && f->fp == s->fp && f->by_fp == s->by_fp && reuse_is_plain(s);
+		return f->sp == s->sp && f->pc == s->pc && f->fp == s->fp && f->by_fp == s->by_fp &&
+		       reuse_is_plain(s);
 	}
 	c->at = REUSE_FRAMES;
 	c->state.reuse = REUSE_OFF;
@@ -173,24 +178,28 @@ __noinline int reuse_search(void)
  * 0 where word `off` of the bytes read has the expected value. Without branches, like all of
  * reuse_differs(): the verifier follows each combination of branches in each turn of a loop.
  */
-static __always_inline __u64 reuse_word_differs(const struct reuse_cpu *r, __u64 off, __u64 bytes, __u64 value, bool is_pc)
+static __always_inline __u64 reuse_word_differs(const struct reuse_cpu *r, __u64 off, __u64 bytes,
+						__u64 value, bool is_pc)
 {
 	/* off < 2^63: reuse_differs() */
 	__u64 at = off / 8 & (REUSE_BYTES / 8 - 1), beyond = (bytes - 1 - off) >> 63;
 	barrier_var(at);
-	return ((is_pc ? unwind_unsigned(r->words[at]) : r->words[at]) ^ value) | (off & 7) | beyond;
+	return ((is_pc ? unwind_unsigned(r->words[at]) : r->words[at]) ^ value) | (off & 7) |
+	       beyond;
 }
 
 /*
  * 0 where the words read from `base` on say that `f` called `callee`, as it did when both were
  * recorded.
  */
-static __always_inline __u64 reuse_differs(const struct reuse_cpu *r, const struct reuse_frame *callee,
+static __always_inline __u64 reuse_differs(const struct reuse_cpu *r,
+					   const struct reuse_frame *callee,
 					   const struct reuse_frame *f, __u64 base, __u64 bytes)
 {
 	__u64 off = callee->sp - base;
 	__u64 differ = off >> 62 | reuse_word_differs(r, off + f->pc_off, bytes, f->pc, true);
-	__u64 saved = reuse_word_differs(r, off + f->fp_off, bytes, f->fp, false), same = f->fp ^ callee->fp;
+	__u64 saved = reuse_word_differs(r, off + f->fp_off, bytes, f->fp, false),
+	      same = f->fp ^ callee->fp;
 	__u64 is_same = ((__u64)(f->fp_off ^ REUSE_SAME) - 1) >> 63; /* 1: fp was not saved */
 	barrier_var(is_same);
 	return differ | (saved & (is_same - 1)) | (same & -is_same);

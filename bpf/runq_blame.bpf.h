@@ -29,7 +29,8 @@ static __always_inline void blame_sum_add(struct blame_sum *sum, __u64 ns)
 }
 
 /* Add a part of a wait whose occupant is not in its first place. */
-__noinline int blame_add_slow(__u32 cpu, struct thread_wait *w, const struct occupant *who, __u64 ns)
+__noinline int blame_add_slow(__u32 cpu, struct thread_wait *w, const struct occupant *who,
+			      __u64 ns)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
@@ -56,7 +57,8 @@ __noinline int blame_add_slow(__u32 cpu, struct thread_wait *w, const struct occ
 	return 0;
 }
 
-static __always_inline void blame_add(__u32 cpu, struct thread_wait *w, const struct occupant *who, __u64 ns)
+static __always_inline void blame_add(__u32 cpu, struct thread_wait *w, const struct occupant *who,
+				      __u64 ns)
 {
 	struct blame_sum *sum = &w->blame[blame_index(who)];
 	if (unlikely(!sum->n || sums_are_held(w) || !same_occupant(who, &sum->who)))
@@ -68,7 +70,8 @@ static __always_inline void blame_add(__u32 cpu, struct thread_wait *w, const st
 /* ---- runs ---- */
 
 /* Return the ns of [from, to) during which the i-th newest run of a CPU had it. */
-static __always_inline __u64 run_overlap(struct sched_cpu *on, __u32 i, __u64 from, __u64 to, struct cpu_run **ret)
+static __always_inline __u64 run_overlap(struct sched_cpu *on, __u32 i, __u64 from, __u64 to,
+					 struct cpu_run **ret)
 {
 	struct cpu_run *r = run_at(on, on->head - i);
 	__u64 begin = r->begin, end = r->end;
@@ -153,9 +156,11 @@ static __always_inline bool run_covers(const struct cpu_run *run, __u64 from, __
 }
 
 /* Attribute run queue time that ended at `arrived` on this CPU. */
-static __always_inline void blame_wait(const struct switch_ctx *s, __u64 arrived, __u64 here, __u64 elsewhere)
+static __always_inline void blame_wait(const struct switch_ctx *s, __u64 arrived, __u64 here,
+				       __u64 elsewhere)
 {
-	if (unlikely(elsewhere || BACKEND(queue, s->wait, s->cpu) != s->cpu || !run_covers(s->last, arrived - here, arrived)))
+	if (unlikely(elsewhere || BACKEND(queue, s->wait, s->cpu) != s->cpu ||
+		     !run_covers(s->last, arrived - here, arrived)))
 		blame_runs(s->cpu, s->wait, arrived - here, arrived, elsewhere);
 	else
 		blame_add(s->cpu, s->wait, &s->last->who, here);

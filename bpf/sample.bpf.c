@@ -19,7 +19,8 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* One more in the row of this key with the stack at the tail. False: counted as lost. */
-static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row *key, const struct stack_lengths *len)
+static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row *key,
+				     const struct stack_lengths *len)
 {
 	int at = stack_intern(half_key, len->n_kernel, len->n_user, len->n_python);
 	if (at < 0) {
@@ -49,8 +50,8 @@ __noinline int count_failed(__u32 half_key, __u64 failed)
 }
 
 /* A sample of a thread: stored, on its way to user space, or counted as lost. */
-static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_key, struct task_struct *t,
-					struct row *key, bool in_user)
+static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_key,
+					struct task_struct *t, struct row *key, bool in_user)
 {
 	struct image im = { .tgid = key->tgid };
 	struct stack_lengths len;
@@ -75,11 +76,13 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	}
 	if (key->kind == ROW_TASK)
 		key->set_id = read_labels(&im, &labels);
-	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, half_key, tail, USER_FRAMES_MAX, &len);
+	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, half_key, tail, USER_FRAMES_MAX,
+	       &len);
 	if (len.later && !copy_send(half_key, key, len.n_kernel))
 		len.user_end = COUNTER_copied;
 	if (key->kind == ROW_TASK && len.user_end != COUNTER_copied)
-		len.n_python = python_stack(&im, half_key, len.n_kernel + len.n_user, STACK_WORDS_MAX);
+		len.n_python =
+			python_stack(&im, half_key, len.n_kernel + len.n_user, STACK_WORDS_MAX);
 	if (len.user_end != COUNTER_copied && !keep_row(h, half_key, key, &len))
 		return;
 	count(h, labels.flag);
@@ -92,10 +95,14 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	count(h, len.user_end);
 }
 
-static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event, __u64 period, bool in_user)
+static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event,
+				      __u64 period, bool in_user)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct row key = { .tgid = (__u32)t->tgid, .tid = (__u32)t->pid, .event = (__u8)event, .value = period,
+	struct row key = { .tgid = (__u32)t->tgid,
+			   .tid = (__u32)t->pid,
+			   .event = (__u8)event,
+			   .value = period,
 			   .last_ns = bpf_ktime_get_boot_ns() };
 
 	h->ran[event]++;

@@ -54,7 +54,8 @@ static __always_inline void selected_add(__u32 id)
 		__u64 old = *cell;
 		if (old == id)
 			return;
-		if ((old == 0 || old == SELECT_GONE) && __sync_val_compare_and_swap(cell, old, (__u64)id) == old)
+		if ((old == 0 || old == SELECT_GONE) &&
+		    __sync_val_compare_and_swap(cell, old, (__u64)id) == old)
 			return;
 	}
 	__sync_fetch_and_add(&selected_full, 1);

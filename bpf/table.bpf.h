@@ -14,7 +14,7 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 2);  /* cfg.n_cpus * 2 */
+	__uint(max_entries, 2); /* cfg.n_cpus * 2 */
 	__uint(key_size, 4);
 	__uint(value_size, 8); /* cfg.half_size */
 } halves SEC(".maps");
@@ -92,7 +92,8 @@ static __always_inline __u64 *stack_part(__u64 *base, __u64 from, __u64 n)
  * global functions once.
  */
 #define WORDS_PART 128
-_Static_assert(STACK_WORDS_MAX % WORDS_PART == 0, "a part that begins within a stack ends in the arena");
+_Static_assert(STACK_WORDS_MAX % WORDS_PART == 0,
+	       "a part that begins within a stack ends in the arena");
 
 /*
  * The next WORDS_PART of the n words at the tail of the half `key`, from number `from` on, into
@@ -165,7 +166,8 @@ __noinline __u32 ref_find(__u32 key, __u64 hash)
  */
 __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_python)
 {
-	__u32 lengths = stack_lengths_word(n_kernel, n_user, n_python), n = n_kernel + n_user + n_python;
+	__u32 lengths = stack_lengths_word(n_kernel, n_user, n_python),
+	      n = n_kernel + n_user + n_python;
 	__u64 hash = hash_words(key, n);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!h)
@@ -204,7 +206,8 @@ __noinline int row_add(__u32 key, const struct row *k)
 	for (__u32 p = 0; p < ROW_PROBES; p++) {
 		struct row *r = row_at(h, (__u32)(hash >> 16) + p);
 		if (!r->samples) {
-			if (h->rows_used >= (k->kind >= ROW_WAIT ? cfg.rows_max / 8 * 7 : cfg.rows_max))
+			if (h->rows_used >=
+			    (k->kind >= ROW_WAIT ? cfg.rows_max / 8 * 7 : cfg.rows_max))
 				return -1; /* waits without a stack can do without a row */
 			h->rows_used++;
 			*r = *k;
@@ -234,7 +237,8 @@ __noinline int row_add(__u32 key, const struct row *k)
 /* The half is filling: ask user space, once, to take it before the window ends. */
 static __always_inline void ask_for_drain(struct half *h)
 {
-	if (h->asked || (h->rows_used < cfg.rows_max / 4 * 3 && h->arena_used < cfg.arena_mask / 4 * 3))
+	if (h->asked ||
+	    (h->rows_used < cfg.rows_max / 4 * 3 && h->arena_used < cfg.arena_mask / 4 * 3))
 		return;
 	struct wire_record r = { .kind = WIRE_FILLING };
 	if (!ring_send(&r, sizeof(r), true))

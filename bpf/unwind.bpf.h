@@ -149,7 +149,8 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	if (!(t->flags & PF_FORKNOEXEC))
 		return 0;
 	struct task_struct *parent = t->real_parent->group_leader;
-	struct image of = { .start_ns = parent->start_boottime, .tgid = (__u32)parent->tgid,
+	struct image of = { .start_ns = parent->start_boottime,
+			    .tgid = (__u32)parent->tgid,
 			    .exec_id = (__u32)parent->self_exec_id };
 	if (of.exec_id != im->exec_id)
 		return 0;
@@ -194,7 +195,8 @@ __noinline __u32 unwind_part(__u32 key, __u32 n_kernel, __u32 max)
 	struct unwind_cpu *c = unwind_cpu();
 	if (!h || !c || c->n > max)
 		return COUNTER_no_user_stack;
-	__u32 found = unwind_frames(&c->state, arena_ptr(h, h->arena_used), n_kernel + c->n, max - c->n);
+	__u32 found =
+		unwind_frames(&c->state, arena_ptr(h, h->arena_used), n_kernel + c->n, max - c->n);
 	c->n += found >> 8;
 	if ((found & 0xff) != UNWIND_KNOWN)
 		return c->n << 8 | (found & 0xff);
@@ -240,9 +242,13 @@ __noinline int ask_about_mapping(const struct image *im)
 		return 0;
 	__u64 what = image_hash(im, s->pc >> UNWIND_PAGE_BITS);
 	if (was_sent(what, &cell) || !cell)
-		return s->range.page == UNWIND_PAGE_LATE || now - mapping_asked_ns < ASKED_RECENTLY_NS;
-	struct wire_record r = { .kind = WIRE_NEW_MAPPING, .tgid = im->tgid, .exec_id = im->exec_id,
-				 .start_ns = im->start_ns, .pc = s->pc };
+		return s->range.page == UNWIND_PAGE_LATE ||
+		       now - mapping_asked_ns < ASKED_RECENTLY_NS;
+	struct wire_record r = { .kind = WIRE_NEW_MAPPING,
+				 .tgid = im->tgid,
+				 .exec_id = im->exec_id,
+				 .start_ns = im->start_ns,
+				 .pc = s->pc };
 	if (ring_send(&r, sizeof(r), true))
 		return 0;
 	*cell = what;
@@ -302,8 +308,8 @@ __noinline __u32 follow_frames(__u32 key, __u32 n_kernel, __u64 ip, __u64 fp, __
 }
 
 /* The user frames, behind the kernel's at the tail of half `key`. */
-static __always_inline void user_stack(void *ctx, struct task_struct *t, const struct image *im, __u32 key,
-				       __u64 *tail, __u32 max, struct stack_lengths *ret)
+static __always_inline void user_stack(void *ctx, struct task_struct *t, const struct image *im,
+				       __u32 key, __u64 *tail, __u32 max, struct stack_lengths *ret)
 {
 	__u64 at = ret->n_kernel;
 	barrier_var(at); /* checked in the register that is used: see payload_read */
@@ -331,16 +337,18 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 	/* 32-bit code: the kernel's walk, within the kernel's limit. */
 	long len = bpf_get_stack(ctx, tail + at, KERNEL_FRAMES_MAX * 8, BPF_F_USER_STACK);
 	ret->n_user = len > 0 ? (__u32)len / 8 : 0;
-	ret->user_end = !ret->n_user ? COUNTER_no_user_stack :
-			ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
+	ret->user_end = !ret->n_user			? COUNTER_no_user_stack
+			: ret->n_user >= cfg.max_frames ? COUNTER_truncated
+							: COUNTER_frame_pointers;
 }
 
 /*
  * At the arena's tail, where there is room for STACK_WORDS_MAX words: user frames `max` at most and
  * USER_FRAMES_MAX.
  */
-static __always_inline void unwind(void *ctx, struct task_struct *t, const struct image *im, bool in_user, bool kthread,
-				   __u32 key, __u64 *tail, __u32 max, struct stack_lengths *ret)
+static __always_inline void unwind(void *ctx, struct task_struct *t, const struct image *im,
+				   bool in_user, bool kthread, __u32 key, __u64 *tail, __u32 max,
+				   struct stack_lengths *ret)
 {
 	ret->n_kernel = 0;
 	ret->n_user = 0;

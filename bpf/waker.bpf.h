@@ -26,9 +26,9 @@
 /* 8 tokens for wakers' stacks, where a wait's stack has one: cfg.token_shift */
 #define WAKER_SLICE_SHIFT 3
 #define WAKER_TOKENS 64
-#define WAKER_LONG_FACTOR 16 /* multiples of cfg.wait_ns: waits are medium 1-16, long >= 16 */
+#define WAKER_LONG_FACTOR 16	   /* multiples of cfg.wait_ns: waits are medium 1-16, long >= 16 */
 #define WAKER_MEDIUM_SLICE_SHIFT 2 /* likewise, one medium wait each, when tokens are few */
-#define EARLY_NEAR 50000 /* ns between an early wake-up and the switch out, at most */
+#define EARLY_NEAR 50000	   /* ns between an early wake-up and the switch out, at most */
 
 /* preempt_count, include/linux/preempt.h: in an NMI or a hard interrupt; serving a softirq */
 #define IN_INTERRUPT 0xff0000
@@ -37,7 +37,7 @@
 
 struct waker {
 	struct occupant who; /* tgid 0: no process; start_ns is one of OCCUPANT_* */
-	__u64 at;    /* CLOCK_BOOTTIME; 0: none, or being written */
+	__u64 at;	     /* CLOCK_BOOTTIME; 0: none, or being written */
 	__u32 stack; /* index in wait_stacks plus 1; 0: none. Its owner is the blocked thread */
 	__u32 reserved;
 };
@@ -70,7 +70,8 @@ struct {
 static __always_inline __u32 preempt_count_of(struct task_struct *by)
 {
 	__u32 count = IN_INTERRUPT;
-	bpf_probe_read_kernel(&count, sizeof(count), (const char *)by->se.cfs_rq->rq + cfg.preempt_count);
+	bpf_probe_read_kernel(&count, sizeof(count),
+			      (const char *)by->se.cfs_rq->rq + cfg.preempt_count);
 	return count;
 }
 #elif defined(__TARGET_ARCH_arm64)
@@ -100,7 +101,8 @@ __noinline int softirq_is_own(__u32 key, __u32 n)
 }
 
 /* Is this CPU in an interrupt, rather than at work for the current thread? */
-static __always_inline bool in_interrupt(void *ctx, struct task_struct *by, struct cpu_state *c, struct sched_cpu *sc, __u32 cpu)
+static __always_inline bool in_interrupt(void *ctx, struct task_struct *by, struct cpu_state *c,
+					 struct sched_cpu *sc, __u32 cpu)
 {
 	__u32 count = preempt_count_of(by);
 	if (!(count & (IN_INTERRUPT | IN_SOFTIRQ)))
@@ -123,7 +125,8 @@ static __always_inline bool in_interrupt(void *ctx, struct task_struct *by, stru
  * that was read a moment ago counts after a short wait, and unknown processes are asked for only
  * with a stack.
  */
-static __always_inline __u64 waker_labels(struct sched_cpu *sc, struct task_struct *t, bool take, __u64 now)
+static __always_inline __u64 waker_labels(struct sched_cpu *sc, struct task_struct *t, bool take,
+					  __u64 now)
 {
 	struct waking *mine = bpf_task_storage_get(&wakings, t, 0, 0);
 	if (!take && mine && now < mine->labels_until && mine->exec_id == sc->image.exec_id)
@@ -147,10 +150,12 @@ static __always_inline bool waker_take_token(struct sched_cpu *sc, __u64 ns, __u
 {
 	if (no_wait_stacks)
 		return false;
-	__u64 slice = now >> (cfg.token_shift - WAKER_SLICE_SHIFT), more = slice - sc->waker_tokens.slice;
+	__u64 slice = now >> (cfg.token_shift - WAKER_SLICE_SHIFT),
+	      more = slice - sc->waker_tokens.slice;
 	__u32 left = sc->waker_tokens.left;
 	sc->waker_tokens.slice = slice;
-	left = more < WAKER_TOKENS && left + more < WAKER_TOKENS ? left + (__u32)more : WAKER_TOKENS;
+	left = more < WAKER_TOKENS && left + more < WAKER_TOKENS ? left + (__u32)more
+								 : WAKER_TOKENS;
 	sc->waker_tokens.left = left;
 	if (ns < WAKER_LONG_FACTOR * cfg.wait_ns) {
 		__u64 medium = now >> (cfg.token_shift - WAKER_MEDIUM_SLICE_SHIFT);
@@ -165,7 +170,8 @@ static __always_inline bool waker_take_token(struct sched_cpu *sc, __u64 ns, __u
 }
 
 /* Note the current thread as the waker of thread `tid`, with its stack if `take`. */
-static __always_inline void waker_note(void *ctx, struct task_struct *t, __u32 tid, struct cpu_state *c, struct sched_cpu *sc, __u32 cpu,
+static __always_inline void waker_note(void *ctx, struct task_struct *t, __u32 tid,
+				       struct cpu_state *c, struct sched_cpu *sc, __u32 cpu,
 				       struct waker *k, bool take, __u64 now)
 {
 	__u32 key = half_enter(c, sc);
@@ -199,7 +205,8 @@ int on_waking(__u64 *ctx)
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	struct thread_wait *w = bpf_task_storage_get(&waits, t, 0, 0);
 	struct waking *all = bpf_task_storage_get(&wakings, t, 0, 0);
-	if (t == by || cpu >= cfg.n_cpus || !c || !sc || !w || !all || *(volatile __u32 *)&c->seq & 1)
+	if (t == by || cpu >= cfg.n_cpus || !c || !sc || !w || !all ||
+	    *(volatile __u32 *)&c->seq & 1)
 		return 0;
 	bool early = t->on_cpu;
 	__u64 since = w->since;
@@ -214,8 +221,10 @@ int on_waking(__u64 *ctx)
 	else if (!by->pid)
 		waker_set_none(k, OCCUPANT_IDLE);
 	else
-		waker_note(ctx, by, (__u32)t->pid, c, sc, cpu, k, !early && (now - since >= cfg.wait_ns || w->stack) &&
-			   waker_take_token(sc, now - since, now), now);
+		waker_note(ctx, by, (__u32)t->pid, c, sc, cpu, k,
+			   !early && (now - since >= cfg.wait_ns || w->stack) &&
+				   waker_take_token(sc, now - since, now),
+			   now);
 	__sync_lock_test_and_set(&k->at, now);
 	return 0;
 }
@@ -239,7 +248,8 @@ static __always_inline void row_set_blocked_stack(struct row *row, const struct 
  * Add `off` ns of blocked time of w to the row of its waker, with the waker's stack unless that is
  * 0.
  */
-__noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occupant *who, __u32 stack, __u64 off)
+__noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occupant *who,
+			     __u32 stack, __u64 off)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
@@ -281,7 +291,8 @@ __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occu
  * Was the thread woken before it was switched out? Copy that waker to *ret; another CPU may be
  * writing it.
  */
-static __always_inline bool waker_early(struct waking *all, const struct thread_wait *w, struct occupant *ret)
+static __always_inline bool waker_early(struct waking *all, const struct thread_wait *w,
+					struct occupant *ret)
 {
 	__u64 at = __sync_fetch_and_add(&all->early.at, 0);
 	if (!at || !w->began || at - w->began + EARLY_NEAR >= 2 * EARLY_NEAR)
@@ -307,7 +318,8 @@ __noinline int waker_over(__u32 cpu, struct thread_wait *w, __u64 off)
 		row_add_waker(cpu, w, &all->woken.who, stack, off);
 		stack = 0;
 	} else if (off) {
-		row_add_waker(cpu, w, waker_early(all, w, &sc->waker) ? &sc->waker : &sc->other, 0, off);
+		row_add_waker(cpu, w, waker_early(all, w, &sc->waker) ? &sc->waker : &sc->other, 0,
+			      off);
 	}
 	if (stack)
 		wait_stack_free(stack, (__u32)bpf_get_current_task_btf()->pid);

@@ -42,8 +42,9 @@ struct random_numbers { /* splitmix64 */
 
 __attribute__((noinline)) std::string make_document(uint64_t seed, size_t size)
 {
-	static const char *const words[] = { "select", "orders", "from", "2024-03-15", "GET", "/index.html", "error",
-					     "user@example.com", "where", "10.0.0.17", "timeout", "status=200" };
+	static const char *const words[] = { "select", "orders",      "from",	 "2024-03-15",
+					     "GET",    "/index.html", "error",	 "user@example.com",
+					     "where",  "10.0.0.17",   "timeout", "status=200" };
 	random_numbers r{ seed };
 	std::string s;
 	s.reserve(size + 20);
@@ -94,8 +95,8 @@ __attribute__((noinline)) uint64_t serve_regex(uint64_t seed)
 {
 	static const std::regex pattern("([a-z]+)@([a-z]+)\\.com|status=([0-9]+)");
 	const std::string in = make_document(seed, 48 * 1024);
-	return static_cast<uint64_t>(std::distance(std::sregex_iterator(in.begin(), in.end(), pattern),
-						   std::sregex_iterator()));
+	return static_cast<uint64_t>(std::distance(
+		std::sregex_iterator(in.begin(), in.end(), pattern), std::sregex_iterator()));
 }
 
 /* ---- requests ---- */
@@ -208,7 +209,8 @@ void clients(request_queue &queue)
 
 void print_row(const char *key, const char *value, double seconds, double total)
 {
-	printf("  %-8s %-10s %9.3f s %6.2f%%\n", key, value, seconds, total > 0 ? 100 * seconds / total : 0);
+	printf("  %-8s %-10s %9.3f s %6.2f%%\n", key, value, seconds,
+	       total > 0 ? 100 * seconds / total : 0);
 }
 
 void report(const std::vector<usage> &used, double wall)
@@ -225,8 +227,8 @@ void report(const std::vector<usage> &used, double wall)
 			}
 		}
 	}
-	printf("demo: %llu requests in %.1f s; CPU time in requests by the threads' own clocks: %.3f s\n", requests,
-	       wall, total);
+	printf("demo: %llu requests in %.1f s; CPU time in requests by the threads' own clocks: %.3f s\n",
+	       requests, wall, total);
 	for (size_t t = 0; t < n_tenants; t++)
 		print_row("tenant", tenants[t].name, by_tenant[t], total);
 	for (size_t e = 0; e < n_endpoints; e++)
@@ -253,7 +255,8 @@ long number(const char *name, const char *text, long max)
 
 int main(int argc, char **argv)
 {
-	long seconds = 0, threads = std::max(1l, static_cast<long>(std::thread::hardware_concurrency()));
+	long seconds = 0,
+	     threads = std::max(1l, static_cast<long>(std::thread::hardware_concurrency()));
 	for (int i = 1; i < argc; i += 2) {
 		const char *value = i + 1 < argc ? argv[i + 1] : nullptr;
 		if (!strcmp(argv[i], "--seconds"))

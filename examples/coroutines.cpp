@@ -29,7 +29,10 @@ struct task {
 		/* Starts with what is attached where the coroutine is made */
 		ascribe::task_labels labels;
 
-		task get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+		task get_return_object()
+		{
+			return { std::coroutine_handle<promise_type>::from_promise(*this) };
+		}
 		std::suspend_always initial_suspend() noexcept { return {}; }
 		std::suspend_always final_suspend() noexcept { return {}; }
 		void return_void() {}
@@ -110,13 +113,13 @@ static task serve(request &r, double seconds)
 {
 	while (r.parse_s + r.query_s < seconds * r.weight) {
 		{
-			ascribe::scope s{"step", "parse"};
+			ascribe::scope s{ "step", "parse" };
 			r.parse_s += burn(0.0005);
 			/* Wakes up on any thread, "parse" still attached */
 			co_await scheduler::yield();
 			r.parse_s += burn(0.0005);
 		}
-		ascribe::scope s{"step", "query"};
+		ascribe::scope s{ "step", "query" };
 		r.query_s += burn(0.001);
 		co_await scheduler::yield();
 		r.query_s += burn(0.001);
@@ -126,14 +129,15 @@ static task serve(request &r, double seconds)
 int main(int argc, char **argv)
 {
 	const double seconds = argc > 1 ? atof(argv[1]) : 1;
-	request requests[] = {{"acme", 1}, {"globex", 0.5}, {"initech", 0.25}};
+	request requests[] = { { "acme", 1 }, { "globex", 0.5 }, { "initech", 0.25 } };
 	scheduler s;
 	for (request &r : requests)
-		ascribe::label{"tenant", r.tenant}.apply([&] { s.add(serve(r, seconds)); });
+		ascribe::label{ "tenant", r.tenant }.apply([&] { s.add(serve(r, seconds)); });
 	s.run();
 	const char *between = "{";
 	for (const request &r : requests) {
-		std::printf("%s\"%s parse\": %.6f, \"%s query\": %.6f", between, r.tenant, r.parse_s, r.tenant, r.query_s);
+		std::printf("%s\"%s parse\": %.6f, \"%s query\": %.6f", between, r.tenant,
+			    r.parse_s, r.tenant, r.query_s);
 		between = ", ";
 	}
 	std::puts("}");

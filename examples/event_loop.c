@@ -56,7 +56,8 @@ static void loop(struct connection *v, int n)
 		int k = epoll_wait(ep, ready, 16, -1);
 		for (int i = 0; i < k; i++) {
 			struct connection *c = ready[i].data.ptr;
-			const struct ascribe_record_header *before = ascribe_swap(&c->labels.header);
+			const struct ascribe_record_header *before =
+				ascribe_swap(&c->labels.header);
 			int more = handle(c);
 			ascribe_swap(before);
 			if (!more) {
@@ -82,7 +83,9 @@ static void *client(void *p)
 int main(int argc, char **argv)
 {
 	static struct connection v[CONNECTIONS] = {
-		{ .tenant = "acme", .work_s = 0.0020 }, { .tenant = "globex", .work_s = 0.0010 }, { .tenant = "initech", .work_s = 0.0005 },
+		{ .tenant = "acme", .work_s = 0.0020 },
+		{ .tenant = "globex", .work_s = 0.0010 },
+		{ .tenant = "initech", .work_s = 0.0005 },
 	};
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
 	pthread_t thread[CONNECTIONS];
@@ -103,7 +106,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < CONNECTIONS; i++)
 		pthread_join(thread[i], NULL);
 	for (int i = 0; i < CONNECTIONS; i++)
-		printf("%s\"%s read\": %.6f, \"%s answer\": %.6f", i ? ", " : "{", v[i].tenant, v[i].read_s, v[i].tenant, v[i].answer_s);
+		printf("%s\"%s read\": %.6f, \"%s answer\": %.6f", i ? ", " : "{", v[i].tenant,
+		       v[i].read_s, v[i].tenant, v[i].answer_s);
 	puts("}");
 	return 0;
 }

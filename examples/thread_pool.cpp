@@ -43,7 +43,9 @@ public:
 	{
 		{
 			std::lock_guard lock(mutex_);
-			queue_.push([c = ascribe::context::current(), f = std::move(f)]() mutable { c.apply(f); });
+			queue_.push([c = ascribe::context::current(), f = std::move(f)]() mutable {
+				c.apply(f);
+			});
 		}
 		news_.notify_one();
 	}
@@ -79,7 +81,7 @@ private:
 struct tenant {
 	const char *name;
 	int weight;
-	std::atomic<long> scan_us{0}, sort_us{0};
+	std::atomic<long> scan_us{ 0 }, sort_us{ 0 };
 };
 
 /*
@@ -89,28 +91,29 @@ struct tenant {
 static void scan(pool &p, tenant &t)
 {
 	{
-		ascribe::scope s{"step", "scan"};
+		ascribe::scope s{ "step", "scan" };
 		t.scan_us += static_cast<long>(burn(0.001) * 1e6);
 	}
-	ascribe::label{"step", "sort"}.apply([&] {
-		p.submit([&t] { t.sort_us += static_cast<long>(burn(0.0005) * 1e6); });
-	});
+	ascribe::label{ "step", "sort" }.apply(
+		[&] { p.submit([&t] { t.sort_us += static_cast<long>(burn(0.0005) * 1e6); }); });
 }
 
 int main(int argc, char **argv)
 {
 	const int turns = static_cast<int>((argc > 1 ? atof(argv[1]) : 1) * 500);
-	tenant tenants[] = {{"acme", 3}, {"globex", 1}};
+	tenant tenants[] = { { "acme", 3 }, { "globex", 1 } };
 	{
 		pool p(3);
 		for (int i = 0; i < turns; i++) {
 			tenant &t = tenants[i % 4 < 3 ? 0 : 1];
-			ascribe::label{"tenant", t.name}.apply([&] { p.submit([&] { scan(p, t); }); });
+			ascribe::label{ "tenant", t.name }.apply(
+				[&] { p.submit([&] { scan(p, t); }); });
 		}
 	}
 	const char *between = "{";
 	for (const tenant &t : tenants) {
-		std::printf("%s\"%s scan\": %.6f, \"%s sort\": %.6f", between, t.name, static_cast<double>(t.scan_us) / 1e6, t.name,
+		std::printf("%s\"%s scan\": %.6f, \"%s sort\": %.6f", between, t.name,
+			    static_cast<double>(t.scan_us) / 1e6, t.name,
 			    static_cast<double>(t.sort_us) / 1e6);
 		between = ", ";
 	}

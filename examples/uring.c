@@ -92,7 +92,9 @@ static void *client(void *p)
 int main(int argc, char **argv)
 {
 	static struct connection v[CONNECTIONS] = {
-		{ .tenant = "acme", .work_s = 0.0020 }, { .tenant = "globex", .work_s = 0.0010 }, { .tenant = "initech", .work_s = 0.0005 },
+		{ .tenant = "acme", .work_s = 0.0020 },
+		{ .tenant = "globex", .work_s = 0.0010 },
+		{ .tenant = "initech", .work_s = 0.0005 },
 	};
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
 	pthread_t thread[CONNECTIONS];
@@ -120,7 +122,8 @@ int main(int argc, char **argv)
 		pthread_join(thread[i], NULL);
 	io_uring_queue_exit(&ring);
 	for (int i = 0; i < CONNECTIONS; i++)
-		printf("%s\"%s read\": %.6f, \"%s answer\": %.6f", i ? ", " : "{", v[i].tenant, v[i].read_s, v[i].tenant, v[i].answer_s);
+		printf("%s\"%s read\": %.6f, \"%s answer\": %.6f", i ? ", " : "{", v[i].tenant,
+		       v[i].read_s, v[i].tenant, v[i].answer_s);
 	puts("}");
 	return 0;
 }

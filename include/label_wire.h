@@ -12,8 +12,8 @@
 #ifndef ASCRIBE_LABEL_WIRE_H
 #define ASCRIBE_LABEL_WIRE_H
 
-#define LABEL_SOURCES 8      /* read per process */
-#define LABEL_PAIRS 16       /* labels taken of one source; further ones are left out */
+#define LABEL_SOURCES 8	     /* read per process */
+#define LABEL_PAIRS 16	     /* labels taken of one source; further ones are left out */
 #define LABEL_KEY_BYTES 128  /* of a key; a longer one leaves its label out */
 #define LABEL_TEXT_BYTES 255 /* of a value, which is cut there */
 #define LABEL_STEPS 4096     /* of all label paths together */
@@ -27,7 +27,7 @@
 
 enum label_kind {
 	LABEL_NONE = 0,
-	LABEL_OTEL = 1,   /* pointer to a thread context record, OTEP 4947 */
+	LABEL_OTEL = 1,	  /* pointer to a thread context record, OTEP 4947 */
 	LABEL_CUSTOM = 2, /* pointer to {label *, count}; with arg 1 that itself */
 	/*
 	 * Pointer to g, or with LABEL_AT_GO_REGISTER g itself; arg: offset of curg << 16 | offset
@@ -35,18 +35,18 @@ enum label_kind {
 	 */
 	LABEL_GO_MAP = 3,
 	LABEL_GO_SLICE = 4,
-	LABEL_PATH = 5,   /* steps [arg, arg + arg2) */
-	LABEL_NODE = 6,   /* the draft's structure nodejs_v1_dev */
+	LABEL_PATH = 5, /* steps [arg, arg + arg2) */
+	LABEL_NODE = 6, /* the draft's structure nodejs_v1_dev */
 };
 
 /* Where a source begins. */
 enum label_start {
 	LABEL_AT_ADDRESS = 0,
-	LABEL_AT_TP = 1,       /* thread pointer + at */
-	LABEL_AT_DTV = 2,      /* `at` bytes into the thread's block of `module`, glibc */
+	LABEL_AT_TP = 1,  /* thread pointer + at */
+	LABEL_AT_DTV = 2, /* `at` bytes into the thread's block of `module`, glibc */
 	LABEL_AT_DTV_MUSL = 3,
 	LABEL_AT_GO_REGISTER = 4, /* arm64: g is in x28 while Go's code runs */
-	LABEL_AT_TP_MUSL = 5, /* as LABEL_AT_TP, as soon as there are thread-local blocks */
+	LABEL_AT_TP_MUSL = 5,	  /* as LABEL_AT_TP, as soon as there are thread-local blocks */
 };
 
 struct label_source {
@@ -75,27 +75,27 @@ struct proc_labels {
  */
 enum label_op {
 	STEP_FIELD = 1, /* the field `field` begins; cur and acc are 0 */
-	STEP_TP,        /* cur = thread pointer + imm */
-	STEP_BASE,      /* cur = base + imm */
-	STEP_START,     /* cur = where the source begins, + imm */
-	STEP_DEREF,     /* cur = the pointer at cur + imm; NULL ends the field without a label */
-	STEP_ADD,       /* cur += imm */
-	STEP_SAVE,      /* saved[len] = cur */
-	STEP_LOAD,      /* cur = saved[len]; 0 ends the field */
-	STEP_NUMBER,    /* acc = the integer of |len| bytes at cur + imm, signed when flags & 1 */
+	STEP_TP,	/* cur = thread pointer + imm */
+	STEP_BASE,	/* cur = base + imm */
+	STEP_START,	/* cur = where the source begins, + imm */
+	STEP_DEREF,	/* cur = the pointer at cur + imm; NULL ends the field without a label */
+	STEP_ADD,	/* cur += imm */
+	STEP_SAVE,	/* saved[len] = cur */
+	STEP_LOAD,	/* cur = saved[len]; 0 ends the field */
+	STEP_NUMBER,	/* acc = the integer of |len| bytes at cur + imm, signed when flags & 1 */
 	/*
 	 * Acc must be imm; flags & 1: else, unless it is 0, the source is malformed; flags & 2:
 	 * must not be imm
 	 */
 	STEP_EXPECT,
 	STEP_EXPECT_TP, /* acc must be the thread pointer */
-	STEP_MAIN,      /* only in the first thread of the process */
-	STEP_AND,       /* acc &= imm */
-	STEP_SHIFT,     /* acc >>= imm */
-	STEP_INT,       /* emit acc */
-	STEP_CSTRING,   /* emit the text at cur + imm up to its NUL, len bytes at most */
-	STEP_BYTES,     /* emit len bytes at cur + imm */
-	STEP_TEXT,      /* emit acc bytes of text at cur + imm, len bytes at most */
+	STEP_MAIN,	/* only in the first thread of the process */
+	STEP_AND,	/* acc &= imm */
+	STEP_SHIFT,	/* acc >>= imm */
+	STEP_INT,	/* emit acc */
+	STEP_CSTRING,	/* emit the text at cur + imm up to its NUL, len bytes at most */
+	STEP_BYTES,	/* emit len bytes at cur + imm */
+	STEP_TEXT,	/* emit acc bytes of text at cur + imm, len bytes at most */
 };
 
 struct label_step {
@@ -114,9 +114,9 @@ struct label_step {
  * What is cut was longer.
  */
 enum entry_what {
-	ENTRY_OTEL = 1, /* the record: header and attributes */
-	ENTRY_PAIR = 2, /* key, value */
-	ENTRY_INT = 3,  /* 8 bytes: a number of field `field` */
+	ENTRY_OTEL = 1,	 /* the record: header and attributes */
+	ENTRY_PAIR = 2,	 /* key, value */
+	ENTRY_INT = 3,	 /* 8 bytes: a number of field `field` */
 	ENTRY_BYTES = 4, /* of field `field` */
 	/*
 	 * Key, then struct label_absent: its value is in memory that is not resident, for user
@@ -131,7 +131,7 @@ enum entry_what {
  */
 struct label_absent {
 	__u64 at;
-	__u64 len; /* at most LABEL_TEXT_BYTES */
+	__u64 len;    /* at most LABEL_TEXT_BYTES */
 	__u64 second; /* BOOTTIME >> 30 */
 };
 

@@ -12,19 +12,19 @@
 #define PYTHON_FRAME_BYTES 72 /* of a frame, from its start: all that is read */
 
 struct python_layout {
-	__u32 version;        /* PY_VERSION_HEX >> 16 */
+	__u32 version; /* PY_VERSION_HEX >> 16 */
 	/* Runtime: the thread that holds the GIL, PYTHON_NOWHERE: it is not there */
 	__u16 holder;
-	__u16 main;           /* runtime: the main interpreter */
-	__u16 threads;        /* interpreter: its first thread */
+	__u16 main;    /* runtime: the main interpreter */
+	__u16 threads; /* interpreter: its first thread */
 	__u16 thread_next;
-	__u16 thread_id;      /* the thread's pthread_t, which is its thread pointer */
+	__u16 thread_id; /* the thread's pthread_t, which is its thread pointer */
 	__u16 thread_frame;
 	/* In between stands a structure; PYTHON_NOWHERE: the thread has the frame itself */
 	__u16 cframe_frame;
 	__u16 frame_code;
 	__u16 frame_previous;
-	__u16 frame_entry;    /* a byte that is 1: this one was called from C; or PYTHON_NOWHERE */
+	__u16 frame_entry; /* a byte that is 1: this one was called from C; or PYTHON_NOWHERE */
 	/*
 	 * A byte that is PYTHON_OWNER_C: no Python frame, those before it were called from C; or
 	 * PYTHON_NOWHERE
@@ -41,8 +41,10 @@ struct python_layout {
 
 static const struct python_layout python_layouts[PYTHON_LAYOUTS] = {
 	{ 0x030b, 576, 48, 16, 8, 152, 56, 8, 32, 48, 68, PYTHON_NOWHERE, 112, 72, 128, 48, 72 },
-	{ 0x030c, PYTHON_NOWHERE, 48, 72, 8, 136, 56, 0, 0, 8, PYTHON_NOWHERE, 70, 112, 68, 128, 40, 56 },
-	{ 0x030d, PYTHON_NOWHERE, 640, 7344, 8, 152, 72, PYTHON_NOWHERE, 0, 8, PYTHON_NOWHERE, 70, 112, 68, 128, 40, 56 },
+	{ 0x030c, PYTHON_NOWHERE, 48, 72, 8, 136, 56, 0, 0, 8, PYTHON_NOWHERE, 70, 112, 68, 128, 40,
+	  56 },
+	{ 0x030d, PYTHON_NOWHERE, 640, 7344, 8, 152, 72, PYTHON_NOWHERE, 0, 8, PYTHON_NOWHERE, 70,
+	  112, 68, 128, 40, 56 },
 };
 
 /* A string object (PEP 393): how many characters, and how they are kept. */

@@ -51,20 +51,22 @@ static __always_inline bool is_sigreturn(__u64 pc)
 /* The leaf may be at the second instruction, or behind it, in the kernel. */
 static __always_inline bool at_sigreturn(const struct unwind_state *s)
 {
-	return is_sigreturn(s->pc) || (s->leaf && (is_sigreturn(s->pc - 4) || is_sigreturn(s->pc - 8)));
+	return is_sigreturn(s->pc) ||
+	       (s->leaf && (is_sigreturn(s->pc - 4) || is_sigreturn(s->pc - 8)));
 }
 
 static __always_inline bool unwind_signal(struct unwind_state *s)
 {
 	__u64 sp = s->sp;
-	if (!read_word(sp + SIGFRAME_FP, &s->fp) || !read_word(sp + SIGFRAME_LR, &s->reg[UNWIND_ARM_LR]) ||
+	if (!read_word(sp + SIGFRAME_FP, &s->fp) ||
+	    !read_word(sp + SIGFRAME_LR, &s->reg[UNWIND_ARM_LR]) ||
 	    !read_word(sp + SIGFRAME_PC, &s->pc) || !read_word(sp + SIGFRAME_SP, &s->sp))
 		return false;
 	s->lr_known = 1;
 	return true;
 }
 
-#define CODE_PLT0 0xa9bf7bf0u   /* stp x16, x30, [sp, #-16]! */
+#define CODE_PLT0 0xa9bf7bf0u	/* stp x16, x30, [sp, #-16]! */
 #define CODE_MOV_FP 0x910003fdu /* add x29, sp, #n */
 
 /*
@@ -75,10 +77,12 @@ static __always_inline bool unwind_signal(struct unwind_state *s)
  */
 static __always_inline bool lr_returns(__u32 code)
 {
-	return (code & ~0x80u) == 0xd503245f || (code & ~0x40u) == 0xd503233f || (code & 0xffc07fff) == 0xa9807bfd ||
-	       (code & 0xffc003ff) == CODE_MOV_FP || (code & ~0x40u) == 0xd50323bf || code == 0xd65f03c0 ||
-	       (code & ~0x400u) == 0xd65f0bff || (code & 0x9f00001f) == 0x90000010 || (code & 0xffc003ff) == 0xf9400211 ||
-	       (code & 0xffc003ff) == 0x91000210 || code == 0xd61f0220 || code == CODE_PLT0;
+	return (code & ~0x80u) == 0xd503245f || (code & ~0x40u) == 0xd503233f ||
+	       (code & 0xffc07fff) == 0xa9807bfd || (code & 0xffc003ff) == CODE_MOV_FP ||
+	       (code & ~0x40u) == 0xd50323bf || code == 0xd65f03c0 ||
+	       (code & ~0x400u) == 0xd65f0bff || (code & 0x9f00001f) == 0x90000010 ||
+	       (code & 0xffc003ff) == 0xf9400211 || (code & 0xffc003ff) == 0x91000210 ||
+	       code == 0xd61f0220 || code == CODE_PLT0;
 }
 
 /*
@@ -89,7 +93,8 @@ static __always_inline bool lr_returns(__u32 code)
 static __always_inline bool lr_leads_away(const struct unwind_state *s, __u64 lr)
 {
 	__u64 saved;
-	return !in_last_range(s, lr - 1) && read_word(s->fp + 8, &saved) && unwind_unsigned(saved) != lr;
+	return !in_last_range(s, lr - 1) && read_word(s->fp + 8, &saved) &&
+	       unwind_unsigned(saved) != lr;
 }
 
 /* The caller of a frame that is not made: 0, or 1 when it is none of those. */
@@ -111,8 +116,9 @@ static __always_inline int unwind_bare(struct unwind_state *s)
 	 * The frame is there, of unknown size; or the dynamic linker is on its way with x16 and x30
 	 * on the stack.
 	 */
-	s->sp_lost = (code & 0xffc003ff) == CODE_MOV_FP ||
-		     (code != CODE_PLT0 && read_word(s->sp + 8, &top) && top == s->reg[UNWIND_ARM_LR]);
+	s->sp_lost =
+		(code & 0xffc003ff) == CODE_MOV_FP ||
+		(code != CODE_PLT0 && read_word(s->sp + 8, &top) && top == s->reg[UNWIND_ARM_LR]);
 	return 0;
 }
 

@@ -24,9 +24,9 @@ _Static_assert(1 << (RANGE_STEPS - 1) >= UNWIND_PROC_RANGES_MAX, "ranges");
 /* What is known of the frame that the walk has come to. */
 struct unwind_state {
 	__u64 pc, sp, fp;
-	__u64 reg[UNWIND_REGS];    /* of the leaf, by DWARF number */
+	__u64 reg[UNWIND_REGS];	   /* of the leaf, by DWARF number */
 	struct unwind_range range; /* the one that was found last */
-	__u32 first, n;            /* the process's ranges */
+	__u32 first, n;		   /* the process's ranges */
 	__u32 leaf;
 	__u32 exact; /* pc is the instruction itself, not behind a call */
 	__u32 by_fp; /* the last frame was found by the frame pointer */
@@ -37,8 +37,8 @@ struct unwind_state {
 	 * the callee's
 	 */
 	__u64 pc_at, fp_at;
-	__u32 reuse;    /* of bpf/reuse.bpf.h */
-	__u32 sp_lost;  /* arm64: sp is only known to be no lower */
+	__u32 reuse;	/* of bpf/reuse.bpf.h */
+	__u32 sp_lost;	/* arm64: sp is only known to be no lower */
 	__u32 lr_known; /* arm64: reg[UNWIND_ARM_LR] is this frame's, though it is not the leaf */
 };
 
@@ -106,7 +106,8 @@ static __always_inline __u32 unwind_find_rule(const struct unwind_state *s, __u6
 	const struct unwind_rows *rows = unwind_rows_at(shard);
 	if (!rows)
 		return 0;
-	__u32 key = (__u32)(rel & ((1 << UNWIND_PAGE_BITS) - 1)) << UNWIND_RULE_BITS | UNWIND_RULE_MASK;
+	__u32 key =
+		(__u32)(rel & ((1 << UNWIND_PAGE_BITS) - 1)) << UNWIND_RULE_BITS | UNWIND_RULE_MASK;
 	__u32 found = 0;
 	for (int i = 0; i < ROW_STEPS && lo < hi; i++) {
 		__u32 mid = lo + (hi - lo) / 2;
@@ -201,7 +202,8 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 	if (!fp && s->by_fp)
 		return COUNTER_rooted;
 	/* The leaf may be what has just changed the stack pointer. */
-	if ((fp + FP_BELOW_SP < sp || fp & 7) && !(in_range && (s->by_fp || s->leaf) && unwind_change_stack(s)))
+	if ((fp + FP_BELOW_SP < sp || fp & 7) &&
+	    !(in_range && (s->by_fp || s->leaf) && unwind_change_stack(s)))
 		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
 	if (unwind_read(&saved, sizeof(saved), fp))
 		return COUNTER_unwind_fault;
@@ -243,8 +245,8 @@ static __always_inline bool rule_reg(const struct unwind_state *s, __u32 reg, __
  * The return address; false when it cannot be had: for UNWIND_RA_REG not in this frame, else it
  * cannot be read.
  */
-static __always_inline bool rule_pc(const struct unwind_state *s, const struct unwind_rule *r, __u32 ra, __u64 cfa,
-				    __u64 *ret)
+static __always_inline bool rule_pc(const struct unwind_state *s, const struct unwind_rule *r,
+				    __u32 ra, __u64 cfa, __u64 *ret)
 {
 	__s64 off = r->ra_off;
 	if (ra == UNWIND_RA_REG)
@@ -258,7 +260,8 @@ static __always_inline bool rule_pc(const struct unwind_state *s, const struct u
  * read it is lost (at the end of functions that realign their stack compilers say where it no
  * longer is; few callers need it), or popped already.
  */
-static __always_inline void rule_fp(const struct unwind_state *s, const struct unwind_rule *r, __u64 cfa, __u64 *io_fp)
+static __always_inline void rule_fp(const struct unwind_state *s, const struct unwind_rule *r,
+				    __u64 cfa, __u64 *io_fp)
 {
 	__s64 off = r->fp_off;
 	if (r->fp == UNWIND_FP_SAME)
@@ -329,8 +332,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	if (RA_IN_FRAME && ra == UNWIND_RA_CFA && ra_off >= 0)
 		cfa += ra_off + 8;
 	bool go = r->cfa == UNWIND_CFA_GO;
-	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG && !(RA_IN_FRAME && s->leaf && cfa == s->sp) &&
-	    !(go && unwind_change_stack(s)))
+	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG &&
+	    !(RA_IN_FRAME && s->leaf && cfa == s->sp) && !(go && unwind_change_stack(s)))
 		return COUNTER_unwind_broken;
 	s->pc = to.pc;
 	s->sp = cfa;
@@ -391,7 +394,8 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
  * below KERNEL_FRAMES_MAX + USER_FRAMES_MAX: their number << 8 | the counter that says why they
  * end, or UNWIND_KNOWN. After that and after `truncated` the state is at the next frame.
  */
-static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, __u32 from, __u32 max)
+static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, __u32 from,
+					   __u32 max)
 {
 	int end = 0;
 	__u32 n = 0;

@@ -21,17 +21,17 @@
 #define UNWIND_RULE_BITS 20
 #define UNWIND_RULE_MASK ((1u << UNWIND_RULE_BITS) - 1)
 
-#define UNWIND_SHARD_BITS 18                            /* rows of a shard: 1 MiB */
-#define UNWIND_SHARDS 64                                /* 64 MiB of rows at most */
+#define UNWIND_SHARD_BITS 18 /* rows of a shard: 1 MiB */
+#define UNWIND_SHARDS 64     /* 64 MiB of rows at most */
 /* Rows are given out in blocks; a page lies in one */
 #define UNWIND_BLOCK_BITS 11
 /* A page with more has no rules; real ones have 20 to 1,300 */
 #define UNWIND_PAGE_ROWS_MAX (1u << UNWIND_BLOCK_BITS)
-#define UNWIND_PAGES (1u << 18)                         /* 1 GiB of text in all, 2 MiB */
-#define UNWIND_RULES (1u << 15)                         /* a whole Debian host has 5,000; 512 KiB */
+#define UNWIND_PAGES (1u << 18) /* 1 GiB of text in all, 2 MiB */
+#define UNWIND_RULES (1u << 15) /* a whole Debian host has 5,000; 512 KiB */
 /* Mappings of the processes that are sampled, 1 MiB */
 #define UNWIND_RANGES (1u << 15)
-#define UNWIND_PROC_RANGES_MAX 1024                     /* of one process */
+#define UNWIND_PROC_RANGES_MAX 1024 /* of one process */
 
 /* Where the canonical frame address (the stack pointer before the call) is. */
 enum unwind_cfa {
@@ -40,7 +40,7 @@ enum unwind_cfa {
 	UNWIND_CFA_DEREF = 2, /* *(reg + cfa_off) + cfa_add; rbx is lost */
 	/* *(sp + 8 * reg + cfa_off) + cfa_add: OpenSSL's Montgomery multiplication */
 	UNWIND_CFA_INDEX = 4,
-	UNWIND_CFA_PLT = 3,   /* sp + cfa_off, and 8 more where (pc & 15) >= cfa_add */
+	UNWIND_CFA_PLT = 3, /* sp + cfa_off, and 8 more where (pc & 15) >= cfa_add */
 	/* reg + cfa_off: Go's, where the caller's frame may be on another stack; rbx is lost */
 	UNWIND_CFA_GO = 5,
 };

@@ -19,7 +19,7 @@
 
 /* All times in ns, of one clock; since <= arrived, and began <= since where it is known. */
 struct wait_times {
-	__u64 began;	 /* 0: before the recording */
+	__u64 began; /* 0: before the recording */
 	__u64 since;
 	__u64 arrived;
 	__u64 here;	 /* ns in the queue of the CPU where it arrived; preempted, 0: not known */
@@ -28,12 +28,13 @@ struct wait_times {
 };
 
 struct wait_parts {
-	__u64 off, runq;	/* of [since, arrived): off + runq is all of it */
-	__u64 here, elsewhere;	/* of runq: here + elsewhere is all of it */
+	__u64 off, runq;	   /* of [since, arrived): off + runq is all of it */
+	__u64 here, elsewhere;	   /* of runq: here + elsewhere is all of it */
 	__u64 off_full, runq_full; /* of the whole wait; 0: none, or not known */
 };
 
-static inline __attribute__((always_inline)) struct wait_parts split_wait(const struct wait_times *t)
+static inline __attribute__((always_inline)) struct wait_parts
+split_wait(const struct wait_times *t)
 {
 	struct wait_parts p = { 0 };
 	__u64 all = t->arrived - t->since, whole = t->began ? t->arrived - t->began : 0;

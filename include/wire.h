@@ -48,9 +48,9 @@ enum counter {
  * ROW_KEY_WORDS words.
  */
 struct row {
-	__u64 set_id;   /* label set inside the process, 0: none */
+	__u64 set_id;	/* label set inside the process, 0: none */
 	__u64 start_ns; /* of the thread group, BOOTTIME: tells reuses of a tgid apart */
-	__u64 cgroup;   /* id in the v2 hierarchy */
+	__u64 cgroup;	/* id in the v2 hierarchy */
 	__u64 comm[COMM_SIZE / 8];
 	__u32 tgid;
 	union {
@@ -64,7 +64,7 @@ struct row {
 	};
 	__u32 exec_id; /* grows at each exec: tells images of one process apart */
 	union {
-		__u32 stack;    /* TASK, KTHREAD, IDLE: index of the first word in the arena */
+		__u32 stack; /* TASK, KTHREAD, IDLE: index of the first word in the arena */
 		/*
 		 * BLAME, WAKER: index of a struct occupant in the arena, or OCCUPANT_*; WAIT:
 		 * OCCUPANT_OTHER
@@ -83,17 +83,17 @@ struct row {
 			 * of the length (hist_bucket.h, WAIT_HIST_BITS); WAIT_SUMMED and BLAME: 0
 			 */
 			__u16 bucket;
-			__u16 flags;  /* WAIT_* */
+			__u16 flags; /* WAIT_* */
 			__u16 zero;
 		} wait;
 	};
 	__u8 event;
-	__u8 kind : 3;	   /* enum row_kind */
+	__u8 kind : 3; /* enum row_kind */
 	/* TASK, KTHREAD of waits; WAKER, of a blocked thread's stack: */
 	__u8 earlier : 1;  /* it began before the recording, so its user frames are not known */
 	__u8 thinning : 4; /* the stacks were taken with probability 4^-thinning */
 	__u64 samples;
-	__u64 value;    /* sum of the events' periods */
+	__u64 value;	/* sum of the events' periods */
 	__u64 first_ns; /* BOOTTIME of the first and the last sample */
 	__u64 last_ns;
 };
@@ -151,7 +151,7 @@ struct user_registers {
  */
 #define WAIT_WORDS 127
 struct wire_wait {
-	struct row row;		 /* stack, occupant: 0, or OCCUPANT_*; WAIT_HAS_HANG */
+	struct row row; /* stack, occupant: 0, or OCCUPANT_*; WAIT_HAS_HANG */
 	/* TASK, KTHREAD: the stack, and a struct wire_hang; WAIT: none; BLAME: the occupant */
 	__u64 words[WAIT_WORDS];
 };
@@ -193,12 +193,12 @@ static inline __u32 stack_lengths_word(__u32 n_kernel, __u32 n_user, __u32 n_pyt
 
 struct half {
 	__u64 counters[N_COUNTERS];
-	__u64 ran[MAX_EVENTS];     /* samples that reached the program, idle and outside ones too */
+	__u64 ran[MAX_EVENTS]; /* samples that reached the program, idle and outside ones too */
 	/* of the event's count: what the ticks that ran cover, samples or not */
 	__u64 covered[MAX_EVENTS];
 	__u64 outside[MAX_EVENTS]; /* not of the selection */
-	__u64 idle; /* samples of an idle CPU, outside of the selection or not */
-	__u64 run_begin; /* CLOCK_MONOTONIC */
+	__u64 idle;		   /* samples of an idle CPU, outside of the selection or not */
+	__u64 run_begin;	   /* CLOCK_MONOTONIC */
 	/*
 	 * How long the sampling program ran: include/hist_bucket.h, RUN_HIST_BITS, ns; the last:
 	 * longer
@@ -207,7 +207,7 @@ struct half {
 	__u32 rows_used;
 	__u32 refs_used;
 	__u32 arena_used; /* words */
-	__u32 asked;      /* an early drain was asked for */
+	__u32 asked;	  /* an early drain was asked for */
 	__u32 id;	  /* of cpu_state.active; written by user space */
 	__u32 reserved;
 };
@@ -225,7 +225,7 @@ struct cpu_state {
 	 * user space
 	 */
 	__u32 active;
-	__u32 seq;    /* odd while the program is inside */
+	__u32 seq; /* odd while the program is inside */
 	__u32 notified_hash[14];
 };
 
@@ -237,7 +237,7 @@ struct proc_entry {
 	__u64 start_ns;
 	__u16 n_slots;
 	__u16 labels_late; /* there may be more slots and sources: user space is looking */
-	__u32 n_sources; /* in proc_labels of the same index */
+	__u32 n_sources;   /* in proc_labels of the same index */
 	struct {
 		__s64 tp_offset;
 		__u64 key_table;
@@ -257,10 +257,10 @@ struct proc_entry {
 enum wire_kind {
 	WIRE_NEW_PROCESS = 1,
 	WIRE_DEFINITION = 2, /* followed by the record: prefix, header, attributes */
-	WIRE_KEYS = 3,       /* followed by the text of a key table */
+	WIRE_KEYS = 3,	     /* followed by the text of a key table */
 	WIRE_FILLING = 4,    /* a half is three quarters full */
-	WIRE_PYTHON = 6, /* followed by struct wire_python */
-	WIRE_FOREIGN = 7, /* followed by what was read from foreign sources: label_wire.h */
+	WIRE_PYTHON = 6,     /* followed by struct wire_python */
+	WIRE_FOREIGN = 7,    /* followed by what was read from foreign sources: label_wire.h */
 	/*
 	 * a stack of this process leads to where nothing was mapped when its ranges were published
 	 */
@@ -300,7 +300,7 @@ struct wire_record {
 struct wire_copy {
 	struct row row; /* stack, n_user, samples: 0 */
 	struct user_registers regs;
-	__u32 half;    /* its id */
+	__u32 half; /* its id */
 	__u32 cpu;
 	__u32 n_stack; /* bytes of the stack, from COPY_BELOW below the stack pointer on */
 	__u32 reserved;
@@ -312,9 +312,9 @@ struct wire_copy {
 /* Fixed between open and load. */
 struct config {
 	__u32 n_cpus;
-	__u32 row_mask;  /* rows - 1, a power of two minus one */
-	__u32 rows_max;  /* rows in use at most */
-	__u32 ref_mask;  /* stack refs - 1 */
+	__u32 row_mask; /* rows - 1, a power of two minus one */
+	__u32 rows_max; /* rows in use at most */
+	__u32 ref_mask; /* stack refs - 1 */
 	/* a stack begins at or below this word; STACK_WORDS_MAX words more follow */
 	__u32 arena_mask;
 	__u32 half_size;  /* bytes */
@@ -328,7 +328,7 @@ struct config {
 	__u32 cgroup_level;
 	__u32 skip_idle; /* idle CPUs are outside the selection */
 	__u64 cgroup_id;
-	__u64 secret;    /* so that nobody can choose what two of our hashes have in common */
+	__u64 secret;	 /* so that nobody can choose what two of our hashes have in common */
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
 	/*
 	 * How long a label set that was read counts for waits, and from which on wakers have a
@@ -342,8 +342,8 @@ struct config {
 	 */
 	__u32 token_shift;
 	__u32 queue_times; /* the kernel notes when a thread came into its queue */
-	__u32 wakers; /* who wakes is asked for */
-	__u32 cmdline; /* the record of a new process has its command line */
+	__u32 wakers;	   /* who wakes is asked for */
+	__u32 cmdline;	   /* the record of a new process has its command line */
 	__u32 pad;
 	__u64 preempt_count; /* where a CPU keeps it, behind its run queue; not on arm64 */
 	struct {
@@ -364,8 +364,10 @@ enum selection {
 _Static_assert(sizeof(struct row) % 8 == 0 && sizeof(struct row) == 96, "row");
 _Static_assert(__builtin_offsetof(struct row, samples) == ROW_KEY_WORDS * 8, "the key of a row");
 _Static_assert(sizeof(struct stack_ref) == 16, "stack_ref");
-_Static_assert(KERNEL_FRAMES_MAX + OCCUPANT_WORDS < 1 << 8 && STACK_WORDS_MAX < 1 << 12, "stack_lengths_word");
-_Static_assert(KERNEL_FRAMES_MAX + USER_FRAMES_MAX <= STACK_WORDS_MAX, "room for the deepest user stack");
+_Static_assert(KERNEL_FRAMES_MAX + OCCUPANT_WORDS < 1 << 8 && STACK_WORDS_MAX < 1 << 12,
+	       "stack_lengths_word");
+_Static_assert(KERNEL_FRAMES_MAX + USER_FRAMES_MAX <= STACK_WORDS_MAX,
+	       "room for the deepest user stack");
 _Static_assert(sizeof(struct half) % 8 == 0, "half");
 _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
 _Static_assert(sizeof(struct occupant) == OCCUPANT_WORDS * 8, "occupant");

@@ -67,8 +67,8 @@ struct ascribe_module_state {
 	/* owner of the registration: tgid << 32 | a number of the thread; 0: free */
 	ascribe_u64 lock;
 	ascribe_u64 reserved;
-	ascribe_u64 hash[256];    /* by key: seed of the hash of its values */
-	ascribe_u16 offset[256];  /* by key: where its entry stands in keys.text */
+	ascribe_u64 hash[256];	 /* by key: seed of the hash of its values */
+	ascribe_u16 offset[256]; /* by key: where its entry stands in keys.text */
 	/* By key: 1 + the key of the same name and the other type, 0: none */
 	ascribe_u8 sibling[256];
 	/* Open addressing by hash: 1 + key, 0: empty; never more than half full */
@@ -178,21 +178,28 @@ ASCRIBE_HOT ascribe_s64 ascribe_slot_offset(void)
 {
 	ascribe_s64 off;
 	__asm__("adrp %0, :gottprel:ascribe_slot_v1\n\t"
-		"ldr %0, [%0, #:gottprel_lo12:ascribe_slot_v1]" : "=r"(off));
+		"ldr %0, [%0, #:gottprel_lo12:ascribe_slot_v1]"
+		: "=r"(off));
 	return off;
 }
 
 ASCRIBE_HOT const struct ascribe_record_header *ascribe_slot_load(ascribe_s64 off)
 {
 	const struct ascribe_record_header *p;
-	__asm__ __volatile__("mrs %0, tpidr_el0\n\tldr %0, [%0, %1]" : "=&r"(p) : "r"(off) : "memory");
+	__asm__ __volatile__("mrs %0, tpidr_el0\n\tldr %0, [%0, %1]"
+			     : "=&r"(p)
+			     : "r"(off)
+			     : "memory");
 	return p;
 }
 
 ASCRIBE_HOT void ascribe_slot_put(ascribe_s64 off, const struct ascribe_record_header *p)
 {
 	ascribe_u64 tp;
-	__asm__ __volatile__("mrs %0, tpidr_el0\n\tstr %1, [%0, %2]" : "=&r"(tp) : "r"(p), "r"(off) : "memory");
+	__asm__ __volatile__("mrs %0, tpidr_el0\n\tstr %1, [%0, %2]"
+			     : "=&r"(tp)
+			     : "r"(p), "r"(off)
+			     : "memory");
 }
 
 ASCRIBE_HOT ascribe_u64 ascribe_thread_number(void)
@@ -234,7 +241,8 @@ static void __attribute__((constructor(101), used)) ascribe_module_init(void)
  */
 ASCRIBE_COLD ascribe_u64 ascribe_lock_owner(void)
 {
-	return (ascribe_u64)(ascribe_u32)getpid() << 32 | (ascribe_u32)(ascribe_thread_number() >> 4);
+	return (ascribe_u64)(ascribe_u32)getpid() << 32 |
+	       (ascribe_u32)(ascribe_thread_number() >> 4);
 }
 
 /*
@@ -246,14 +254,14 @@ ASCRIBE_COLD int ascribe_lock(ascribe_u64 me)
 {
 	for (unsigned int spins = 0;; spins++) {
 		ascribe_u64 owner = 0;
-		if (__atomic_compare_exchange_n(&ascribe_state_v1.lock, &owner, me, 0, __ATOMIC_ACQUIRE,
-						__ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(&ascribe_state_v1.lock, &owner, me, 0,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return 0;
 		if (owner == me)
 			return -EDEADLK;
 		if (owner >> 32 != me >> 32 &&
-		    __atomic_compare_exchange_n(&ascribe_state_v1.lock, &owner, me, 0, __ATOMIC_ACQUIRE,
-						__ATOMIC_RELAXED))
+		    __atomic_compare_exchange_n(&ascribe_state_v1.lock, &owner, me, 0,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return 0;
 		if (spins > 100)
 			sched_yield();
@@ -351,9 +359,11 @@ struct ascribe_label_set {
 	ascribe_u8 attrs[ASCRIBE_ATTRS_MAX];
 };
 ASCRIBE_ABI_ASSERT(offsetof(struct ascribe_label_set, header) ==
-		   offsetof(struct ascribe_label_set, prefix) + ASCRIBE_PREFIX_SIZE, "prefix before header");
+			   offsetof(struct ascribe_label_set, prefix) + ASCRIBE_PREFIX_SIZE,
+		   "prefix before header");
 ASCRIBE_ABI_ASSERT(offsetof(struct ascribe_label_set, attrs) ==
-		   offsetof(struct ascribe_label_set, header) + ASCRIBE_HEADER_SIZE, "attributes behind header");
+			   offsetof(struct ascribe_label_set, header) + ASCRIBE_HEADER_SIZE,
+		   "attributes behind header");
 
 ASCRIBE_HOT unsigned int ascribe_attrs_size(const struct ascribe_record_header *h)
 {
@@ -397,7 +407,8 @@ ASCRIBE_HOT ascribe_u64 ascribe_trace_hash(const struct ascribe_record_header *h
 ASCRIBE_HOT const struct ascribe_label_set *ascribe_set_of(const struct ascribe_record_header *h)
 {
 	return (const struct ascribe_label_set *)(const void *)((const char *)h -
-								 offsetof(struct ascribe_label_set, header));
+								offsetof(struct ascribe_label_set,
+									 header));
 }
 
 /* The empty set. */
@@ -415,7 +426,8 @@ ASCRIBE_FN void ascribe_set_init(struct ascribe_label_set *set)
 /* dst must not be attached. Copies what is used, not the whole structure. */
 ASCRIBE_FN void ascribe_set_copy(struct ascribe_label_set *dst, const struct ascribe_label_set *src)
 {
-	memcpy(dst, src, offsetof(struct ascribe_label_set, attrs) + ascribe_attrs_size(&src->header));
+	memcpy(dst, src,
+	       offsetof(struct ascribe_label_set, attrs) + ascribe_attrs_size(&src->header));
 }
 
 /* Longest prefix of a value that fits and ends between two UTF-8 characters. */
@@ -493,9 +505,11 @@ ASCRIBE_FN int ascribe_set_add_bytes(struct ascribe_label_set *set, const char *
 			       ascribe_value_cut(value, len));
 }
 
-ASCRIBE_HOT int ascribe_set_add_string(struct ascribe_label_set *set, const char *key, const char *value)
+ASCRIBE_HOT int ascribe_set_add_string(struct ascribe_label_set *set, const char *key,
+				       const char *value)
 {
-	return ascribe_set_add_bytes(set, key, key ? strlen(key) : 0, value, value ? strlen(value) : 0);
+	return ascribe_set_add_bytes(set, key, key ? strlen(key) : 0, value,
+				     value ? strlen(value) : 0);
 }
 
 /* Decimal text of v, right-aligned in out[20]; returns where it begins. */
@@ -508,39 +522,46 @@ ASCRIBE_FN unsigned int ascribe_decimal(char out[20], ascribe_u64 v)
 	return at;
 }
 
-ASCRIBE_FN int ascribe_set_add_int_n(struct ascribe_label_set *set, const char *key, size_t key_len, ascribe_s64 v)
+ASCRIBE_FN int ascribe_set_add_int_n(struct ascribe_label_set *set, const char *key, size_t key_len,
+				     ascribe_s64 v)
 {
 	char text[21];
-	unsigned int at = 1 + ascribe_decimal(text + 1, v < 0 ? 0 - (ascribe_u64)v : (ascribe_u64)v);
+	unsigned int at =
+		1 + ascribe_decimal(text + 1, v < 0 ? 0 - (ascribe_u64)v : (ascribe_u64)v);
 	if (v < 0)
 		text[--at] = '-';
-	return ascribe_set_put(set, ascribe_key(key, key_len, ASCRIBE_KEY_INT), text + at, sizeof(text) - at);
+	return ascribe_set_put(set, ascribe_key(key, key_len, ASCRIBE_KEY_INT), text + at,
+			       sizeof(text) - at);
 }
 
 /* Beyond the range of int64 a number is published as a string of digits. */
-ASCRIBE_FN int ascribe_set_add_uint_n(struct ascribe_label_set *set, const char *key, size_t key_len, ascribe_u64 v)
+ASCRIBE_FN int ascribe_set_add_uint_n(struct ascribe_label_set *set, const char *key,
+				      size_t key_len, ascribe_u64 v)
 {
 	char text[20];
 	unsigned int at;
 	if (v <= (~0ull >> 1))
 		return ascribe_set_add_int_n(set, key, key_len, (ascribe_s64)v);
 	at = ascribe_decimal(text, v);
-	return ascribe_set_put(set, ascribe_key(key, key_len, ASCRIBE_KEY_STRING), text + at, sizeof(text) - at);
+	return ascribe_set_put(set, ascribe_key(key, key_len, ASCRIBE_KEY_STRING), text + at,
+			       sizeof(text) - at);
 }
 
-ASCRIBE_HOT int ascribe_set_add_int(struct ascribe_label_set *set, const char *key, ascribe_s64 value)
+ASCRIBE_HOT int ascribe_set_add_int(struct ascribe_label_set *set, const char *key,
+				    ascribe_s64 value)
 {
 	return ascribe_set_add_int_n(set, key, key ? strlen(key) : 0, value);
 }
 
-ASCRIBE_HOT int ascribe_set_add_uint(struct ascribe_label_set *set, const char *key, ascribe_u64 value)
+ASCRIBE_HOT int ascribe_set_add_uint(struct ascribe_label_set *set, const char *key,
+				     ascribe_u64 value)
 {
 	return ascribe_set_add_uint_n(set, key, key ? strlen(key) : 0, value);
 }
 
 /* W3C trace context in binary; all zero (or NULL) takes it away. */
-ASCRIBE_FN void ascribe_set_trace(struct ascribe_label_set *set, const void *trace_id_16, const void *span_id_8,
-				  unsigned char flags)
+ASCRIBE_FN void ascribe_set_trace(struct ascribe_label_set *set, const void *trace_id_16,
+				  const void *span_id_8, unsigned char flags)
 {
 	ascribe_u64 x = ascribe_set_xor(set) ^ ascribe_trace_hash(&set->header);
 	memset(&set->header, 0, 24);
@@ -558,7 +579,8 @@ ASCRIBE_HOT void ascribe_set_keys(const struct ascribe_label_set *set, ascribe_u
 	const ascribe_u8 *a = set->attrs, *end = a + ascribe_attrs_size(&set->header);
 	bits[0] = bits[1] = bits[2] = bits[3] = 0;
 	for (; a < end; a += 2 + a[1]) {
-		unsigned int other = __atomic_load_n(&ascribe_state_v1.sibling[a[0]], __ATOMIC_ACQUIRE);
+		unsigned int other =
+			__atomic_load_n(&ascribe_state_v1.sibling[a[0]], __ATOMIC_ACQUIRE);
 		bits[a[0] / 64] |= 1ull << a[0] % 64;
 		if (other)
 			bits[(other - 1) / 64] |= 1ull << (other - 1) % 64;
@@ -569,7 +591,8 @@ ASCRIBE_HOT void ascribe_set_keys(const struct ascribe_label_set *set, ascribe_u
  * out = outer and inner, inner wins. The identity needs no hashing but of what is left out. When
  * both do not fit, attributes of the outer set are dropped: the inner one is nearer to the work.
  */
-ASCRIBE_COLD void ascribe_set_merge(struct ascribe_label_set *out, const struct ascribe_label_set *outer,
+ASCRIBE_COLD void ascribe_set_merge(struct ascribe_label_set *out,
+				    const struct ascribe_label_set *outer,
 				    const struct ascribe_label_set *inner)
 {
 	unsigned int inner_size = ascribe_attrs_size(&inner->header), size = 0;
@@ -601,7 +624,8 @@ ASCRIBE_COLD void ascribe_set_merge(struct ascribe_label_set *out, const struct 
 }
 
 /* Add the labels of a set that another module built: its key numbers mean nothing here. */
-ASCRIBE_COLD void ascribe_set_adopt(struct ascribe_label_set *out, const struct ascribe_label_set *foreign)
+ASCRIBE_COLD void ascribe_set_adopt(struct ascribe_label_set *out,
+				    const struct ascribe_label_set *foreign)
 {
 	const ascribe_u8 *a = foreign->attrs, *end = a + ascribe_attrs_size(&foreign->header);
 	ascribe_u32 bytes = __atomic_load_n(&foreign->keys->bytes, __ATOMIC_ACQUIRE);
@@ -611,8 +635,10 @@ ASCRIBE_COLD void ascribe_set_adopt(struct ascribe_label_set *out, const struct 
 		for (unsigned int k = 0; k < a[0] && at < bytes; k++)
 			at += 2u + text[at + 1];
 		if (at < bytes)
-			ascribe_set_put(out, ascribe_key((const char *)text + at + 2, text[at + 1], text[at]),
-					(const char *)a + 2, a[1]);
+			ascribe_set_put(
+				out,
+				ascribe_key((const char *)text + at + 2, text[at + 1], text[at]),
+				(const char *)a + 2, a[1]);
 	}
 	out->dropped += foreign->dropped;
 	if (ascribe_trace_hash(&foreign->header))
@@ -634,7 +660,8 @@ ASCRIBE_HOT const struct ascribe_record_header *ascribe_current(void)
  * module, or a value that ascribe_current() or ascribe_swap() returned in this module, and must
  * live while it is attached.
  */
-ASCRIBE_HOT const struct ascribe_record_header *ascribe_swap(const struct ascribe_record_header *next)
+ASCRIBE_HOT const struct ascribe_record_header *
+ascribe_swap(const struct ascribe_record_header *next)
 {
 	ascribe_s64 off = ascribe_slot_offset();
 	const struct ascribe_record_header *prev = ascribe_slot_load(off);
@@ -663,7 +690,8 @@ ASCRIBE_COLD void ascribe_scope_begin(struct ascribe_scope *scope)
 	scope->set.prefix.parent_id = scope->set.prefix.set_id;
 }
 
-ASCRIBE_COLD void ascribe_attach_slow(struct ascribe_scope *scope, const struct ascribe_label_set *set)
+ASCRIBE_COLD void ascribe_attach_slow(struct ascribe_scope *scope,
+				      const struct ascribe_label_set *set)
 {
 	const struct ascribe_record_header *next = &scope->set.header;
 	if (set->keys != &ascribe_state_v1.keys) {
@@ -694,7 +722,8 @@ ASCRIBE_HOT void ascribe_detach(struct ascribe_scope *scope)
 }
 
 /* One label, built in the scope and attached. The results are those of ascribe_set_add_*. */
-ASCRIBE_FN int ascribe_attach_string(struct ascribe_scope *scope, const char *key, const char *value)
+ASCRIBE_FN int ascribe_attach_string(struct ascribe_scope *scope, const char *key,
+				     const char *value)
 {
 	ascribe_scope_begin(scope);
 	int err = ascribe_set_add_string(&scope->set, key, value);
@@ -740,9 +769,13 @@ ASCRIBE_OVERLOAD_(unsigned long long, uint, ascribe_u64)
 #pragma GCC diagnostic pop
 #else
 #define ascribe_attach_value(scope, key, value) \
-	_Generic((value), char *: ascribe_attach_string, const char *: ascribe_attach_string, \
-		 unsigned int: ascribe_attach_uint, unsigned long: ascribe_attach_uint, \
-		 unsigned long long: ascribe_attach_uint, default: ascribe_attach_int)(scope, key, value)
+	_Generic((value), \
+		char *: ascribe_attach_string, \
+		const char *: ascribe_attach_string, \
+		unsigned int: ascribe_attach_uint, \
+		unsigned long: ascribe_attach_uint, \
+		unsigned long long: ascribe_attach_uint, \
+		default: ascribe_attach_int)(scope, key, value)
 #endif
 
 /*

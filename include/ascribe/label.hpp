@@ -45,11 +45,13 @@ public:
 	}
 
 	ASCRIBE_MEMBER attribute(std::string_view key, const char *value) noexcept
-		: key_(key), text_(value ? std::string_view(value) : std::string_view()), number_(0), kind_(kind::text)
+		: key_(key), text_(value ? std::string_view(value) : std::string_view()),
+		  number_(0), kind_(kind::text)
 	{
 	}
 
-	template <typename T, typename = std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>>>
+	template <typename T,
+		  typename = std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>>>
 	ASCRIBE_MEMBER attribute(std::string_view key, T value) noexcept
 		: key_(key), number_(static_cast<ascribe_u64>(value)),
 		  kind_(is_signed<T>() ? kind::signed_number : kind::unsigned_number)
@@ -72,10 +74,11 @@ private:
 	ASCRIBE_MEMBER void add_to(ascribe_label_set *set) const noexcept
 	{
 		if (kind_ == kind::text)
-			ascribe_set_add_bytes(set, key_.data(), key_.size(), text_.data() ? text_.data() : "",
-					      text_.size());
+			ascribe_set_add_bytes(set, key_.data(), key_.size(),
+					      text_.data() ? text_.data() : "", text_.size());
 		else if (kind_ == kind::signed_number)
-			ascribe_set_add_int_n(set, key_.data(), key_.size(), static_cast<ascribe_s64>(number_));
+			ascribe_set_add_int_n(set, key_.data(), key_.size(),
+					      static_cast<ascribe_s64>(number_));
 		else
 			ascribe_set_add_uint_n(set, key_.data(), key_.size(), number_);
 	}
@@ -156,7 +159,8 @@ public:
 	/*
 	 * Call f with the labels attached and return what it returns. They go when it throws, too.
 	 */
-	template <typename F> ASCRIBE_MEMBER __attribute__((always_inline)) std::invoke_result_t<F> apply(F &&f) const
+	template <typename F>
+	ASCRIBE_MEMBER __attribute__((always_inline)) std::invoke_result_t<F> apply(F &&f) const
 	{
 		scope s(*this);
 		return std::forward<F>(f)();
@@ -176,7 +180,10 @@ class context {
 public:
 	/* Nothing attached. */
 	ASCRIBE_MEMBER context() noexcept : attached_(false) { ascribe_set_init(&set_); }
-	ASCRIBE_MEMBER context(const label &l) noexcept : attached_(true) { ascribe_set_copy(&set_, l.set()); }
+	ASCRIBE_MEMBER context(const label &l) noexcept : attached_(true)
+	{
+		ascribe_set_copy(&set_, l.set());
+	}
 	ASCRIBE_MEMBER context(const context &other) noexcept { copy(other); }
 
 	/* Assign only while it is attached nowhere. */
@@ -205,7 +212,10 @@ public:
 	}
 
 	ASCRIBE_MEMBER bool attached() const noexcept { return attached_; }
-	ASCRIBE_MEMBER const ascribe_label_set *set() const noexcept { return attached_ ? &set_ : nullptr; }
+	ASCRIBE_MEMBER const ascribe_label_set *set() const noexcept
+	{
+		return attached_ ? &set_ : nullptr;
+	}
 
 private:
 	ASCRIBE_MEMBER void copy(const context &other) noexcept

@@ -31,7 +31,7 @@
 #define ASCRIBE_ABI_VERSION 1
 #define ASCRIBE_RECORD_MAGIC 0x4c435341u     /* "ASCL" */
 #define ASCRIBE_DESCRIPTOR_MAGIC 0x44435341u /* "ASCD" */
-#define ASCRIBE_KEYS_MAGIC 0x4b435341u       /* "ASCK" */
+#define ASCRIBE_KEYS_MAGIC 0x4b435341u	     /* "ASCK" */
 
 #define ASCRIBE_NOTE_NAME "ascribe" /* with its NUL: namesz 8 */
 #define ASCRIBE_NOTE_TYPE 1
@@ -54,12 +54,12 @@ typedef long long ascribe_s64;
 
 /* Stands in the 32 bytes before the address in the slot. */
 struct ascribe_record_prefix {
-	ascribe_u32 magic;      /* ASCRIBE_RECORD_MAGIC */
-	ascribe_u16 abi;        /* ASCRIBE_ABI_VERSION */
+	ascribe_u32 magic;	/* ASCRIBE_RECORD_MAGIC */
+	ascribe_u16 abi;	/* ASCRIBE_ABI_VERSION */
 	ascribe_u16 total_size; /* prefix + header + attributes, in bytes */
-	ascribe_u64 set_id;     /* order-free content hash of the whole set; 0 is never used */
-	ascribe_u64 parent_id;  /* set_id of the set that this one was built on, 0 for none */
-	ascribe_u64 reserved;   /* 0 */
+	ascribe_u64 set_id;	/* order-free content hash of the whole set; 0 is never used */
+	ascribe_u64 parent_id;	/* set_id of the set that this one was built on, 0 for none */
+	ascribe_u64 reserved;	/* 0 */
 };
 
 /* What the slot points at: OTEP 4947. */

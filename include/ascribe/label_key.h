@@ -41,7 +41,7 @@ extern "C" {
 #define ASCRIBE_HASH_A 0x9e3779b97f4a7c15ull
 #define ASCRIBE_HASH_B 0xbf58476d1ce4e5b9ull
 #define ASCRIBE_HASH_C 0x94d049bb133111ebull
-#define ASCRIBE_SEED_TRACE 2             /* key names use their type, 0 or 1 */
+#define ASCRIBE_SEED_TRACE 2		 /* key names use their type, 0 or 1 */
 #define ASCRIBE_SET_EMPTY ASCRIBE_HASH_C /* of the empty set: the XOR would be 0 */
 
 /* ---- the hash of bytes ---- */
@@ -78,7 +78,8 @@ ASCRIBE_HOT ascribe_u64 ascribe_load4(const ascribe_u8 *p)
 }
 
 /* The seed is in both factors of what comes: nobody who does not know it can make one of them 0. */
-ASCRIBE_HOT void ascribe_hash_begin(ascribe_u64 seed, unsigned long len, ascribe_u64 *x, ascribe_u64 *y)
+ASCRIBE_HOT void ascribe_hash_begin(ascribe_u64 seed, unsigned long len, ascribe_u64 *x,
+				    ascribe_u64 *y)
 {
 	*x = (seed << 32 | seed >> 32) ^ ASCRIBE_HASH_A;
 	*y = seed ^ ASCRIBE_HASH_B ^ (ascribe_u64)len;
@@ -102,7 +103,8 @@ ASCRIBE_HOT ascribe_u64 ascribe_hash_end(ascribe_u64 x, ascribe_u64 y)
  * Take in a text, 16 bytes per multiplication; the last ones overlap those before, or each other.
  * Of what is taken in one more multiplication is due.
  */
-ASCRIBE_HOT void ascribe_hash_text(const ascribe_u8 *p, unsigned long len, ascribe_u64 *x, ascribe_u64 *y)
+ASCRIBE_HOT void ascribe_hash_text(const ascribe_u8 *p, unsigned long len, ascribe_u64 *x,
+				   ascribe_u64 *y)
 {
 	const ascribe_u8 *end = p + len;
 	if (len > 16) {
@@ -147,7 +149,8 @@ ASCRIBE_HOT const ascribe_u8 *ascribe_at(const void *data, ascribe_u64 at, ascri
 	return (const ascribe_u8 *)data + (at <= most ? at : 0);
 }
 
-ASCRIBE_HOT ascribe_u64 ascribe_hash_in(ascribe_u64 seed, const void *data, ascribe_u64 len, ascribe_u64 max)
+ASCRIBE_HOT ascribe_u64 ascribe_hash_in(ascribe_u64 seed, const void *data, ascribe_u64 len,
+					ascribe_u64 max)
 {
 	ascribe_u64 x, y, inner = len / 8 * 4;
 	ascribe_hash_begin(seed, len, &x, &y);
@@ -158,10 +161,13 @@ ASCRIBE_HOT ascribe_u64 ascribe_hash_in(ascribe_u64 seed, const void *data, ascr
 		}
 		ascribe_hash_16(ascribe_at(data, len - 16, max - 16), &x, &y);
 	} else if (len >= 4) {
-		x ^= ascribe_load4((const ascribe_u8 *)data) << 32 | ascribe_load4(ascribe_at(data, inner, 8));
-		y ^= ascribe_load4(ascribe_at(data, len - 4, 12)) << 32 | ascribe_load4(ascribe_at(data, len - 4 - inner, 12));
+		x ^= ascribe_load4((const ascribe_u8 *)data) << 32 |
+		     ascribe_load4(ascribe_at(data, inner, 8));
+		y ^= ascribe_load4(ascribe_at(data, len - 4, 12)) << 32 |
+		     ascribe_load4(ascribe_at(data, len - 4 - inner, 12));
 	} else if (len) {
-		x ^= (ascribe_u64)*ascribe_at(data, 0, 0) << 16 | (ascribe_u64)*ascribe_at(data, len / 2, 1) << 8 |
+		x ^= (ascribe_u64)*ascribe_at(data, 0, 0) << 16 |
+		     (ascribe_u64)*ascribe_at(data, len / 2, 1) << 8 |
 		     *ascribe_at(data, len - 1, 2);
 	}
 	return ascribe_hash_end(x, y);
@@ -172,13 +178,15 @@ ASCRIBE_HOT ascribe_u64 ascribe_hash_in(ascribe_u64 seed, const void *data, ascr
  * type: ASCRIBE_KEY_STRING, or ASCRIBE_KEY_INT with the value in decimal. The hash of a key may be
  * kept and serve for many values.
  */
-ASCRIBE_HOT ascribe_u64 ascribe_key_hash(ascribe_u64 seed, int type, const void *key, unsigned long key_len)
+ASCRIBE_HOT ascribe_u64 ascribe_key_hash(ascribe_u64 seed, int type, const void *key,
+					 unsigned long key_len)
 {
 	return ascribe_hash(seed ^ (ascribe_u64)type, key, key_len);
 }
 
-ASCRIBE_HOT ascribe_u64 ascribe_label_hash(ascribe_u64 seed, int type, const void *key, unsigned long key_len,
-					   const void *value, unsigned long len)
+ASCRIBE_HOT ascribe_u64 ascribe_label_hash(ascribe_u64 seed, int type, const void *key,
+					   unsigned long key_len, const void *value,
+					   unsigned long len)
 {
 	return ascribe_hash(ascribe_key_hash(seed, type, key, key_len), value, len);
 }
@@ -201,7 +209,8 @@ ASCRIBE_HOT ascribe_u64 ascribe_xor_of_key(ascribe_u64 key)
  * seen[n]. Whether a label came before is told by all 64 bits, and equal hashes are one and the
  * same to an XOR: it does not matter which one counts.
  */
-ASCRIBE_HOT ascribe_u64 ascribe_xor_unique(ascribe_u64 x, ascribe_u64 hash, const ascribe_u64 *seen, unsigned long n)
+ASCRIBE_HOT ascribe_u64 ascribe_xor_unique(ascribe_u64 x, ascribe_u64 hash, const ascribe_u64 *seen,
+					   unsigned long n)
 {
 	ascribe_u64 same = 0;
 	for (unsigned long i = 0; i < n; i++)
@@ -244,10 +253,11 @@ ASCRIBE_HOT ascribe_u8 ascribe_unique_begin(struct ascribe_unique *u, ascribe_u6
 }
 
 /* Put hash where there is room, looking from slot `at` on. False: it was there. */
-ASCRIBE_HOT int ascribe_unique_add(struct ascribe_unique *u, ascribe_u8 turn, ascribe_u64 slots, ascribe_u64 at,
-				   ascribe_u64 hash)
+ASCRIBE_HOT int ascribe_unique_add(struct ascribe_unique *u, ascribe_u8 turn, ascribe_u64 slots,
+				   ascribe_u64 at, ascribe_u64 hash)
 {
-	for (at &= slots - 1; __builtin_expect(u->taken[at] == turn, 0); at = (at + 1) & (slots - 1))
+	for (at &= slots - 1; __builtin_expect(u->taken[at] == turn, 0);
+	     at = (at + 1) & (slots - 1))
 		if (u->slot[at] == hash)
 			return 0;
 	u->taken[at] = turn;
@@ -260,8 +270,9 @@ ASCRIBE_HOT int ascribe_unique_add(struct ascribe_unique *u, ascribe_u8 turn, as
  * they are too many for the table. Equal hashes are of one part always, so parts become small
  * enough.
  */
-ASCRIBE_FN ascribe_u64 ascribe_unique_part(struct ascribe_unique *u, unsigned long n, ascribe_hash_at *at,
-					   const void *ctx, unsigned int bits, ascribe_u64 part)
+ASCRIBE_FN ascribe_u64 ascribe_unique_part(struct ascribe_unique *u, unsigned long n,
+					   ascribe_hash_at *at, const void *ctx, unsigned int bits,
+					   ascribe_u64 part)
 {
 	ascribe_u64 x = 0, mask = (1ull << bits) - 1;
 	ascribe_u8 turn = ascribe_unique_begin(u, ASCRIBE_UNIQUE_SLOTS);
@@ -269,7 +280,8 @@ ASCRIBE_FN ascribe_u64 ascribe_unique_part(struct ascribe_unique *u, unsigned lo
 	for (unsigned long i = 0; i < n; i++) {
 		ascribe_u64 hash = at(ctx, i);
 		/* Placed by other bits than those that all of them have in common. */
-		if ((hash & mask) != part || !ascribe_unique_add(u, turn, ASCRIBE_UNIQUE_SLOTS, hash >> bits, hash))
+		if ((hash & mask) != part ||
+		    !ascribe_unique_add(u, turn, ASCRIBE_UNIQUE_SLOTS, hash >> bits, hash))
 			continue;
 		x ^= hash;
 		if (++used > ASCRIBE_UNIQUE_MAX)
@@ -279,8 +291,8 @@ ASCRIBE_FN ascribe_u64 ascribe_unique_part(struct ascribe_unique *u, unsigned lo
 	return x;
 }
 
-ASCRIBE_COLD ascribe_u64 ascribe_unique_many(struct ascribe_unique *u, unsigned long n, ascribe_hash_at *at,
-					     const void *ctx)
+ASCRIBE_COLD ascribe_u64 ascribe_unique_many(struct ascribe_unique *u, unsigned long n,
+					     ascribe_hash_at *at, const void *ctx)
 {
 	return ascribe_unique_part(u, n, at, ctx, 0, 0);
 }
@@ -290,7 +302,8 @@ ASCRIBE_COLD ascribe_u64 ascribe_unique_many(struct ascribe_unique *u, unsigned 
  * ASCRIBE_HOT. Some 2 ns per label up to ASCRIBE_UNIQUE_MAX different ones; beyond, each doubling
  * of them makes one reading two.
  */
-ASCRIBE_HOT ascribe_u64 ascribe_set_key(struct ascribe_unique *u, unsigned long n, ascribe_hash_at *at, const void *ctx)
+ASCRIBE_HOT ascribe_u64 ascribe_set_key(struct ascribe_unique *u, unsigned long n,
+					ascribe_hash_at *at, const void *ctx)
 {
 	ascribe_u64 x = 0, slots = ASCRIBE_UNIQUE_SLOTS;
 	ascribe_u8 turn;

@@ -111,7 +111,8 @@ ASCRIBE_COLD void ascribe_otel_init(void)
 	int wanted = 1;
 #else
 	ascribe_u64 headers = getauxval(3 /* AT_PHDR */), begin = (ascribe_u64)(size_t)__ehdr_start;
-	int wanted = begin && headers == begin + ascribe_load8((const ascribe_u8 *)__ehdr_start + 32 /* e_phoff */);
+	int wanted = begin && headers == begin + ascribe_load8((const ascribe_u8 *)__ehdr_start +
+							       32 /* e_phoff */);
 #endif
 	if (wanted && !getenv("ASCRIBE_NO_OTEL"))
 		ascribe_otel_state_v1.wanted = 1;
@@ -135,7 +136,8 @@ ASCRIBE_COLD int ascribe_otel_other(const ascribe_u8 *ours)
 			} else if (in_start) {
 				in_start = c != '-';
 				if (in_start)
-					start = start << 4 | (ascribe_u64)(c <= '9' ? c - '0' : c - 'a' + 10);
+					start = start << 4 |
+						(ascribe_u64)(c <= '9' ? c - '0' : c - 'a' + 10);
 			} else {
 				matched = c == name[matched] ? matched + 1 : c == name[0];
 				found |= !name[matched] && start != (ascribe_u64)(size_t)ours;
@@ -160,7 +162,8 @@ ASCRIBE_COLD ascribe_u8 *ascribe_otel_head(ascribe_u8 *p, unsigned int field, si
 	return p + 3;
 }
 
-ASCRIBE_COLD ascribe_u8 *ascribe_otel_text(ascribe_u8 *p, unsigned int field, const void *text, size_t n)
+ASCRIBE_COLD ascribe_u8 *ascribe_otel_text(ascribe_u8 *p, unsigned int field, const void *text,
+					   size_t n)
 {
 	p = ascribe_otel_head(p, field, n);
 	memcpy(p, text, n);
@@ -179,7 +182,8 @@ ASCRIBE_COLD ascribe_u8 *ascribe_otel_schema(ascribe_u8 *p)
 }
 
 /* The context's message from a key table's text; its size. */
-ASCRIBE_COLD size_t ascribe_otel_message(ascribe_u8 *begin, const ascribe_u8 *text, ascribe_u32 bytes)
+ASCRIBE_COLD size_t ascribe_otel_message(ascribe_u8 *begin, const ascribe_u8 *text,
+					 ascribe_u32 bytes)
 {
 	static const char key[] = "threadlocal.attribute_key_map";
 	const size_t k = sizeof(key) - 1;
@@ -190,7 +194,7 @@ ASCRIBE_COLD size_t ascribe_otel_message(ascribe_u8 *begin, const ascribe_u8 *te
 	p = ascribe_otel_head(p, 2, 3 + k + 3 + 3 + names); /* KeyValue */
 	p = ascribe_otel_text(p, 1, key, k);
 	p = ascribe_otel_head(p, 2, 3 + names); /* AnyValue */
-	p = ascribe_otel_head(p, 5, names);     /* ArrayValue */
+	p = ascribe_otel_head(p, 5, names);	/* ArrayValue */
 	for (ascribe_u32 at = 0; at < bytes; at += 2u + text[at + 1]) {
 		p = ascribe_otel_head(p, 1, 3 + (size_t)text[at + 1]); /* AnyValue */
 		p = ascribe_otel_text(p, 1, text + at + 2, text[at + 1]);
@@ -206,7 +210,8 @@ ASCRIBE_COLD ascribe_u8 *ascribe_otel_page(void)
 {
 	const int anonymous = 0x20; /* MAP_ANONYMOUS */
 	void *p = MAP_FAILED;
-	int fd = (int)syscall(SYS_memfd_create, "OTEL_CTX", 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
+	int fd = (int)syscall(SYS_memfd_create, "OTEL_CTX",
+			      3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
 	if (fd >= 0) {
 		if (syscall(SYS_ftruncate, fd, 4096L) == 0)
 			p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
@@ -265,7 +270,8 @@ ASCRIBE_COLD void ascribe_otel_publish(const struct ascribe_key_table *keys)
 	if (!ascribe_otel_may(s, now))
 		return;
 	ascribe_u8 *message = s->message[++s->turn & 1];
-	ascribe_u32 version = 2, size = (ascribe_u32)ascribe_otel_message(message, keys->text, keys->bytes);
+	ascribe_u32 version = 2,
+		    size = (ascribe_u32)ascribe_otel_message(message, keys->text, keys->bytes);
 	ascribe_u64 at = (ascribe_u64)(size_t)message;
 	/* Being changed */
 	__atomic_store_n((ascribe_u64 *)(void *)(s->page + 16), zero, __ATOMIC_SEQ_CST);

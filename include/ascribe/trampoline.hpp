@@ -148,12 +148,14 @@ struct module_state {
 	std::uint32_t waiting[ASCRIBE_TRAMPOLINES];
 	std::uint32_t reserved2[ASCRIBE_TRAMPOLINES];
 };
-static_assert(sizeof(module_state) == 64 + 256 * ASCRIBE_TRAMPOLINES * ASCRIBE_BINDINGS + 64 + 16 * ASCRIBE_TRAMPOLINES,
+static_assert(sizeof(module_state) == 64 + 256 * ASCRIBE_TRAMPOLINES * ASCRIBE_BINDINGS + 64 +
+					      16 * ASCRIBE_TRAMPOLINES,
 	      "the size in the assembly above");
 
 extern "C" {
 extern module_state state __asm__("ascribe_trampolines_v1") __attribute__((visibility("hidden")));
-extern const char code[] __asm__("_ZN7ascribe10trampolineILm0EEEvv") __attribute__((visibility("hidden")));
+extern const char code[] __asm__("_ZN7ascribe10trampolineILm0EEEvv")
+	__attribute__((visibility("hidden")));
 }
 
 ASCRIBE_TRAMPOLINE_FN void setup() noexcept
@@ -183,7 +185,8 @@ static void __attribute__((constructor(101), used)) init()
 
 ASCRIBE_TRAMPOLINE_FN void acquire() noexcept
 {
-	for (unsigned int spins = 0; __atomic_exchange_n(&state.lock, 1u, __ATOMIC_ACQUIRE); spins++)
+	for (unsigned int spins = 0; __atomic_exchange_n(&state.lock, 1u, __ATOMIC_ACQUIRE);
+	     spins++)
 		if (spins > 100)
 			sched_yield();
 }
@@ -197,7 +200,8 @@ ASCRIBE_TRAMPOLINE_FN std::uint64_t now_ns() noexcept
 {
 	timespec t;
 	clock_gettime(CLOCK_BOOTTIME, &t);
-	return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+	return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u +
+	       static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 /* A free trampoline, the one that has been free for longest; -1: none. */
@@ -220,7 +224,8 @@ ASCRIBE_TRAMPOLINE_FN void give_back(int i) noexcept
 {
 	acquire();
 	state.taken--;
-	state.waiting[(state.first + ASCRIBE_TRAMPOLINES - 1 - state.taken) % ASCRIBE_TRAMPOLINES] = static_cast<std::uint32_t>(i);
+	state.waiting[(state.first + ASCRIBE_TRAMPOLINES - 1 - state.taken) % ASCRIBE_TRAMPOLINES] =
+		static_cast<std::uint32_t>(i);
 	release();
 }
 
@@ -229,11 +234,12 @@ struct writer {
 	ascribe_u8 text[ASCRIBE_BINDING_TEXT];
 	std::uint32_t len = 0, dropped = 0;
 
-	ASCRIBE_TRAMPOLINE_FN void add(int type, std::string_view key, std::string_view value) noexcept
+	ASCRIBE_TRAMPOLINE_FN void add(int type, std::string_view key,
+				       std::string_view value) noexcept
 	{
 		std::size_t room = ASCRIBE_BINDING_TEXT - len;
-		if (key.empty() || key.size() > ASCRIBE_KEY_MAX || value.size() > ASCRIBE_VALUE_MAX ||
-		    3 + key.size() + value.size() > room) {
+		if (key.empty() || key.size() > ASCRIBE_KEY_MAX ||
+		    value.size() > ASCRIBE_VALUE_MAX || 3 + key.size() + value.size() > room) {
 			dropped++;
 			return;
 		}
@@ -269,8 +275,8 @@ ASCRIBE_TRAMPOLINE_FN bool copy(ascribe_binding &out, const ascribe_binding &b) 
 	ascribe_u64 end = __atomic_load_n(&b.end, __ATOMIC_ACQUIRE);
 	std::memcpy(&out, &b, sizeof(out));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return end && end == __atomic_load_n(&b.begin, __ATOMIC_RELAXED) && out.begin == end && out.end == end &&
-	       out.len <= ASCRIBE_BINDING_TEXT;
+	return end && end == __atomic_load_n(&b.begin, __ATOMIC_RELAXED) && out.begin == end &&
+	       out.end == end && out.len <= ASCRIBE_BINDING_TEXT;
 }
 
 } /* namespace trampolines */
@@ -278,17 +284,24 @@ ASCRIBE_TRAMPOLINE_FN bool copy(ascribe_binding &out, const ascribe_binding &b) 
 /* One key and value, borrowed until the end of the expression. */
 class trampoline_attribute {
 public:
-	ASCRIBE_TRAMPOLINE_FN trampoline_attribute(std::string_view key, std::string_view value) noexcept : key_(key), text_(value) {}
+	ASCRIBE_TRAMPOLINE_FN trampoline_attribute(std::string_view key,
+						   std::string_view value) noexcept
+		: key_(key), text_(value)
+	{
+	}
 	ASCRIBE_TRAMPOLINE_FN trampoline_attribute(std::string_view key, const char *value) noexcept
 		: key_(key), text_(value ? std::string_view(value) : std::string_view())
 	{
 	}
 	template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
 	ASCRIBE_TRAMPOLINE_FN trampoline_attribute(std::string_view key, T value) noexcept
-		: key_(key), type_(static_cast<std::uint64_t>(value) > INT64_MAX && std::is_unsigned_v<T> ? ASCRIBE_KEY_STRING :
-													     ASCRIBE_KEY_INT)
+		: key_(key),
+		  type_(static_cast<std::uint64_t>(value) > INT64_MAX && std::is_unsigned_v<T>
+				? ASCRIBE_KEY_STRING
+				: ASCRIBE_KEY_INT)
 	{
-		number_len_ = static_cast<std::size_t>(std::to_chars(number_, number_ + sizeof(number_), value + 0).ptr - number_);
+		number_len_ = static_cast<std::size_t>(
+			std::to_chars(number_, number_ + sizeof(number_), value + 0).ptr - number_);
 	}
 
 private:
@@ -310,7 +323,8 @@ private:
  */
 class trampoline_label {
 public:
-	ASCRIBE_TRAMPOLINE_FN explicit trampoline_label(std::initializer_list<trampoline_attribute> attributes) noexcept
+	ASCRIBE_TRAMPOLINE_FN explicit trampoline_label(
+		std::initializer_list<trampoline_attribute> attributes) noexcept
 	{
 		trampolines::writer w;
 		for (const trampoline_attribute &a : attributes)
@@ -343,7 +357,8 @@ public:
 
 	/* Call f below the label's trampoline and return what it returns. */
 	template <typename F>
-	ASCRIBE_TRAMPOLINE_FN __attribute__((always_inline)) std::invoke_result_t<F> apply(F &&f) const
+	ASCRIBE_TRAMPOLINE_FN __attribute__((always_inline)) std::invoke_result_t<F>
+	apply(F &&f) const
 	{
 		using result = std::invoke_result_t<F>;
 		using function = std::remove_reference_t<F>;
@@ -351,26 +366,31 @@ public:
 			struct context {
 				function *f;
 			} c{ &f };
-			call([](void *p) { std::forward<F>(*static_cast<context *>(p)->f)(); }, &c);
+			call([](void *p) { std::forward<F> (*static_cast<context *>(p)->f)(); },
+			     &c);
 		} else if constexpr (std::is_reference_v<result>) {
 			struct context {
 				function *f;
 				std::remove_reference_t<result> *r;
 			} c{ &f, nullptr };
-			call([](void *p) {
-				auto &&r = std::forward<F>(*static_cast<context *>(p)->f)();
-				static_cast<context *>(p)->r = &r;
-			}, &c);
+			call(
+				[](void *p) {
+					auto &&r = std::forward<F>(*static_cast<context *>(p)->f)();
+					static_cast<context *>(p)->r = &r;
+				},
+				&c);
 			return static_cast<result>(*c.r);
 		} else {
 			struct context {
 				function *f;
 				std::optional<result> r;
 			} c{ &f, std::nullopt };
-			call([](void *p) {
-				context *q = static_cast<context *>(p);
-				q->r.emplace(std::forward<F>(*q->f)());
-			}, &c);
+			call(
+				[](void *p) {
+					context *q = static_cast<context *>(p);
+					q->r.emplace(std::forward<F>(*q->f)());
+				},
+				&c);
 			return *std::move(c.r);
 		}
 	}
@@ -383,7 +403,8 @@ private:
 	ASCRIBE_TRAMPOLINE_FN void call(void (*work)(void *), void *p) const
 	{
 		if (entry_)
-			reinterpret_cast<void (*)(void *, void (*)(void *))>(reinterpret_cast<std::uintptr_t>(entry_))(p, work);
+			reinterpret_cast<void (*)(void *, void (*)(void *))>(
+				reinterpret_cast<std::uintptr_t>(entry_))(p, work);
 		else
 			work(p);
 	}
@@ -408,31 +429,38 @@ ASCRIBE_TRAMPOLINE_FN std::uint64_t trampoline_clock_ns() noexcept
  */
 ASCRIBE_TRAMPOLINE_FN int trampoline_of(const void *return_address) noexcept
 {
-	std::uintptr_t at = reinterpret_cast<std::uintptr_t>(return_address) - reinterpret_cast<std::uintptr_t>(trampolines::code);
-	return at - 1 < ASCRIBE_TRAMPOLINES * ASCRIBE_TRAMPOLINE_STEP - 1 ? static_cast<int>(at / ASCRIBE_TRAMPOLINE_STEP) : -1;
+	std::uintptr_t at = reinterpret_cast<std::uintptr_t>(return_address) -
+			    reinterpret_cast<std::uintptr_t>(trampolines::code);
+	return at - 1 < ASCRIBE_TRAMPOLINES * ASCRIBE_TRAMPOLINE_STEP - 1
+		       ? static_cast<int>(at / ASCRIBE_TRAMPOLINE_STEP)
+		       : -1;
 }
 
 /* The address to show instead, the same one for all trampolines. */
 ASCRIBE_TRAMPOLINE_FN const void *trampoline_fold(const void *return_address) noexcept
 {
 	int i = trampoline_of(return_address);
-	return i < 0 ? return_address : static_cast<const char *>(return_address) - i * ASCRIBE_TRAMPOLINE_STEP;
+	return i < 0 ? return_address
+		     : static_cast<const char *>(return_address) - i * ASCRIBE_TRAMPOLINE_STEP;
 }
 
 /*
  * The labels that a trampoline had at a time: f(std::string_view key, std::string_view value) for
  * each. False when it had none then, or it is too long ago. The views live during the call.
  */
-template <typename F> ASCRIBE_TRAMPOLINE_FN bool trampoline_at(int index, std::uint64_t time_ns, F &&f)
+template <typename F>
+ASCRIBE_TRAMPOLINE_FN bool trampoline_at(int index, std::uint64_t time_ns, F &&f)
 {
 	if (index < 0 || index >= ASCRIBE_TRAMPOLINES)
 		return false;
 	for (const ascribe_binding &from : trampolines::state.binding[index]) {
 		ascribe_binding b;
-		if (!trampolines::copy(b, from) || time_ns < b.from_ns || (b.to_ns && time_ns >= b.to_ns))
+		if (!trampolines::copy(b, from) || time_ns < b.from_ns ||
+		    (b.to_ns && time_ns >= b.to_ns))
 			continue;
 		const char *text = reinterpret_cast<const char *>(b.text);
-		for (std::uint32_t at = 0; at + 3 <= b.len; at += 3u + b.text[at + 1] + b.text[at + 2])
+		for (std::uint32_t at = 0; at + 3 <= b.len;
+		     at += 3u + b.text[at + 1] + b.text[at + 2])
 			f(std::string_view(text + at + 3, b.text[at + 1]),
 			  std::string_view(text + at + 3 + b.text[at + 1], b.text[at + 2]));
 		return true;

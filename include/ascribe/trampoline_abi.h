@@ -18,12 +18,12 @@
 #define ASCRIBE_TRAMPOLINES_NOTE_TYPE 2
 #define ASCRIBE_TRAMPOLINES_MAGIC 0x54435341u /* "ASCT" */
 #define ASCRIBE_TRAMPOLINES_ABI 1
-#define ASCRIBE_TRAMPOLINES 256      /* of a module */
+#define ASCRIBE_TRAMPOLINES 256	     /* of a module */
 #define ASCRIBE_TRAMPOLINES_MAX 4096 /* that a reader accepts */
-#define ASCRIBE_BINDINGS 8           /* kept for each, the newest ones */
+#define ASCRIBE_BINDINGS 8	     /* kept for each, the newest ones */
 #define ASCRIBE_BINDINGS_MAX 64
 #define ASCRIBE_BINDING_TEXT 216
-#define ASCRIBE_BINDING_CLOCK 7      /* CLOCK_BOOTTIME */
+#define ASCRIBE_BINDING_CLOCK 7 /* CLOCK_BOOTTIME */
 
 struct ascribe_binding {
 	ascribe_u64 begin; /* its number among those of its trampoline, from 1 on; 0: none */
@@ -42,7 +42,7 @@ struct ascribe_binding {
 struct ascribe_trampoline_table {
 	ascribe_u32 magic;
 	ascribe_u16 abi;
-	ascribe_u16 size;  /* of this structure; the bindings stand behind it */
+	ascribe_u16 size; /* of this structure; the bindings stand behind it */
 	ascribe_u32 count;
 	ascribe_u32 step;  /* bytes of code of each */
 	ascribe_u64 code;  /* address of the first */

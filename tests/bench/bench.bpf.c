@@ -13,8 +13,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-__u64 ran;           /* samples that reached on_count or on_entry */
-__u64 frames[128];   /* by depth: user stacks that on_depth saw */
+__u64 ran;	   /* samples that reached on_count or on_entry */
+__u64 frames[128]; /* by depth: user stacks that on_depth saw */
 
 SEC("perf_event")
 int on_empty(void *ctx)
@@ -109,7 +109,8 @@ int on_depth(struct bpf_perf_event_data *ctx)
 	__u32 zero = 0;
 	char comm[16];
 	/* Of our load only. */
-	if (bpf_get_current_comm(comm, sizeof(comm)) || comm[0] != 'b' || comm[1] != 'e' || comm[5] != '_' || comm[6] != 'l')
+	if (bpf_get_current_comm(comm, sizeof(comm)) || comm[0] != 'b' || comm[1] != 'e' ||
+	    comm[5] != '_' || comm[6] != 'l')
 		return 0;
 	struct stack *s = bpf_map_lookup_elem(&room, &zero);
 	long len = s ? bpf_get_stack(ctx, s, sizeof(*s), BPF_F_USER_STACK) : 0;

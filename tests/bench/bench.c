@@ -87,7 +87,8 @@ static void take_cpu(void *ctx, unsigned cpu)
 
 unsigned bench_cpus(const unsigned **ret)
 {
-	if (!n_cpus && (sampler_cpu_list("/sys/devices/system/cpu/online", take_cpu, NULL) || !n_cpus))
+	if (!n_cpus &&
+	    (sampler_cpu_list("/sys/devices/system/cpu/online", take_cpu, NULL) || !n_cpus))
 		bench_die("/sys/devices/system/cpu/online cannot be read");
 	if (ret)
 		*ret = cpus;
@@ -101,7 +102,9 @@ void bench_load_start(const char *frames, const char *label, const char *cold)
 	snprintf(path, sizeof(path), "%s/bench/bench_load", bench_build());
 	for (unsigned i = 0; i < n_cpus; i++) {
 		snprintf(cpu, sizeof(cpu), "%u", cpus[i]);
-		const char *const argv[] = { path, cpu, frames, label ? label : "-", cold ? cold : "-", NULL };
+		const char *const argv[] = {
+			path, cpu, frames, label ? label : "-", cold ? cold : "-", NULL
+		};
 		loads[n_loads++] = bench_spawn(argv, NULL, NULL);
 	}
 	bench_sleep_ms(cold ? 1000 : 200);
@@ -222,5 +225,6 @@ double bench_median(double *v, size_t n)
 
 void bench_verdict(const char *what, double value, double limit, const char *unit)
 {
-	printf("  => %s: %.3g %s, promised <= %g %s: %s\n", what, value, unit, limit, unit, value <= limit ? "met" : "MISSED");
+	printf("  => %s: %.3g %s, promised <= %g %s: %s\n", what, value, unit, limit, unit,
+	       value <= limit ? "met" : "MISSED");
 }

@@ -32,7 +32,7 @@ static void bare_call(long n)
 
 static const ascribe::label &query()
 {
-	static const ascribe::label q{"query_id", 42};
+	static const ascribe::label q{ "query_id", 42 };
 	return q;
 }
 
@@ -62,7 +62,7 @@ static void apply_inline(long n)
 
 static void trampoline_call(long n)
 {
-	ascribe::trampoline_label l{"query_id", 42};
+	ascribe::trampoline_label l{ "query_id", 42 };
 	for (long i = 0; i < n; i++)
 		l.apply(empty_call);
 }
@@ -71,14 +71,14 @@ static void trampoline_call(long n)
 static void trampoline_bind(long n)
 {
 	for (long i = 0; i < n; i++) {
-		ascribe::trampoline_label l{"query_id", i};
+		ascribe::trampoline_label l{ "query_id", i };
 		KEEP(&l);
 	}
 }
 
 static void swap(long n)
 {
-	ascribe::task_labels t{query()};
+	ascribe::task_labels t{ query() };
 	for (long i = 0; i < n; i++)
 		t.swap();
 	if (n % 2)
@@ -87,31 +87,38 @@ static void swap(long n)
 
 static void nested_same(long n)
 {
-	ascribe::scope outer{query()};
+	ascribe::scope outer{ query() };
 	attach_detach(n);
 }
 
 static void nested(long n, const ascribe::label &outer, const ascribe::label &inner)
 {
-	ascribe::scope o{outer};
+	ascribe::scope o{ outer };
 	for (long i = 0; i < n; i++)
 		inner.apply([] { asm volatile(""); });
 }
 
 static void nested_one(long n)
 {
-	nested(n, query(), ascribe::label{"tenant", "acme"});
+	nested(n, query(), ascribe::label{ "tenant", "acme" });
 }
 
 static void nested_override(long n)
 {
-	nested(n, query(), ascribe::label{"query_id", 43});
+	nested(n, query(), ascribe::label{ "query_id", 43 });
 }
 
 static void nested_four(long n)
 {
-	nested(n, ascribe::label{{"tenant", "acme"}, {"query_id", 1}, {"database", "orders"}, {"user", "someone"}},
-	       ascribe::label{{"operator", "hash join"}, {"fragment", 3}, {"user", "nobody"}, {"step", "probe"}});
+	nested(n,
+	       ascribe::label{ { "tenant", "acme" },
+			       { "query_id", 1 },
+			       { "database", "orders" },
+			       { "user", "someone" } },
+	       ascribe::label{ { "operator", "hash join" },
+			       { "fragment", 3 },
+			       { "user", "nobody" },
+			       { "step", "probe" } });
 }
 
 static void scope_label(long n)
@@ -124,7 +131,7 @@ static void scope_label(long n)
 static void define_two(long n)
 {
 	for (long i = 0; i < n; i++) {
-		ascribe::label q{{"tenant", "acme"}, {"query_id", i + 1000000000000}};
+		ascribe::label q{ { "tenant", "acme" }, { "query_id", i + 1000000000000 } };
 		KEEP(q.set());
 	}
 }
@@ -132,9 +139,14 @@ static void define_two(long n)
 static void define_eight(long n)
 {
 	for (long i = 0; i < n; i++) {
-		ascribe::label q{{"tenant", "a tenant of 20 bytes"}, {"query_id", i}, {"database", "orders"},
-				 {"user", "someone"}, {"operator", "hash join"}, {"fragment", 3}, {"step", "probe"},
-				 {"endpoint", "/api/v1/query"}};
+		ascribe::label q{ { "tenant", "a tenant of 20 bytes" },
+				  { "query_id", i },
+				  { "database", "orders" },
+				  { "user", "someone" },
+				  { "operator", "hash join" },
+				  { "fragment", 3 },
+				  { "step", "probe" },
+				  { "endpoint", "/api/v1/query" } };
 		KEEP(q.set());
 	}
 }
@@ -210,8 +222,10 @@ static void print_go(const char *self, double base)
 	if (!f || fscanf(f, "%lf %lf", &go_do, &set) != 2) {
 		printf("  %-38s\n", "beside: Go's labels: no Go here");
 	} else {
-		printf("  %-38s %8.2f %8s %11.1fx\n", "beside: Go, pprof.Do, 1 label", go_do, "", go_do / base);
-		printf("  %-38s %8.2f %8s %11.1fx\n", "beside: Go, 2 SetGoroutineLabels", set, "", set / base);
+		printf("  %-38s %8.2f %8s %11.1fx\n", "beside: Go, pprof.Do, 1 label", go_do, "",
+		       go_do / base);
+		printf("  %-38s %8.2f %8s %11.1fx\n", "beside: Go, 2 SetGoroutineLabels", set, "",
+		       set / base);
 	}
 	if (f)
 		pclose(f);
@@ -243,20 +257,24 @@ int main(int argc, char **argv)
 	std::vector<long> n;
 	std::vector<std::vector<double>> ns(cases.size());
 	for (const bench_case &c : cases) /* about 5 ms each; this also warms up */
-		n.push_back(std::max(1000L, static_cast<long>(5e6 / std::max(0.2, measure(c, 20000)))));
+		n.push_back(
+			std::max(1000L, static_cast<long>(5e6 / std::max(0.2, measure(c, 20000)))));
 	for (int r = 0; r < rounds; r++)
 		for (size_t i = 0; i < cases.size(); i++)
 			ns[i].push_back(measure(cases[i], n[i]));
 
 	int missed = 0;
 	const double base = median(ns[0]);
-	printf("Labels in the application: ns per operation, median of %d rounds, %s\n\n", rounds, cpu_model().c_str());
+	printf("Labels in the application: ns per operation, median of %d rounds, %s\n\n", rounds,
+	       cpu_model().c_str());
 	printf("  %-38s %8s %8s %12s  %s\n", "", "median", "best", "empty calls", "promised");
 	for (size_t i = 0; i < cases.size(); i++) {
-		const double m = median(ns[i]), best = *std::min_element(ns[i].begin(), ns[i].end());
+		const double m = median(ns[i]),
+			     best = *std::min_element(ns[i].begin(), ns[i].end());
 		printf("  %-38s %8.2f %8.2f %11.1fx", cases[i].name, m, best, m / base);
 		if (cases[i].limit_ns > 0) {
-			printf("  <= %g%s", cases[i].limit_ns, m <= cases[i].limit_ns ? "" : "  MISSED");
+			printf("  <= %g%s", cases[i].limit_ns,
+			       m <= cases[i].limit_ns ? "" : "  MISSED");
 			missed |= m > cases[i].limit_ns;
 		}
 		putchar('\n');

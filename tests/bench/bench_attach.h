@@ -15,6 +15,7 @@ struct bench_case {
 #ifdef __cplusplus
 extern "C"
 #endif
-const struct bench_case *bench_library_cases(void); /* ends with a NULL name */
+	const struct bench_case *
+	bench_library_cases(void); /* ends with a NULL name */
 
 #endif

@@ -93,11 +93,14 @@ static void end(struct run *r, struct tally *t)
 
 static double drain_map(void)
 {
-	static struct { uint64_t task, ns; } keys[ENTRIES];
+	static struct {
+		uint64_t task, ns;
+	} keys[ENTRIES];
 	static uint64_t values[ENTRIES];
 	__u32 batch, count = ENTRIES;
 	int fd = bpf_map__fd(skel->maps.entries);
-	if (bpf_map_lookup_and_delete_batch(fd, NULL, &batch, keys, values, &count, NULL) && errno != ENOENT)
+	if (bpf_map_lookup_and_delete_batch(fd, NULL, &batch, keys, values, &count, NULL) &&
+	    errno != ENOENT)
 		bench_die("draining the hash map: %s", strerror(errno));
 	double sum = 0;
 	for (__u32 i = 0; i < count; i++)
@@ -182,7 +185,8 @@ static struct tally run_ours(const struct event *e)
 	snprintf(prog, sizeof(prog), "%s/ascribe", bench_build());
 	snprintf(store, sizeof(store), "%s/store", bench_tmp());
 	snprintf(hz, sizeof(hz), "%u", (unsigned)(1000000000u / e->attr.sample_period));
-	const char *const argv[] = { prog, "record", "-a", "-F", hz, "-e", "cpu-clock", "-o", store, NULL };
+	const char *const argv[] = { prog, "record",	"-a", "-F",  hz,
+				     "-e", "cpu-clock", "-o", store, NULL };
 	pid_t child = bench_spawn(argv, NULL, "record.err");
 	for (int i = 0; i < 500 && !(t.drains_per_s = drained_every()); i++)
 		bench_sleep_ms(20);
@@ -211,8 +215,10 @@ static void add(struct tally *sum, const struct tally *t)
 
 static void print_tally(const char *what, const struct tally *t)
 {
-	printf("    %-42s %9.0f %9.0f %8.0f (%.3f %%) %9.0f %9.1f %12lld\n", what, t->expected, t->seen, t->expected - t->seen,
-	       t->expected ? 100 * (t->expected - t->seen) / t->expected : 0, t->stored, t->drains_per_s, t->calls);
+	printf("    %-42s %9.0f %9.0f %8.0f (%.3f %%) %9.0f %9.1f %12lld\n", what, t->expected,
+	       t->seen, t->expected - t->seen,
+	       t->expected ? 100 * (t->expected - t->seen) / t->expected : 0, t->stored,
+	       t->drains_per_s, t->calls);
 }
 
 static void at_rate(unsigned hz, int rounds)
@@ -230,18 +236,23 @@ static void at_rate(unsigned hz, int rounds)
 		t = run_map(&e);
 		add(&map, &t);
 	}
-	printf("\n  at %u Hz on %u busy CPUs, %d x %d s\n", hz, bench_cpus(NULL), rounds, RECORD_MS / 1000);
-	printf("    %-42s %9s %9s %18s %9s %9s %12s\n", "", "expected", "seen", "not run", "stored", "drains/s", "bpf() calls");
+	printf("\n  at %u Hz on %u busy CPUs, %d x %d s\n", hz, bench_cpus(NULL), rounds,
+	       RECORD_MS / 1000);
+	printf("    %-42s %9s %9s %18s %9s %9s %12s\n", "", "expected", "seen", "not run", "stored",
+	       "drains/s", "bpf() calls");
 	print_tally("no drain (counts only)", &none);
 	print_tally("ascribe", &ours);
 	print_tally("hash map, batch lookup + delete", &map);
 	if (ours.calls >= 0) {
-		bench_verdict("bpf() calls of ascribe while it records", (double)ours.calls, 0, "calls");
+		bench_verdict("bpf() calls of ascribe while it records", (double)ours.calls, 0,
+			      "calls");
 		return;
 	}
 	/* Without that count: not more skipped than without any drain. */
-	double more = (ours.expected - ours.seen) - (none.expected - none.seen) * ours.expected / none.expected;
-	bench_verdict("samples not run beyond those without a drain", more < 0 ? 0 : more, 0, "samples");
+	double more = (ours.expected - ours.seen) -
+		      (none.expected - none.seen) * ours.expected / none.expected;
+	bench_verdict("samples not run beyond those without a drain", more < 0 ? 0 : more, 0,
+		      "samples");
 }
 
 int main(int argc, char **argv)

@@ -21,26 +21,119 @@
 #define ROUNDS_MAX 101
 
 static const char *const usual[] = {
-	"accept", "accept-charset", "accept-encoding", "accept-language", "accept-ranges", "age", "allow", "alt-svc",
-	"authorization", "cache-control", "cdn-loop", "cf-connecting-ip", "cf-ipcountry", "cf-ray", "cf-visitor", "connection",
-	"content-disposition", "content-encoding", "content-language", "content-length", "content-location", "content-range",
-	"content-security-policy", "content-type", "cookie", "date", "device-memory", "dnt", "downlink", "dpr", "early-data", "ect",
-	"etag", "expect", "expires", "forwarded", "from", "host", "if-match", "if-modified-since", "if-none-match", "if-range",
-	"if-unmodified-since", "keep-alive", "last-modified", "link", "location", "max-forwards", "origin", "pragma", "priority",
-	"proxy-authorization", "range", "referer", "retry-after", "save-data", "sec-ch-ua", "sec-ch-ua-mobile",
-	"sec-ch-ua-platform", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "sec-fetch-user", "sec-websocket-key",
-	"sec-websocket-version", "server", "server-timing", "set-cookie", "strict-transport-security", "te", "tk", "traceparent",
-	"tracestate", "trailer", "transfer-encoding", "true-client-ip", "upgrade", "upgrade-insecure-requests", "user-agent",
-	"vary", "via", "viewport-width", "warning", "width", "www-authenticate", "x-amzn-trace-id", "x-api-key",
-	"x-cache", "x-content-type-options", "x-correlation-id", "x-csrf-token", "x-forwarded-for", "x-forwarded-host",
-	"x-forwarded-port", "x-forwarded-proto", "x-frame-options", "x-http-method-override", "x-powered-by", "x-real-ip",
-	"x-request-id", "x-requested-with", "x-ua-compatible", "x-xss-protection",
+	"accept",
+	"accept-charset",
+	"accept-encoding",
+	"accept-language",
+	"accept-ranges",
+	"age",
+	"allow",
+	"alt-svc",
+	"authorization",
+	"cache-control",
+	"cdn-loop",
+	"cf-connecting-ip",
+	"cf-ipcountry",
+	"cf-ray",
+	"cf-visitor",
+	"connection",
+	"content-disposition",
+	"content-encoding",
+	"content-language",
+	"content-length",
+	"content-location",
+	"content-range",
+	"content-security-policy",
+	"content-type",
+	"cookie",
+	"date",
+	"device-memory",
+	"dnt",
+	"downlink",
+	"dpr",
+	"early-data",
+	"ect",
+	"etag",
+	"expect",
+	"expires",
+	"forwarded",
+	"from",
+	"host",
+	"if-match",
+	"if-modified-since",
+	"if-none-match",
+	"if-range",
+	"if-unmodified-since",
+	"keep-alive",
+	"last-modified",
+	"link",
+	"location",
+	"max-forwards",
+	"origin",
+	"pragma",
+	"priority",
+	"proxy-authorization",
+	"range",
+	"referer",
+	"retry-after",
+	"save-data",
+	"sec-ch-ua",
+	"sec-ch-ua-mobile",
+	"sec-ch-ua-platform",
+	"sec-fetch-dest",
+	"sec-fetch-mode",
+	"sec-fetch-site",
+	"sec-fetch-user",
+	"sec-websocket-key",
+	"sec-websocket-version",
+	"server",
+	"server-timing",
+	"set-cookie",
+	"strict-transport-security",
+	"te",
+	"tk",
+	"traceparent",
+	"tracestate",
+	"trailer",
+	"transfer-encoding",
+	"true-client-ip",
+	"upgrade",
+	"upgrade-insecure-requests",
+	"user-agent",
+	"vary",
+	"via",
+	"viewport-width",
+	"warning",
+	"width",
+	"www-authenticate",
+	"x-amzn-trace-id",
+	"x-api-key",
+	"x-cache",
+	"x-content-type-options",
+	"x-correlation-id",
+	"x-csrf-token",
+	"x-forwarded-for",
+	"x-forwarded-host",
+	"x-forwarded-port",
+	"x-forwarded-proto",
+	"x-frame-options",
+	"x-http-method-override",
+	"x-powered-by",
+	"x-real-ip",
+	"x-request-id",
+	"x-requested-with",
+	"x-ua-compatible",
+	"x-xss-protection",
 };
 #define N_USUAL (sizeof(usual) / sizeof(usual[0]))
 
-static const char *const stems[] = { "cf-int-", "cf-edge-", "cf-cache-", "x-edge-", "x-origin-", "x-internal-", "x-route-" };
-static const char *const ends[] = { "brand-id", "colo", "zone", "plan", "worker-id", "tier", "status", "token", "key", "server",
-				    "upstream-port", "retry", "debug-trace", "ssl-mode", "rule", "bypass", "timing" };
+static const char *const stems[] = { "cf-int-",	  "cf-edge-",	 "cf-cache-", "x-edge-",
+				     "x-origin-", "x-internal-", "x-route-" };
+static const char *const ends[] = { "brand-id",	   "colo",     "zone",		"plan",
+				    "worker-id",   "tier",     "status",	"token",
+				    "key",	   "server",   "upstream-port", "retry",
+				    "debug-trace", "ssl-mode", "rule",		"bypass",
+				    "timing" };
 
 static char names[NAMES][40], text[(NAMES + N_USUAL) * 64];
 
@@ -93,7 +186,8 @@ static unsigned long run_table(void)
 	for (size_t i = 0; i < n_keys; i++) {
 		uint64_t h = ascribe_hash(0, key[i].p, key[i].len);
 		for (uint64_t at = h % SLOTS; slot[at].name; at = (at + 1) % SLOTS)
-			if (slot[at].hash == h && slot[at].len == key[i].len && !memcmp(slot[at].name, key[i].p, key[i].len)) {
+			if (slot[at].hash == h && slot[at].len == key[i].len &&
+			    !memcmp(slot[at].name, key[i].p, key[i].len)) {
 				found++;
 				break;
 			}
@@ -210,7 +304,8 @@ static unsigned long run_perfect(void)
 	for (size_t i = 0; i < n_keys; i++) {
 		uint64_t h = ascribe_hash(perfect_seed, key[i].p, key[i].len);
 		uint64_t at = place_of(h, displacement[h % BUCKETS]);
-		found += place[at].len == key[i].len && !memcmp(place[at].name, key[i].p, key[i].len);
+		found += place[at].len == key[i].len &&
+			 !memcmp(place[at].name, key[i].p, key[i].len);
 	}
 	return found;
 }
@@ -262,7 +357,10 @@ static const struct way {
 	const char *name;
 	unsigned long (*run)(void);
 } ways[] = {
-	{ "filter", run_filter }, { "hash table", run_table }, { "sorted", run_array }, { "perfect hash", run_perfect },
+	{ "filter", run_filter },
+	{ "hash table", run_table },
+	{ "sorted", run_array },
+	{ "perfect hash", run_perfect },
 };
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
 
@@ -279,7 +377,8 @@ static int row(unsigned int hits, int rounds, double limit)
 				found += ways[w].run();
 			ns[w][r] = (cpu_ns() - begin) / (10.0 * (double)n_keys);
 			if (found != 10 * want) {
-				printf("bench_filter: %s found %lu of %lu\n", ways[w].name, found / 10, want);
+				printf("bench_filter: %s found %lu of %lu\n", ways[w].name,
+				       found / 10, want);
 				exit(2);
 			}
 		}
@@ -317,7 +416,8 @@ int main(int argc, char **argv)
 	table_make();
 	array_make();
 	perfect_make();
-	printf("The label filter: %d exact and 3 prefix rules, sets of 10 to 30 keys; ns per key, median of %d rounds\n\n", NAMES, rounds);
+	printf("The label filter: %d exact and 3 prefix rules, sets of 10 to 30 keys; ns per key, median of %d rounds\n\n",
+	       NAMES, rounds);
 	printf("  %24s", "");
 	for (size_t w = 0; w < WAYS; w++)
 		printf(" %12s", ways[w].name);
@@ -326,7 +426,8 @@ int main(int argc, char **argv)
 	missed |= row(5, rounds, 0);
 	missed |= row(10, rounds, 0);
 	missed |= row(100, rounds, 12);
-	printf("  memory: %u bytes  <= 8192%s\n", filter->bytes, filter->bytes <= 8192 ? "" : "  MISSED");
+	printf("  memory: %u bytes  <= 8192%s\n", filter->bytes,
+	       filter->bytes <= 8192 ? "" : "  MISSED");
 	missed |= filter->bytes > 8192;
 	filter_free(filter);
 	return missed;

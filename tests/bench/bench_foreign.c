@@ -67,8 +67,8 @@ static int program_of(pid_t tgid, unsigned but, unsigned *ret_id)
 		struct bpf_prog_info info = { 0 };
 		__u32 size = sizeof(info);
 		int fd = id ? bpf_prog_get_fd_by_id(id) : -1;
-		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) && !strcmp(info.name, "on_event") &&
-		    id != but) {
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) &&
+		    !strcmp(info.name, "on_event") && id != but) {
 			found = fd;
 			*ret_id = id;
 		} else if (fd >= 0) {
@@ -92,8 +92,8 @@ static struct recorder start(bool with_labels, const char *hz, unsigned but, con
 	snprintf(prog, sizeof(prog), "%s/ascribe", bench_build());
 	snprintf(store, sizeof(store), "%s/%s", bench_tmp(), with_labels ? "with" : "without");
 	snprintf(recipes, sizeof(recipes), "%s/bench.recipe", bench_tmp());
-	const char *const argv[] = { prog, "record", "-q", "-p", tgids, "-F", hz, "-e", "cpu-clock", "-o", store,
-				     "--recipes", recipes, NULL };
+	const char *const argv[] = { prog, "record",	"-q", "-p",  tgids,	  "-F",	   hz,
+				     "-e", "cpu-clock", "-o", store, "--recipes", recipes, NULL };
 	setenv("ASCRIBE_LABELS", with_labels ? "yes" : "none", 1);
 	struct recorder r = { bench_spawn(argv, NULL, "record.err"), -1, 0 };
 	double ns, runs = 0;
@@ -139,8 +139,10 @@ static void measure(const struct recorder r[2], double ret_ns[2])
 static double labelled_samples(const char *key)
 {
 	char command[2 * PATH_MAX + 256], text[64];
-	snprintf(command, sizeof(command), "%s/ascribe report %s/with --by %s --json 2>/dev/null | jq "
-		 "'[.rows[] | select(.key.%s != null) | .samples] | add // 0'", bench_build(), bench_tmp(), key, key);
+	snprintf(command, sizeof(command),
+		 "%s/ascribe report %s/with --by %s --json 2>/dev/null | jq "
+		 "'[.rows[] | select(.key.%s != null) | .samples] | add // 0'",
+		 bench_build(), bench_tmp(), key, key);
 	FILE *f = popen(command, "r"); /* NOLINT(cert-env33-c): a benchmark */
 	double n = f && fgets(text, sizeof(text), f) ? atof(text) : 0;
 	if (f)
@@ -163,7 +165,8 @@ static void run(const struct kind *k, int rounds)
 		snprintf(cpu, sizeof(cpu), "%u", cpus[i]);
 		const char *const argv[] = { path, cpu, NULL };
 		load[i] = bench_spawn(argv, NULL, NULL);
-		snprintf(tgids + strlen(tgids), sizeof(tgids) - strlen(tgids), "%s%d", i ? "," : "", load[i]);
+		snprintf(tgids + strlen(tgids), sizeof(tgids) - strlen(tgids), "%s%d", i ? "," : "",
+			 load[i]);
 	}
 	struct recorder r[2];
 	r[0] = start(true, "999", 0, tgids);
@@ -184,8 +187,9 @@ static void run(const struct kind *k, int rounds)
 		bench_wait(load[i]);
 	}
 	double share = labelled_samples(key[k - kinds]) / runs;
-	printf("    %-34s with %5.0f ns, without %5.0f; on %.0f%% of the runs\n", k->what, bench_median(with, (size_t)rounds),
-	       bench_median(without, (size_t)rounds), share * 100);
+	printf("    %-34s with %5.0f ns, without %5.0f; on %.0f%% of the runs\n", k->what,
+	       bench_median(with, (size_t)rounds), bench_median(without, (size_t)rounds),
+	       share * 100);
 	bench_verdict(k->what, bench_median(more, (size_t)rounds) / share, k->limit_ns, "ns");
 }
 
@@ -204,7 +208,8 @@ int main(int argc, char **argv)
 	if (!f || fputs(recipe, f) < 0 || fclose(f))
 		bench_die("%s: %s", path, strerror(errno));
 	printf("BPF run time that labels add to a sample, %d rounds of 1 s: two recorders on the same load, one of which does not\n"
-	       "read labels\n", rounds);
+	       "read labels\n",
+	       rounds);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		run(&kinds[i], rounds);
 	close(stats);

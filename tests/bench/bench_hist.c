@@ -31,19 +31,20 @@ static struct hdr_histogram *hdr;
 
 /* ---- the contenders ---- */
 
-#define CONTENDER(name, statement)                                       \
-	static __attribute__((noinline)) void name(unsigned passes)      \
-	{                                                                \
-		for (unsigned p = 0; p < passes; p++) {                  \
-			for (unsigned i = 0; i < N_VALUES; i++) {        \
-				uint64_t v = values[i];                  \
-				statement;                               \
-			}                                                \
-		}                                                        \
+#define CONTENDER(name, statement) \
+	static __attribute__((noinline)) void name(unsigned passes) \
+	{ \
+		for (unsigned p = 0; p < passes; p++) { \
+			for (unsigned i = 0; i < N_VALUES; i++) { \
+				uint64_t v = values[i]; \
+				statement; \
+			} \
+		} \
 	}
 
 CONTENDER(run_load, __asm__ volatile("" : : "r"(v)))
-CONTENDER(run_atomic, __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); __asm__ volatile("" : : "r"(v)))
+CONTENDER(run_atomic, __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+	  __asm__ volatile("" : : "r"(v)))
 CONTENDER(run_own, hist_record_own(own, v))
 CONTENDER(run_multi, hist_multi_record(multi, v))
 CONTENDER(run_shared, hist_record(shared, v))
@@ -71,7 +72,8 @@ static void fill(bool all)
 	srand48(7);
 	for (unsigned i = 0; i < N_VALUES; i++) {
 		double normal = sqrt(-2 * log(1 - drand48())) * cos(2 * M_PI * drand48());
-		values[i] = all ? (uint64_t)(exp(drand48() * 28)) : (uint64_t)(200e3 * exp(1.2 * normal));
+		values[i] = all ? (uint64_t)(exp(drand48() * 28))
+				: (uint64_t)(200e3 * exp(1.2 * normal));
 	}
 }
 
@@ -82,7 +84,8 @@ static void setup(void)
 	hist_multi_free(multi);
 	if (hdr)
 		hdr_close(hdr);
-	if (hist_new(hist_bits(0.01), &own) || hist_new(hist_bits(0.01), &shared) || hist_multi_new(hist_bits(0.01), &multi) ||
+	if (hist_new(hist_bits(0.01), &own) || hist_new(hist_bits(0.01), &shared) ||
+	    hist_multi_new(hist_bits(0.01), &multi) ||
 	    hdr_init(1, 3600ll * 1000 * 1000 * 1000, 2, &hdr))
 		bench_die("no memory");
 }
@@ -120,19 +123,23 @@ static void one_thread(bool all)
 	}
 	printf("record, one thread, %s: ns per value, median of %d rounds\n",
 	       all ? "values of 12 orders of magnitude alike" : "values around 200 us", ROUNDS);
-	double shared_ratio = ratio(ns, SHARED, ATOMIC), hdr_ratio = ratio(ns, HDR, MULTI), own_ratio = ratio(ns, HDR, OWN);
+	double shared_ratio = ratio(ns, SHARED, ATOMIC), hdr_ratio = ratio(ns, HDR, MULTI),
+	       own_ratio = ratio(ns, HDR, OWN);
 	for (unsigned c = 0; c < N_CONTENDERS; c++) {
 		double copy[ROUNDS];
 		for (unsigned i = 0; i < ROUNDS; i++)
 			copy[i] = ns[c][i];
 		double median = bench_median(copy, ROUNDS);
-		printf("  %-40s %6.2f   %.2f .. %.2f\n", contenders[c].what, median, copy[0], copy[ROUNDS - 1]);
+		printf("  %-40s %6.2f   %.2f .. %.2f\n", contenders[c].what, median, copy[0],
+		       copy[ROUNDS - 1]);
 		if (c == MULTI && !all)
 			bench_verdict("per-thread shard", median, 1.0, "ns");
 	}
-	printf("  hdr_record_value / per-thread shard %.2f, / hist_record_own %.2f\n", hdr_ratio, own_ratio);
+	printf("  hdr_record_value / per-thread shard %.2f, / hist_record_own %.2f\n", hdr_ratio,
+	       own_ratio);
 	if (!all) {
-		bench_verdict("per-thread shard, part of hdr_record_value", 1 / hdr_ratio, 0.5, "x");
+		bench_verdict("per-thread shard, part of hdr_record_value", 1 / hdr_ratio, 0.5,
+			      "x");
 		bench_verdict("shared, beside a bare atomic add", shared_ratio, 1.1, "x");
 	} else {
 		printf("  shared / bare atomic add %.2f\n", shared_ratio);
@@ -175,7 +182,9 @@ static double rate(unsigned contender, unsigned n, unsigned passes)
 	bench_cpus(&cpus);
 	pthread_barrier_init(&start, NULL, n);
 	for (unsigned i = 0; i < n; i++) {
-		r[i] = (struct runner){ .cpu = cpus[i], .contender = contender, .passes = passes, .start = &start };
+		r[i] = (struct runner){
+			.cpu = cpus[i], .contender = contender, .passes = passes, .start = &start
+		};
 		if (pthread_create(&r[i].thread, NULL, runner, &r[i]))
 			bench_die("no thread");
 	}
@@ -207,11 +216,14 @@ static void two_threads(void)
 			ns[k][round] = 2 / two;
 		}
 	}
-	printf("record, two threads on two CPUs: values per CPU time beside one thread, median of %d rounds\n", PAIRS);
+	printf("record, two threads on two CPUs: values per CPU time beside one thread, median of %d rounds\n",
+	       PAIRS);
 	for (unsigned k = 0; k < N; k++)
-		printf("  %-40s %6.2f x   %7.2f ns per value and thread\n", contenders[which[k]].what, bench_median(gain[k], PAIRS),
+		printf("  %-40s %6.2f x   %7.2f ns per value and thread\n",
+		       contenders[which[k]].what, bench_median(gain[k], PAIRS),
 		       bench_median(ns[k], PAIRS));
-	bench_verdict("two threads, sharded: one thread's part of their rate", 1 / gain[0][PAIRS / 2], 1 / 1.9, "x");
+	bench_verdict("two threads, sharded: one thread's part of their rate",
+		      1 / gain[0][PAIRS / 2], 1 / 1.9, "x");
 }
 
 /* ---- questions ---- */
@@ -332,8 +344,9 @@ static void memory(void)
 	fill(false);
 	setup();
 	run_own(1);
-	printf("  %-40s %6zu bytes\n  %-40s %6zu bytes\n  %-40s %6zu bytes\n", "0 .. 2^64 - 1, all in use", all,
-	       "the values around 200 us", hist_bytes(own), "HdrHistogram, 1 ns .. 1 h", hdr_get_memory_size(hdr));
+	printf("  %-40s %6zu bytes\n  %-40s %6zu bytes\n  %-40s %6zu bytes\n",
+	       "0 .. 2^64 - 1, all in use", all, "the values around 200 us", hist_bytes(own),
+	       "HdrHistogram, 1 ns .. 1 h", hdr_get_memory_size(hdr));
 	bench_verdict("1% of the whole range", (double)all / 1024, 16, "KiB");
 }
 

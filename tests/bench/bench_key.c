@@ -54,7 +54,8 @@ ASCRIBE_HOT ascribe_u64 hash_text(const void *ctx, unsigned long i)
 ASCRIBE_HOT ascribe_u64 hash_pair(const void *ctx, unsigned long i)
 {
 	const struct label *l = (const struct label *)ctx + i;
-	return ascribe_label_hash(0, ASCRIBE_KEY_STRING, l->key.p, l->key.len, l->value.p, l->value.len);
+	return ascribe_label_hash(0, ASCRIBE_KEY_STRING, l->key.p, l->key.len, l->value.p,
+				  l->value.len);
 }
 
 static uint64_t run_text(size_t n)
@@ -103,7 +104,9 @@ static uint64_t rnd(uint64_t below)
  */
 static void make_labels(size_t n, size_t times)
 {
-	static const char *const stem[] = { "tenant", "query", "service", "database", "zone", "step" };
+	static const char *const stem[] = {
+		"tenant", "query", "service", "database", "zone", "step"
+	};
 	char *at = pool;
 	for (size_t i = 0; i < n; i++) {
 		struct label *l = &labels[i];
@@ -175,8 +178,8 @@ static int row(size_t n, size_t times, double theirs, int rounds, double *ret_ns
 		sort[r] = measure(run_sort, n, sorts);
 	}
 	double ns = median(text, rounds);
-	printf("  %6zu %9zu %10.1f %8.2f %12.1f %12.1f", n, n / times, ns, ns / (double)n, median(pair, rounds),
-	       median(sort, rounds));
+	printf("  %6zu %9zu %10.1f %8.2f %12.1f %12.1f", n, n / times, ns, ns / (double)n,
+	       median(pair, rounds), median(sort, rounds));
 	if (theirs > 0)
 		printf(" %10.1f  <= %.1f%s", theirs, promised, ns <= promised ? "" : "  MISSED");
 	putchar('\n');
@@ -191,14 +194,19 @@ int main(int argc, char **argv)
 	double ns256 = 0, ns4096 = 0;
 	if (rounds < 1 || rounds > ROUNDS_MAX)
 		rounds = 15;
-	printf("The key of a label set, of labels of 18 to 22 bytes: ns per set, hashing included, median of %d rounds\n\n", rounds);
-	printf("  %6s %9s %10s %8s %12s %12s %10s  %s\n", "labels", "different", "key", "a label", "two texts", "sort+unique",
-	       "agent", "promised");
+	printf("The key of a label set, of labels of 18 to 22 bytes: ns per set, hashing included, median of %d rounds\n\n",
+	       rounds);
+	printf("  %6s %9s %10s %8s %12s %12s %10s  %s\n", "labels", "different", "key", "a label",
+	       "two texts", "sort+unique", "agent", "promised");
 	for (int i = 0; i < SIZES; i++)
-		missed |= row(1ul << i, 1, agent[0][i], rounds, i == 8 ? &ns256 : i == 12 ? &ns4096 : NULL);
+		missed |= row(1ul << i, 1, agent[0][i], rounds,
+			      i == 8	? &ns256
+			      : i == 12 ? &ns4096
+					: NULL);
 	puts("  every label twice:");
 	for (int i = 1; i < SIZES; i++)
 		missed |= row(1ul << i, 2, agent[1][i], rounds, NULL);
-	printf("  4096 labels cost %.1f times what 256 do  <= 20%s\n", ns4096 / ns256, ns4096 <= 20 * ns256 ? "" : "  MISSED");
+	printf("  4096 labels cost %.1f times what 256 do  <= 20%s\n", ns4096 / ns256,
+	       ns4096 <= 20 * ns256 ? "" : "  MISSED");
 	return missed | (ns4096 > 20 * ns256);
 }

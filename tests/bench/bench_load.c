@@ -48,7 +48,10 @@ __attribute__((noinline)) static void from_the_bottom(unsigned frames)
 {
 	void (*f)(unsigned) = deeper;
 #if defined(__x86_64__)
-	__asm__ __volatile__("and $-16, %%rsp\n\txor %%ebp, %%ebp\n\tcall *%1" : : "D"(frames), "S"(f) : "memory");
+	__asm__ __volatile__("and $-16, %%rsp\n\txor %%ebp, %%ebp\n\tcall *%1"
+			     :
+			     : "D"(frames), "S"(f)
+			     : "memory");
 #elif defined(__aarch64__)
 	register uint64_t x0 __asm__("x0") = frames;
 	__asm__ __volatile__("mov x29, xzr\n\tblr %1" : : "r"(x0), "r"(f) : "memory");

@@ -22,7 +22,8 @@
 #define ROUNDS_MAX 20
 
 enum tool { OURS, PERF, N_TOOLS };
-static const char *const tool_name[N_TOOLS] = { "ascribe record -a -F 99", "perf record -a -g -F 99" };
+static const char *const tool_name[N_TOOLS] = { "ascribe record -a -F 99",
+						"perf record -a -g -F 99" };
 
 struct result {
 	double short_s[ROUNDS_MAX], long_s[ROUNDS_MAX], rss[ROUNDS_MAX], after[ROUNDS_MAX];
@@ -61,12 +62,13 @@ static struct bench_cost run(const char *const *argv, const char *what)
  */
 static struct bench_cost record_perf(const char *seconds)
 {
-	const char *const usual[] = { "perf", "record", "-q", "-a", "-g", "-F", "99", "-o", data, "--", "sleep", seconds,
-				      NULL };
-	const char *const less[] = { "perf", "record", "-q", "-a", "-g", "-F", "99", "-B", "-N", "-o", data, "--", "sleep",
-				     seconds, NULL };
+	const char *const usual[] = { "perf", "record", "-q", "-a",    "-g",	"-F", "99",
+				      "-o",   data,	"--", "sleep", seconds, NULL };
+	const char *const less[] = { "perf", "record", "-q", "-a", "-g",    "-F",    "99", "-B",
+				     "-N",   "-o",     data, "--", "sleep", seconds, NULL };
 	for (int i = 0; i < 3; i++) { /* a CPU that goes away is another of its ends */
-		struct bench_cost c = bench_wait(bench_spawn(without_build_ids ? less : usual, NULL, "err"));
+		struct bench_cost c =
+			bench_wait(bench_spawn(without_build_ids ? less : usual, NULL, "err"));
 		if (!c.status)
 			return c;
 		without_build_ids |= WIFSIGNALED(c.status);
@@ -78,7 +80,8 @@ static struct bench_cost record(enum tool t, unsigned s)
 {
 	char seconds[16];
 	snprintf(seconds, sizeof(seconds), "%u", s);
-	const char *const ours[] = { ascribe, "record", "-q", "-a", "-F", "99", "-d", seconds, "-o", store, NULL };
+	const char *const ours[] = { ascribe, "record", "-q", "-a",  "-F", "99",
+				     "-d",    seconds,	"-o", store, NULL };
 	return t == OURS ? run(ours, tool_name[t]) : record_perf(seconds);
 }
 
@@ -127,10 +130,12 @@ static void one_round(struct result res[N_TOOLS], int r)
 static double print_tool(enum tool t, struct result *r, size_t rounds, double *ret_rss)
 {
 	double a = bench_median(r->short_s, rounds), b = bench_median(r->long_s, rounds);
-	double steady = (b - a) / (LONG_S - SHORT_S), whole = b / LONG_S, start = a - steady * SHORT_S;
+	double steady = (b - a) / (LONG_S - SHORT_S), whole = b / LONG_S,
+	       start = a - steady * SHORT_S;
 	*ret_rss = bench_median(r->rss, rounds);
-	printf("  %-24s %8.3f s %9.3f s %8.3f %% %10.3f %% %8.0f ms %7.1f MiB %7lld KiB %8.2f s\n", tool_name[t], a, b,
-	       100 * whole, 100 * steady, 1000 * start, *ret_rss, r->bytes / 1024, bench_median(r->after, rounds));
+	printf("  %-24s %8.3f s %9.3f s %8.3f %% %10.3f %% %8.0f ms %7.1f MiB %7lld KiB %8.2f s\n",
+	       tool_name[t], a, b, 100 * whole, 100 * steady, 1000 * start, *ret_rss,
+	       r->bytes / 1024, bench_median(r->after, rounds));
 	return 100 * whole;
 }
 
@@ -154,15 +159,17 @@ int main(int argc, char **argv)
 		one_round(res, r);
 	kill(server, SIGKILL);
 	bench_wait(server);
-	printf("Own cost with %u busy CPUs (the demo server); medians of %d rounds\n\n", bench_cpus(NULL), rounds);
-	printf("  %-24s %10s %11s %10s %12s %11s %11s %11s %10s\n", "", "CPU, 10 s", "CPU, 50 s", "of a CPU", "steady state",
-	       "start, end", "resident", "written", "reading");
+	printf("Own cost with %u busy CPUs (the demo server); medians of %d rounds\n\n",
+	       bench_cpus(NULL), rounds);
+	printf("  %-24s %10s %11s %10s %12s %11s %11s %11s %10s\n", "", "CPU, 10 s", "CPU, 50 s",
+	       "of a CPU", "steady state", "start, end", "resident", "written", "reading");
 	double rss[N_TOOLS], cpu = print_tool(OURS, &res[OURS], (size_t)rounds, &rss[OURS]);
 	print_tool(PERF, &res[PERF], (size_t)rounds, &rss[PERF]);
 	printf("  reading: `ascribe report`, `perf script` (nan: it aborted); perf finds no symbols before\n");
 	if (without_build_ids)
 		puts("  perf aborted on a build id; it was then run with -B -N, which leaves out what it usually does at its end");
-	bench_verdict("own CPU of a 50 s recording, start and end included", cpu, CPU_LIMIT, "% of one CPU");
+	bench_verdict("own CPU of a 50 s recording, start and end included", cpu, CPU_LIMIT,
+		      "% of one CPU");
 	bench_verdict("resident", rss[OURS], RSS_LIMIT, "MiB");
 	bench_cleanup();
 	return 0;

@@ -40,17 +40,21 @@ static void ask(PGconn *c, const char *sql)
 static void transact(PGconn *c, unsigned *seed)
 {
 	char sql[256];
-	int account = 1 + rand_r(seed) % ACCOUNTS, teller = 1 + rand_r(seed) % TELLERS, branch = 1 + rand_r(seed) % BRANCHES, delta = rand_r(seed) % 10000 - 5000;
-	static const char *const updates[] = { "UPDATE pgbench_accounts SET abalance = abalance + %d WHERE aid = %d;",
-					       "UPDATE pgbench_tellers SET tbalance = tbalance + %d WHERE tid = %d;",
-					       "UPDATE pgbench_branches SET bbalance = bbalance + %d WHERE bid = %d;" };
+	int account = 1 + rand_r(seed) % ACCOUNTS, teller = 1 + rand_r(seed) % TELLERS,
+	    branch = 1 + rand_r(seed) % BRANCHES, delta = rand_r(seed) % 10000 - 5000;
+	static const char *const updates[] = {
+		"UPDATE pgbench_accounts SET abalance = abalance + %d WHERE aid = %d;",
+		"UPDATE pgbench_tellers SET tbalance = tbalance + %d WHERE tid = %d;",
+		"UPDATE pgbench_branches SET bbalance = bbalance + %d WHERE bid = %d;"
+	};
 	int ids[] = { account, teller, branch };
 	if (tpcb) {
 		ask(c, "BEGIN;");
 		snprintf(sql, sizeof(sql), updates[0], delta, account);
 		ask(c, sql);
 	}
-	snprintf(sql, sizeof(sql), "SELECT abalance FROM pgbench_accounts WHERE aid = %d;", account);
+	snprintf(sql, sizeof(sql), "SELECT abalance FROM pgbench_accounts WHERE aid = %d;",
+		 account);
 	ask(c, sql);
 	if (!tpcb)
 		return;
@@ -58,8 +62,10 @@ static void transact(PGconn *c, unsigned *seed)
 		snprintf(sql, sizeof(sql), updates[i], delta, ids[i]);
 		ask(c, sql);
 	}
-	snprintf(sql, sizeof(sql), "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (%d, %d, %d, %d, CURRENT_TIMESTAMP);",
-		 teller, branch, account, delta);
+	snprintf(
+		sql, sizeof(sql),
+		"INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (%d, %d, %d, %d, CURRENT_TIMESTAMP);",
+		teller, branch, account, delta);
 	ask(c, sql);
 	ask(c, "END;");
 }
@@ -81,10 +87,12 @@ static struct reading look(void)
 	for (int i = 0; i < CLIENTS; i++) {
 		char path[64];
 		unsigned long ns = 0;
-		snprintf(path, sizeof(path), "/proc/%d/schedstat", PQbackendPID(client[i].connection));
+		snprintf(path, sizeof(path), "/proc/%d/schedstat",
+			 PQbackendPID(client[i].connection));
 		FILE *f = fopen(path, "r");
 		if (!f || fscanf(f, "%lu", &ns) != 1)
-			die(path, "not there; has the kernel no CONFIG_SCHED_INFO, or is the server elsewhere?");
+			die(path,
+			    "not there; has the kernel no CONFIG_SCHED_INFO, or is the server elsewhere?");
 		fclose(f);
 		r.ns += (double)ns;
 		r.done += (double)client[i].transactions;

@@ -100,9 +100,11 @@ static void measure(const int prog_fd[N_WAYS], double ret_ns[N_WAYS])
 	for (int w = 0; w < N_WAYS; w++) {
 		read_stats(prog_fd[w], &ns_then, &runs_then);
 		if (w == WAY_OURS)
-			runs_then = runs[w] + (double)(bench_now_ns() - begin_ns[w]) / 1e9 * way_hz[w] * n_cpus;
+			runs_then = runs[w] + (double)(bench_now_ns() - begin_ns[w]) / 1e9 *
+						      way_hz[w] * n_cpus;
 		if (runs_then - runs[w] < 100)
-			bench_die("%s: only %.0f samples in %d ms", way_name[w], runs_then - runs[w], MEASURE_MS);
+			bench_die("%s: only %.0f samples in %d ms", way_name[w],
+				  runs_then - runs[w], MEASURE_MS);
 		ret_ns[w] = (ns_then - ns[w]) / (runs_then - runs[w]);
 	}
 }
@@ -128,7 +130,8 @@ static int program_of(pid_t tgid, const char *name)
 		struct bpf_prog_info info = { 0 };
 		__u32 size = sizeof(info);
 		int fd = id ? bpf_prog_get_fd_by_id(id) : -1;
-		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) && !strcmp(info.name, name))
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) &&
+		    !strcmp(info.name, name))
 			found = fd;
 		else if (fd >= 0)
 			close(fd);
@@ -144,7 +147,8 @@ static pid_t start_ours(int *ret_prog)
 	char prog[4200], store[4200];
 	snprintf(prog, sizeof(prog), "%s/ascribe", bench_build());
 	snprintf(store, sizeof(store), "%s/store", bench_tmp());
-	const char *const argv[] = { prog, "record", "-q", "-a", "-F", HZ_OURS, "-e", "cpu-clock", "-o", store, NULL };
+	const char *const argv[] = { prog, "record",	"-q", "-a",  "-F", HZ_OURS,
+				     "-e", "cpu-clock", "-o", store, NULL };
 	pid_t child = bench_spawn(argv, NULL, "record.err");
 	double ns, runs = 0;
 	int fd = -1;
@@ -191,7 +195,8 @@ static double run_load(const struct load *c, int rounds)
 {
 	double ns[N_WAYS][ROUNDS_MAX], ratio[N_WAYS][ROUNDS_MAX], now[N_WAYS], median[N_WAYS];
 	struct links empty, usual;
-	int prog[N_WAYS] = { bpf_program__fd(skel->progs.on_empty), bpf_program__fd(skel->progs.on_stackid), -1 };
+	int prog[N_WAYS] = { bpf_program__fd(skel->progs.on_empty),
+			     bpf_program__fd(skel->progs.on_stackid), -1 };
 	bench_load_start(c->frames, c->label, c->cold);
 	pid_t child = start_ours(&prog[WAY_OURS]);
 	unsigned deep = depth();
@@ -212,8 +217,9 @@ static double run_load(const struct load *c, int rounds)
 	printf("\n  %s (user stacks of %u frames, measured)\n", c->what, deep);
 	for (int w = 0; w < N_WAYS; w++) {
 		median[w] = bench_median(ns[w], (size_t)rounds);
-		printf("    %-24s median %6.0f ns   best %6.0f   above empty %6.0f   %5.2f x the usual way\n", way_name[w],
-		       median[w], ns[w][0], median[w] - median[WAY_EMPTY], bench_median(ratio[w], (size_t)rounds));
+		printf("    %-24s median %6.0f ns   best %6.0f   above empty %6.0f   %5.2f x the usual way\n",
+		       way_name[w], median[w], ns[w][0], median[w] - median[WAY_EMPTY],
+		       bench_median(ratio[w], (size_t)rounds));
 	}
 	return median[WAY_OURS];
 }
@@ -232,7 +238,8 @@ int main(int argc, char **argv)
 	if (!skel)
 		bench_die("loading the programs to compare with: %s", strerror(errno));
 	printf("BPF run time per sample, cpu-clock at %s Hz on %u busy CPUs, %d rounds of 1 s (the kernel's statistics, their\n"
-	       "own cost included; all ways at the same time)\n", HZ_OURS, bench_cpus(NULL), rounds);
+	       "own cost included; all ways at the same time)\n",
+	       HZ_OURS, bench_cpus(NULL), rounds);
 	for (size_t i = 0; i < sizeof(load) / sizeof(load[0]); i++) {
 		double ns = run_load(&load[i], rounds);
 		if (i == 0)

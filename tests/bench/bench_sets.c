@@ -28,7 +28,8 @@
 
 static const size_t sizes[SIZES] = { 4, 8, 16, 32, 64, 128, 256 };
 static const double agent[SIZES] = { 35.8, 58.5, 104, 211, 421, 748, 1590 };
-static const char *const system_keys[] = { "comm", "tgid", "tid", "thread", "exe", "cgroup", "container", "pod", "unit" };
+static const char *const system_keys[] = { "comm",   "tgid",	  "tid", "thread", "exe",
+					   "cgroup", "container", "pod", "unit" };
 #define N_SYSTEM (sizeof(system_keys) / sizeof(system_keys[0]))
 
 static struct label sets[SETS][LABELS_MAX];
@@ -63,7 +64,8 @@ static void make_rows(size_t n)
 	for (unsigned int s = 0; s < SETS; s++)
 		for (size_t i = 0; i < n; i++) {
 			sets[s][i] = (struct label){ .type = LABEL_STRING };
-			set_text(&sets[s][i], values[s][i], i < N_SYSTEM ? system_keys[i] : keys[i], s);
+			set_text(&sets[s][i], values[s][i], i < N_SYSTEM ? system_keys[i] : keys[i],
+				 s);
 		}
 }
 
@@ -82,8 +84,11 @@ static void make_plain(size_t n)
 		for (size_t i = 0; i < n; i++) {
 			struct label *l = &sets[s][i];
 			snprintf(values[s][i], VALUE_SIZE, "%0*u", (int)(9 + rnd(5)), s);
-			*l = (struct label){ .type = LABEL_STRING, .key = keys[i], .key_len = (uint32_t)strlen(keys[i]),
-					     .str = values[s][i], .str_len = (uint32_t)strlen(values[s][i]) };
+			*l = (struct label){ .type = LABEL_STRING,
+					     .key = keys[i],
+					     .key_len = (uint32_t)strlen(keys[i]),
+					     .str = values[s][i],
+					     .str_len = (uint32_t)strlen(values[s][i]) };
 		}
 		for (size_t i = n; i > 1; i--) {
 			size_t k = rnd((uint32_t)i);
@@ -160,8 +165,10 @@ int main(int argc, char **argv)
 	int rounds = argc > 1 ? atoi(argv[1]) : 15;
 	if (rounds < 1 || rounds > ROUNDS_MAX)
 		rounds = 15;
-	printf("The label set of a row, one of %d: ns per row, median of %d rounds\n\n", SETS, rounds);
-	printf("  %6s %12s %12s %12s %12s %10s\n", "labels", "of a row", "sort first", "18-22 bytes", "sort first", "agent");
+	printf("The label set of a row, one of %d: ns per row, median of %d rounds\n\n", SETS,
+	       rounds);
+	printf("  %6s %12s %12s %12s %12s %10s\n", "labels", "of a row", "sort first",
+	       "18-22 bytes", "sort first", "agent");
 	for (int i = 0; i < SIZES; i++) {
 		size_t n = sizes[i];
 		double sorted, plain_sorted;
@@ -169,7 +176,8 @@ int main(int argc, char **argv)
 		double ns = measure_both(n, rounds, &sorted);
 		make_plain(n);
 		double plain = measure_both(n, rounds, &plain_sorted);
-		printf("  %6zu %12.1f %12.1f %12.1f %12.1f %10.1f\n", n, ns, sorted, plain, plain_sorted, agent[i]);
+		printf("  %6zu %12.1f %12.1f %12.1f %12.1f %10.1f\n", n, ns, sorted, plain,
+		       plain_sorted, agent[i]);
 	}
 	return 0;
 }

@@ -67,7 +67,8 @@ static double switches_of(pid_t tid)
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
 	FILE *f = fopen(path, "r");
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "voluntary_ctxt_switches: %lu", &n) == 1 || sscanf(line, "nonvoluntary_ctxt_switches: %lu", &n) == 1)
+		if (sscanf(line, "voluntary_ctxt_switches: %lu", &n) == 1 ||
+		    sscanf(line, "nonvoluntary_ctxt_switches: %lu", &n) == 1)
 			all += n;
 	if (f)
 		fclose(f);
@@ -116,7 +117,7 @@ int main(int argc, char **argv)
 	}
 	if (argc > 2)
 		return 0;
-	printf("{\"ns\":%.1f,\"switches\":%lu,\"seconds\":%.3f,\"cpu\":%.3f}\n", cpu / (double)switches * 1e9, switches,
-	       now(CLOCK_MONOTONIC) - begin, cpu);
+	printf("{\"ns\":%.1f,\"switches\":%lu,\"seconds\":%.3f,\"cpu\":%.3f}\n",
+	       cpu / (double)switches * 1e9, switches, now(CLOCK_MONOTONIC) - begin, cpu);
 	return 0;
 }

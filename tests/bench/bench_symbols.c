@@ -82,7 +82,9 @@ int main(int argc, char **argv)
 	size_t named = 0, with_names = 0;
 	uint64_t vaddr;
 	setrlimit(RLIMIT_NOFILE, &files);
-	struct sandbox_config cfg = { .ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 64 };
+	struct sandbox_config cfg = {
+		.ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 64
+	};
 	if (sandbox_new(&sandbox, &cfg, &err))
 		return 1;
 	struct symbolizer_config sc = { .sandbox = sandbox, .wait = true };
@@ -91,20 +93,22 @@ int main(int argc, char **argv)
 	double base = rss_mib();
 	for (int i = 1; i < argc && n_known < BINARIES; i++)
 		nftw(argv[i], visit, 64, FTW_PHYS);
-	printf("open      %zu binaries known in %.2f s; resident %.1f MiB (%.1f before)\n", n_known, open_s, rss_mib(), base);
+	printf("open      %zu binaries known in %.2f s; resident %.1f MiB (%.1f before)\n", n_known,
+	       open_s, rss_mib(), base);
 	if (!n_known)
 		return 1;
 	double begin = now_s();
 	for (size_t i = 0; i < n_known; i++)
 		with_names += binary_load(known[i].b, NULL) == 0;
 	symbolizer_stats(symbolizer, &st);
-	printf("tables    of all of them in %.2f s; %zu readable, %.1f MiB kept; resident %.1f MiB\n", now_s() - begin, with_names,
-	       (double)st.bytes / (1 << 20), rss_mib());
+	printf("tables    of all of them in %.2f s; %zu readable, %.1f MiB kept; resident %.1f MiB\n",
+	       now_s() - begin, with_names, (double)st.bytes / (1 << 20), rss_mib());
 	/* Rows of a window stand by process and stack: the addresses of one file come together. */
 	size_t asked = 0;
 	begin = now_s();
 	for (size_t i = 0; i < n_known && named < ADDRESSES; i++) {
-		for (size_t k = 0, n = known[i].size / 8; k < n && named < ADDRESSES; k++, asked++) {
+		for (size_t k = 0, n = known[i].size / 8; k < n && named < ADDRESSES;
+		     k++, asked++) {
 			/* One in each 8 bytes: all distinct. */
 			uint64_t at = k * 8 + next_random() % 8, bias;
 			if (!binary_bias(known[i].b, at, at, &bias))
@@ -113,13 +117,14 @@ int main(int argc, char **argv)
 	}
 	double took = now_s() - begin;
 	symbolizer_stats(symbolizer, &st);
-	printf("addresses %zu named, of %zu asked, in %.2f s (goal 2 s for 1,000,000); %" PRIu64 " tables read again\n", named, asked, took,
-	       st.reread);
+	printf("addresses %zu named, of %zu asked, in %.2f s (goal 2 s for 1,000,000); %" PRIu64
+	       " tables read again\n",
+	       named, asked, took, st.reread);
 	printf("memory    resident %.1f MiB (goal 64 MiB) with %zu binaries\n", rss_mib(), n_known);
 	struct sandbox_stats sb;
 	sandbox_stats(sandbox, &sb);
-	printf("sandbox   %lu requests, %lu workers, %lu late, %lu died, %.2f s of CPU; %lu files refused\n", sb.calls, sb.spawned,
-	       sb.late, sb.died, (double)sb.cpu_ns / 1e9, st.refused);
+	printf("sandbox   %lu requests, %lu workers, %lu late, %lu died, %.2f s of CPU; %lu files refused\n",
+	       sb.calls, sb.spawned, sb.late, sb.died, (double)sb.cpu_ns / 1e9, st.refused);
 	for (size_t i = 0; i < n_known; i++)
 		binary_free(known[i].b);
 	symbolizer_free(symbolizer);

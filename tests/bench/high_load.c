@@ -44,11 +44,11 @@ static NOINLINE void work(void)
 static void call(uint64_t path, unsigned depth);
 
 /* Three bits of the path say which of eight functions is next. */
-#define STEP(n)                                             \
+#define STEP(n) \
 	static NOINLINE void step_##n(uint64_t path, unsigned depth) \
-	{                                                   \
-		call(path, depth);                          \
-		__asm__ __volatile__("" : : : "memory");    \
+	{ \
+		call(path, depth); \
+		__asm__ __volatile__("" : : : "memory"); \
 	}
 STEP(0)
 STEP(1)
@@ -61,7 +61,8 @@ STEP(7)
 
 static NOINLINE void call(uint64_t path, unsigned depth)
 {
-	static void (*const next[8])(uint64_t, unsigned) = { step_0, step_1, step_2, step_3, step_4, step_5, step_6, step_7 };
+	static void (*const next[8])(uint64_t, unsigned) = { step_0, step_1, step_2, step_3,
+							     step_4, step_5, step_6, step_7 };
 	if (depth)
 		next[path & 7](path >> 3, depth - 1);
 	else
@@ -72,7 +73,8 @@ static NOINLINE void call(uint64_t path, unsigned depth)
 static void serve(uint64_t *state)
 {
 	char query[40], tenant[16];
-	snprintf(query, sizeof(query), "%016llx%016llx", (unsigned long long)draw(state), (unsigned long long)draw(state));
+	snprintf(query, sizeof(query), "%016llx%016llx", (unsigned long long)draw(state),
+		 (unsigned long long)draw(state));
 	snprintf(tenant, sizeof(tenant), "tenant-%u", (unsigned)(draw(state) % 200));
 	ASCRIBE_LABEL_SCOPE("tenant", tenant);
 	ASCRIBE_LABEL_SCOPE("query_id", query);

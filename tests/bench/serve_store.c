@@ -59,8 +59,13 @@ static void make_stacks(void)
 	static uint32_t frames[FRAMES];
 	char name[120];
 	for (uint32_t i = 0; i < FRAMES; i++) {
-		snprintf(name, sizeof(name), "server::module_%u::function_with_a_name_%u(std::string const&)", i / 40, i);
-		struct store_frame f = { .kind = FRAME_USER, .function = string(name), .module = string(i % 5 ? "/usr/bin/server" : "/usr/lib/libc.so.6") };
+		snprintf(name, sizeof(name),
+			 "server::module_%u::function_with_a_name_%u(std::string const&)", i / 40,
+			 i);
+		struct store_frame f = { .kind = FRAME_USER,
+					 .function = string(name),
+					 .module = string(i % 5 ? "/usr/bin/server"
+								: "/usr/lib/libc.so.6") };
 		check(store_add_frame(w, &f, &frames[i]), "frame");
 	}
 	for (uint32_t i = 0; i < STACKS; i++) {
@@ -74,13 +79,20 @@ static void make_stacks(void)
 		}
 		stacks[i] = at;
 	}
-	struct store_event e = { .name = "cpu-clock", .unit = "nanoseconds", .ns_per_sample = 52631578, .period = 52631578 };
+	struct store_event e = { .name = "cpu-clock",
+				 .unit = "nanoseconds",
+				 .ns_per_sample = 52631578,
+				 .period = 52631578 };
 	check(store_add_event(w, &e, &event), "event");
 }
 
 static struct label text(const char *key, const char *s)
 {
-	return (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .str = s, .str_len = (uint32_t)strlen(s), .type = LABEL_STRING };
+	return (struct label){ .key = key,
+			       .key_len = (uint32_t)strlen(key),
+			       .str = s,
+			       .str_len = (uint32_t)strlen(s),
+			       .type = LABEL_STRING };
 }
 
 static void add_window(uint64_t i)
@@ -91,16 +103,22 @@ static void add_window(uint64_t i)
 		uint32_t set, k = draw(40) * draw(5);
 		snprintf(tenant, sizeof(tenant), "t%u", k);
 		snprintf(container, sizeof(container), "container-%u", draw(64));
-		snprintf(query, sizeof(query), "q%08x", high ? draw(NEW_IDS) + (uint32_t)i * NEW_IDS : draw(400) + (uint32_t)(i / 6) * 400);
-		struct label v[] = { text("comm", "server"), text("container", container), text("query_id", query), text("tenant", tenant) };
+		snprintf(query, sizeof(query), "q%08x",
+			 high ? draw(NEW_IDS) + (uint32_t)i * NEW_IDS
+			      : draw(400) + (uint32_t)(i / 6) * 400);
+		struct label v[] = { text("comm", "server"), text("container", container),
+				     text("query_id", query), text("tenant", tenant) };
 		check(store_add_set(w, v, labels_normalize(v, 4), &set), "set");
 		/* Some stacks are much more frequent than others. */
 		uint32_t s = draw(STACKS) * (uint64_t)draw(STACKS) / STACKS;
 		uint32_t samples = 1 + draw(3);
-		check(store_add_row(w, set, stacks[s], event, samples, samples * 52631578ull), "row");
+		check(store_add_row(w, set, stacks[s], event, samples, samples * 52631578ull),
+		      "row");
 		sum += samples;
 	}
-	struct store_cpu_totals cpu = { .cpu = 0, .fired = sum, .stored = sum, .lost = lost, .flagged = flagged };
+	struct store_cpu_totals cpu = {
+		.cpu = 0, .fired = sum, .stored = sum, .lost = lost, .flagged = flagged
+	};
 	struct store_totals t = { .cpu = &cpu, .n_cpus = 1 };
 	int64_t t0 = begin_ns + (int64_t)i * WINDOW;
 	check(store_commit_window(w, t0, t0 + WINDOW, t0 - begin_ns + WINDOW, &t, &err), "commit");
@@ -138,8 +156,14 @@ static void be_high(struct store_meta *m)
 int main(int argc, char **argv)
 {
 	static const char *const lost[] = { "lost" }, *const flagged[] = { "flag" };
-	struct store_meta m = { .host = "bench", .os = "Linux", .what = "generated", .lost_names = lost, .n_lost = 1, .flagged_names = flagged,
-				.n_flagged = 1, .created_ns = T0 };
+	struct store_meta m = { .host = "bench",
+				.os = "Linux",
+				.what = "generated",
+				.lost_names = lost,
+				.n_lost = 1,
+				.flagged_names = flagged,
+				.n_flagged = 1,
+				.created_ns = T0 };
 	struct store_options o;
 	bool write = argc > 2 && !strcmp(argv[2], "write");
 	uint64_t n = 0, first = write ? 360 : DAY;
@@ -155,7 +179,8 @@ int main(int argc, char **argv)
 	while (n < first) {
 		add_window(n++);
 		if (high && n % (DAY / 12) == 0)
-			printf("%3.0f h: %.1f MiB resident\n", (double)n * 24 / DAY, resident_mib());
+			printf("%3.0f h: %.1f MiB resident\n", (double)n * 24 / DAY,
+			       resident_mib());
 	}
 	if (write) {
 		puts("begun");

@@ -42,7 +42,8 @@ static int find_data(const char *tgid)
 		if (f)
 			fclose(f);
 		int fd = id ? bpf_map_get_fd_by_id(id) : -1;
-		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) && !strcmp(info.name, "sample_b.data") &&
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) &&
+		    !strcmp(info.name, "sample_b.data") &&
 		    info.value_size == sizeof(struct sample_bpf__data))
 			return fd;
 		if (fd >= 0)
@@ -135,6 +136,6 @@ void toggle(const char *what, double seconds, struct reading (*look)(void))
 	double off = median(v[false], n), on = median(v[true], n), middle = median(more, n);
 	/* The standard error of a median, of what is distributed as its middle half says. */
 	double error = n ? (more[n * 3 / 4] - more[n / 4]) / 1.349 * 1.253 / sqrt((double)n) : 0;
-	printf("{\"off\":%.0f,\"on\":%.0f,\"more\":%.1f,\"percent\":%.2f,\"error\":%.2f,\"windows\":%zu}\n", off, on, middle,
-	       100 * middle / off, 100 * error / off, 2 * n);
+	printf("{\"off\":%.0f,\"on\":%.0f,\"more\":%.1f,\"percent\":%.2f,\"error\":%.2f,\"windows\":%zu}\n",
+	       off, on, middle, 100 * middle / off, 100 * error / off, 2 * n);
 }

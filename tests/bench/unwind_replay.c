@@ -80,7 +80,8 @@ static struct code *code_of(const char *path)
 	c->path = strdup(path);
 	c->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (c->fd >= 0 && !elf_image_open(&c->img, c->fd, path, NULL))
-		c->good = !unwind_compile(&t, &c->img, path, NULL) && !unwind_pool_add(pool, t, &c->part);
+		c->good = !unwind_compile(&t, &c->img, path, NULL) &&
+			  !unwind_pool_add(pool, t, &c->part);
 	unwind_table_free(t);
 	return c;
 }
@@ -162,7 +163,8 @@ static bool read_memory(void *ctx, void *to, size_t n, uint64_t at)
 	for (unsigned i = 0; i < m->p->n; i++) {
 		const struct map *k = &m->p->maps[i];
 		if (at >= k->start && at < k->end && k->code && k->code->fd >= 0)
-			return pread(k->code->fd, to, n, (off_t)(at - k->start + k->pgoff)) == (ssize_t)n;
+			return pread(k->code->fd, to, n, (off_t)(at - k->start + k->pgoff)) ==
+			       (ssize_t)n;
 	}
 	m->beyond |= at >= m->at && at - m->at < m->n + 65536;
 	return false;
@@ -174,7 +176,8 @@ static unsigned make_ranges(const struct process *p, struct unwind_range *out)
 		const struct map *m = &p->maps[i];
 		struct unwind_range r = { .start = m->start, .end = m->end };
 		uint64_t bias;
-		if (m->code && m->code->good && !elf_image_bias(&m->code->img, m->start, m->pgoff, &bias)) {
+		if (m->code && m->code->good &&
+		    !elf_image_bias(&m->code->img, m->start, m->pgoff, &bias)) {
 			r.bias = bias + (m->code->part.first_page << UNWIND_PAGE_BITS);
 			r.page = m->code->part.page;
 			r.n_pages = m->code->part.n_pages;
@@ -192,7 +195,8 @@ static uint64_t file_offset(const struct process *p, uint64_t pc)
 	return pc;
 }
 
-static void walk(uint32_t pid, uint32_t tid, uint64_t time, const struct user_registers *regs, const uint8_t *stack, uint64_t n)
+static void walk(uint32_t pid, uint32_t tid, uint64_t time, const struct user_registers *regs,
+		 const uint8_t *stack, uint64_t n)
 {
 	static struct unwind_range ranges[MAPS_MAX];
 	static const char *const ends[] = {
@@ -203,7 +207,8 @@ static void walk(uint32_t pid, uint32_t tid, uint64_t time, const struct user_re
 	struct process *p = process_of(pid);
 	struct memory m = { p, stack, regs->reg[UNWIND_REG_SP], n, false };
 	struct unwind_memory memory = { read_memory, &m };
-	struct unwind_tables t = { ranges, make_ranges(p, ranges), pool_config.pages, pool_config.rules, shards };
+	struct unwind_tables t = { ranges, make_ranges(p, ranges), pool_config.pages,
+				   pool_config.rules, shards };
 	uint64_t frames[USER_FRAMES_MAX];
 	enum counter end;
 	unsigned k = unwind_walk(&t, &memory, regs, frames, &end);
@@ -218,8 +223,8 @@ static void walk(uint32_t pid, uint32_t tid, uint64_t time, const struct user_re
 /* perf numbers them ax bx cx dx si di bp sp ip flags cs ss ds es fs gs r8 .. r15. */
 static void registers(uint64_t mask, const uint64_t *v, struct user_registers *ret)
 {
-	static const int8_t dwarf[24] = { 0, 3, 2, 1, 4, 5, 6, 7, 16, -1, -1, -1, -1, -1, -1, -1,
-					  8, 9, 10, 11, 12, 13, 14, 15 };
+	static const int8_t dwarf[24] = { 0,  3,  2,  1,  4, 5, 6,  7,	16, -1, -1, -1,
+					  -1, -1, -1, -1, 8, 9, 10, 11, 12, 13, 14, 15 };
 	for (unsigned bit = 0; bit < 24; bit++) {
 		if (!(mask >> bit & 1))
 			continue;
@@ -244,8 +249,9 @@ static void on_sample(const struct perf_event_attr *a, const uint8_t *r)
 	}
 	if (type & PERF_SAMPLE_TIME)
 		time = *v++;
-	v += !!(type & PERF_SAMPLE_ADDR) + !!(type & PERF_SAMPLE_ID) + !!(type & PERF_SAMPLE_STREAM_ID) +
-	     !!(type & PERF_SAMPLE_CPU) + !!(type & PERF_SAMPLE_PERIOD);
+	v += !!(type & PERF_SAMPLE_ADDR) + !!(type & PERF_SAMPLE_ID) +
+	     !!(type & PERF_SAMPLE_STREAM_ID) + !!(type & PERF_SAMPLE_CPU) +
+	     !!(type & PERF_SAMPLE_PERIOD);
 	if (type & PERF_SAMPLE_CALLCHAIN)
 		v += 1 + *v;
 	if (!(type & PERF_SAMPLE_REGS_USER) || !*v++)
@@ -253,7 +259,8 @@ static void on_sample(const struct perf_event_attr *a, const uint8_t *r)
 	registers(a->sample_regs_user, v, &regs);
 	v += __builtin_popcountll(a->sample_regs_user);
 	uint64_t size = *v++;
-	walk(pid, tid, time, &regs, (const uint8_t *)v, size ? *(const uint64_t *)((const uint8_t *)v + size) : 0);
+	walk(pid, tid, time, &regs, (const uint8_t *)v,
+	     size ? *(const uint64_t *)((const uint8_t *)v + size) : 0);
 }
 
 /* ---- the file ---- */
@@ -268,11 +275,19 @@ static uint64_t time_of(const struct perf_event_attr *a, const uint8_t *r)
 	const struct perf_event_header *h = (const void *)r;
 	uint64_t type = a->sample_type, time;
 	if (h->type == PERF_RECORD_SAMPLE)
-		memcpy(&time, r + 8 + 8 * (!!(type & PERF_SAMPLE_IDENTIFIER) + !!(type & PERF_SAMPLE_IP) +
-					   !!(type & PERF_SAMPLE_TID)), 8);
+		memcpy(&time,
+		       r + 8 +
+			       8 * (!!(type & PERF_SAMPLE_IDENTIFIER) + !!(type & PERF_SAMPLE_IP) +
+				    !!(type & PERF_SAMPLE_TID)),
+		       8);
 	else
-		memcpy(&time, r + h->size - 8 * __builtin_popcountll(type & (PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
-				PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)), 8);
+		memcpy(&time,
+		       r + h->size -
+			       8 * __builtin_popcountll(type &
+							(PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
+							 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |
+							 PERF_SAMPLE_IDENTIFIER)),
+		       8);
 	return time;
 }
 
@@ -291,10 +306,11 @@ static void replay(const uint8_t *file)
 	const uint8_t *end = file + fh->data.offset + fh->data.size;
 	struct record *v = NULL;
 	size_t n = 0, cap = 0;
-	for (const uint8_t *r = file + fh->data.offset; r < end; r += ((const struct perf_event_header *)r)->size) {
+	for (const uint8_t *r = file + fh->data.offset; r < end;
+	     r += ((const struct perf_event_header *)r)->size) {
 		const struct perf_event_header *h = (const void *)r;
-		if (h->type != PERF_RECORD_SAMPLE && h->type != PERF_RECORD_MMAP2 && h->type != PERF_RECORD_FORK &&
-		    h->type != PERF_RECORD_COMM)
+		if (h->type != PERF_RECORD_SAMPLE && h->type != PERF_RECORD_MMAP2 &&
+		    h->type != PERF_RECORD_FORK && h->type != PERF_RECORD_COMM)
 			continue;
 		if (n == cap) {
 			cap = cap ? 2 * cap : 4096;
@@ -329,11 +345,14 @@ int main(int argc, char **argv)
 	if (fd < 0 || fstat(fd, &st))
 		return 1;
 	const uint8_t *file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	pool_config = (struct unwind_pool_config){ .pages = calloc(UNWIND_PAGES, sizeof(struct unwind_page)),
-						   .rules = calloc(UNWIND_RULES, sizeof(struct unwind_rule)),
-						   .rows_bytes_max = 64u << 20, .add_shard = add_shard };
-	if (file == MAP_FAILED || memcmp(file, "PERFILE2", 8) || !pool_config.pages || !pool_config.rules ||
-	    unwind_pool_new(&pool, &pool_config))
+	pool_config = (struct unwind_pool_config){
+		.pages = calloc(UNWIND_PAGES, sizeof(struct unwind_page)),
+		.rules = calloc(UNWIND_RULES, sizeof(struct unwind_rule)),
+		.rows_bytes_max = 64u << 20,
+		.add_shard = add_shard
+	};
+	if (file == MAP_FAILED || memcmp(file, "PERFILE2", 8) || !pool_config.pages ||
+	    !pool_config.rules || unwind_pool_new(&pool, &pool_config))
 		return 1;
 	replay(file);
 	return 0;

@@ -24,7 +24,8 @@ static int find_roaring(struct dl_phdr_info *info, size_t size, void *ctx)
 	roaring_from = info->dlpi_addr;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_LOAD)
-			roaring_to = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+			roaring_to = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr +
+				     info->dlpi_phdr[i].p_memsz;
 	return 1;
 }
 

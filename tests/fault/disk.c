@@ -78,7 +78,9 @@ void log_read(struct log *l, const char *path, const char *root)
 		if (!(l->n & (l->n - 1)))
 			l->ops = realloc(l->ops, 2 * (l->n + 1) * sizeof(*l->ops));
 		struct op *o = &l->ops[l->n++];
-		*o = (struct op){ .kind = r.kind, .file = r.ino, .offset = r.offset, .len = r.data_len };
+		*o = (struct op){
+			.kind = r.kind, .file = r.ino, .offset = r.offset, .len = r.data_len
+		};
 		char *a = l->names + names, *b = a + r.path_len + 1;
 		snprintf(a, r.path_len + 1u, "%s", (char *)l->bytes + at);
 		snprintf(b, r.to_len + 1u, "%s", (char *)l->bytes + at + r.path_len);
@@ -166,7 +168,8 @@ static void apply_name(struct state *s, const struct op *o)
 
 static bool is_name_op(const struct op *o)
 {
-	return o->kind == OP_LINK || o->kind == OP_MKDIR || o->kind == OP_RENAME || o->kind == OP_UNLINK;
+	return o->kind == OP_LINK || o->kind == OP_MKDIR || o->kind == OP_RENAME ||
+	       o->kind == OP_UNLINK;
 }
 
 static bool is_data_op(const struct op *o)
@@ -293,7 +296,8 @@ static void begin(const struct disk *d, struct state *s, bool *own)
 static bool lose(const struct disk *d, struct state *s, enum loss how, size_t cut, uint64_t *random)
 {
 	const struct op *last = d->n_pending ? &d->log->ops[d->pending[d->n_pending - 1]] : NULL;
-	bool cuts = last && last == &d->log->ops[d->at - 1] && last->kind == OP_WRITE && cut < last->len;
+	bool cuts = last && last == &d->log->ops[d->at - 1] && last->kind == OP_WRITE &&
+		    cut < last->len;
 	for (size_t i = 0; how != LOSS_ALL && i < d->n_pending; i++) {
 		const struct op *o = &d->log->ops[d->pending[i]];
 		if (how == LOSS_ANY)
@@ -380,7 +384,8 @@ static int compare_one(const char *path, const struct stat *st, int type, struct
 	const struct content *c = &compare_to->files[compare_to->names[i].file];
 	unsigned char *data = malloc((size_t)st->st_size + 1);
 	int fd = open(path, O_RDONLY);
-	bool same = fd >= 0 && c->len == (size_t)st->st_size && read(fd, data, c->len) == (ssize_t)c->len &&
+	bool same = fd >= 0 && c->len == (size_t)st->st_size &&
+		    read(fd, data, c->len) == (ssize_t)c->len &&
 		    (!c->len || !memcmp(data, c->data, c->len));
 	close(fd);
 	free(data);

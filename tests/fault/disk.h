@@ -41,10 +41,10 @@ void disk_free(struct disk *d);
 void disk_step(struct disk *d);
 
 enum loss {
-	LOSS_NONE,    /* a prefix of the operations */
-	LOSS_ALL,     /* what is certain and nothing else */
-	LOSS_CUT,     /* all, but of the last write only so many bytes */
-	LOSS_ANY,     /* any part of what is not certain */
+	LOSS_NONE, /* a prefix of the operations */
+	LOSS_ALL,  /* what is certain and nothing else */
+	LOSS_CUT,  /* all, but of the last write only so many bytes */
+	LOSS_ANY,  /* any part of what is not certain */
 };
 
 /*

@@ -7,7 +7,7 @@
 
 enum fault_calls {
 	FAULT_WRITE = 1,
-	FAULT_SIZE = 2,	 /* ftruncate */
+	FAULT_SIZE = 2, /* ftruncate */
 	FAULT_FSYNC = 4,
 	FAULT_FDATASYNC = 8,
 	FAULT_OPEN = 16, /* also for reading */

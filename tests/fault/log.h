@@ -16,7 +16,7 @@ enum op_kind {
 	OP_MKDIR,    /* path */
 	OP_RENAME,   /* path, to */
 	OP_UNLINK,   /* path: of a file or a directory */
-	OP_ACK,      /* data: what the program said on its standard output */
+	OP_ACK,	     /* data: what the program said on its standard output */
 	OP_UNKNOWN,  /* path: a call that changes files and that a replay does not know */
 };
 

@@ -40,7 +40,8 @@ __attribute__((constructor)) static void begin(void)
 	if (!dir || !name)
 		return;
 	root_len = (size_t)snprintf(root, sizeof(root), "%s", dir);
-	log_fd = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	log_fd = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+			      0600);
 	if (log_fd < 0)
 		_exit(99);
 }
@@ -59,7 +60,8 @@ static void path_of(int fd, const char *name, char out[PATH_MAX])
 	ssize_t n = 0;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	if (name && name[0] != '/')
-		n = fd == AT_FDCWD ? readlink("/proc/self/cwd", dir, sizeof(dir) - 1) : readlink(link, dir, sizeof(dir) - 1);
+		n = fd == AT_FDCWD ? readlink("/proc/self/cwd", dir, sizeof(dir) - 1)
+				   : readlink(link, dir, sizeof(dir) - 1);
 	else if (!name)
 		n = readlink(link, dir, sizeof(dir) - 1);
 	dir[n < 0 ? 0 : n] = 0;
@@ -70,7 +72,8 @@ static void path_of(int fd, const char *name, char out[PATH_MAX])
 
 static bool is_below(const char *path)
 {
-	return root_len && !strncmp(path, root, root_len) && (path[root_len] == '/' || !path[root_len]);
+	return root_len && !strncmp(path, root, root_len) &&
+	       (path[root_len] == '/' || !path[root_len]);
 }
 
 static bool fd_is_below(int fd, char out[PATH_MAX])
@@ -99,13 +102,22 @@ static bool is_dir(int fd)
 
 /* ---- recording ---- */
 
-static void record(enum op_kind kind, uint64_t ino, uint64_t offset, const char *path, const char *to, const void *data,
-		   size_t len)
+static void record(enum op_kind kind, uint64_t ino, uint64_t offset, const char *path,
+		   const char *to, const void *data, size_t len)
 {
-	struct op_record r = { kind, path ? (uint32_t)strlen(path) : 0, to ? (uint32_t)strlen(to) : 0, (uint32_t)len, ino, offset };
-	struct iovec v[4] = { { &r, sizeof(r) }, { (char *)path, r.path_len }, { (char *)to, r.to_len }, { (void *)data, len } };
+	struct op_record r = { kind,
+			       path ? (uint32_t)strlen(path) : 0,
+			       to ? (uint32_t)strlen(to) : 0,
+			       (uint32_t)len,
+			       ino,
+			       offset };
+	struct iovec v[4] = { { &r, sizeof(r) },
+			      { (char *)path, r.path_len },
+			      { (char *)to, r.to_len },
+			      { (void *)data, len } };
 	int was = errno;
-	if (log_fd >= 0 && syscall(SYS_writev, log_fd, v, 4) != (long)(sizeof(r) + r.path_len + r.to_len + len))
+	if (log_fd >= 0 &&
+	    syscall(SYS_writev, log_fd, v, 4) != (long)(sizeof(r) + r.path_len + r.to_len + len))
 		_exit(99);
 	errno = was;
 }
@@ -253,7 +265,9 @@ static int sync_fd(int fd, enum fault_calls call)
 {
 	char path[PATH_MAX];
 	if (!fd_is_below(fd, path))
-		return log_fd >= 0 || faults.calls ? 0 : (int)syscall(call == FAULT_FSYNC ? SYS_fsync : SYS_fdatasync, fd);
+		return log_fd >= 0 || faults.calls
+			       ? 0
+			       : (int)syscall(call == FAULT_FSYNC ? SYS_fsync : SYS_fdatasync, fd);
 	if (fails(call))
 		return -1;
 	if (is_dir(fd))
@@ -294,23 +308,23 @@ static mode_t mode_of(int flags, va_list ap)
 	return flags & (O_CREAT | O_TMPFILE) ? (mode_t)va_arg(ap, int) : 0;
 }
 
-#define DEFINE_OPEN(name)                                             \
-	int name(const char *path, int flags, ...)                    \
-	{                                                             \
-		va_list ap;                                           \
-		va_start(ap, flags);                                  \
-		mode_t mode = mode_of(flags, ap);                     \
-		va_end(ap);                                           \
-		return do_open(AT_FDCWD, path, flags, mode);          \
+#define DEFINE_OPEN(name) \
+	int name(const char *path, int flags, ...) \
+	{ \
+		va_list ap; \
+		va_start(ap, flags); \
+		mode_t mode = mode_of(flags, ap); \
+		va_end(ap); \
+		return do_open(AT_FDCWD, path, flags, mode); \
 	}
-#define DEFINE_OPENAT(name)                                           \
-	int name(int dir, const char *path, int flags, ...)           \
-	{                                                             \
-		va_list ap;                                           \
-		va_start(ap, flags);                                  \
-		mode_t mode = mode_of(flags, ap);                     \
-		va_end(ap);                                           \
-		return do_open(dir, path, flags, mode);               \
+#define DEFINE_OPENAT(name) \
+	int name(int dir, const char *path, int flags, ...) \
+	{ \
+		va_list ap; \
+		va_start(ap, flags); \
+		mode_t mode = mode_of(flags, ap); \
+		va_end(ap); \
+		return do_open(dir, path, flags, mode); \
 	}
 DEFINE_OPEN(open)
 DEFINE_OPEN(open64)
@@ -394,7 +408,8 @@ int remove(const char *name)
 
 /* ---- what no replay knows ---- */
 
-ssize_t copy_file_range(int from, off64_t *at, int to, off64_t *to_at, size_t len, unsigned int flags)
+ssize_t copy_file_range(int from, off64_t *at, int to, off64_t *to_at, size_t len,
+			unsigned int flags)
 {
 	char path[PATH_MAX];
 	bool in = fd_is_below(to, path);
@@ -428,7 +443,8 @@ int symlinkat(const char *to, int dir, const char *name)
 void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
 {
 	char path[PATH_MAX];
-	if (log_fd >= 0 && fd >= 0 && flags & MAP_SHARED && prot & PROT_WRITE && fd_is_below(fd, path))
+	if (log_fd >= 0 && fd >= 0 && flags & MAP_SHARED && prot & PROT_WRITE &&
+	    fd_is_below(fd, path))
 		unknown("a shared mapping that is written to");
 	return (void *)syscall(SYS_mmap, at, len, prot, flags, fd, offset);
 }

@@ -49,7 +49,8 @@ static uint64_t hash_stack(const char *stack)
 }
 
 /* Of rows: a sum, so that those of blocks add up as their rows do. */
-static uint64_t hash_row(uint64_t labels, uint64_t stack, uint32_t event, uint64_t samples, uint64_t value)
+static uint64_t hash_row(uint64_t labels, uint64_t stack, uint32_t event, uint64_t samples,
+			 uint64_t value)
 {
 	uint64_t key[3] = { labels, stack, event };
 	uint64_t h = XXH64(key, sizeof(key), 7);
@@ -69,7 +70,8 @@ void scenario_make(struct scenario *s, size_t n, size_t n_rows)
 		for (size_t k = 0; k < w->n; k++) {
 			const struct model_row *r = &w->rows[k];
 			uint64_t stack = hash_stack(r->stack);
-			s->rows[i] += hash_row(hash_text(0, r->labels, strlen(r->labels)), stack, r->event, r->samples, r->value);
+			s->rows[i] += hash_row(hash_text(0, r->labels, strlen(r->labels)), stack,
+					       r->event, r->samples, r->value);
 			s->folded[i] += hash_row(0, stack, r->event, r->samples, r->value);
 		}
 	}
@@ -149,11 +151,15 @@ static uint64_t stack_hash(struct judge *j, uint32_t id)
 		return id ? known : 1;
 	store_stack(j->store, id, &parent, &frame);
 	const struct store_frame *f = store_frame(j->store, frame);
-	const char *module = f ? store_string(j->store, f->module, NULL) : "?", *slash = strrchr(module, '/');
+	const char *module = f ? store_string(j->store, f->module, NULL) : "?",
+		   *slash = strrchr(module, '/');
 	char line[300];
-	int n = f && f->function ? snprintf(line, sizeof(line), "%s", store_string(j->store, f->function, NULL)) :
-				   snprintf(line, sizeof(line), "%s+0x%" PRIx64, slash ? slash + 1 : module, f ? f->offset : 0);
-	n += snprintf(line + n, sizeof(line) - (size_t)n, " (%s) %u %u", module, f ? f->kind : 99, f ? f->line : 99);
+	int n = f && f->function ? snprintf(line, sizeof(line), "%s",
+					    store_string(j->store, f->function, NULL))
+				 : snprintf(line, sizeof(line), "%s+0x%" PRIx64,
+					    slash ? slash + 1 : module, f ? f->offset : 0);
+	n += snprintf(line + n, sizeof(line) - (size_t)n, " (%s) %u %u", module, f ? f->kind : 99,
+		      f ? f->line : 99);
 	uint64_t h = hash_text(stack_hash(j, parent), line, (size_t)n);
 	*slot(&j->stacks, &j->n_stacks, id) = h;
 	return h;
@@ -173,7 +179,8 @@ static uint64_t set_hash(struct judge *j, uint32_t id)
 static int add_row(void *ctx, const struct store_row *r)
 {
 	struct judge *j = ctx;
-	j->sum += hash_row(set_hash(j, r->set), stack_hash(j, r->stack), r->event, r->samples, r->value);
+	j->sum += hash_row(set_hash(j, r->set), stack_hash(j, r->stack), r->event, r->samples,
+			   r->value);
 	return 0;
 }
 
@@ -184,7 +191,8 @@ static int add_folded(void *ctx, const struct store_row *r)
 	return 0;
 }
 
-__attribute__((format(printf, 2, 3))) static const char *wrong(struct judge *j, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static const char *wrong(struct judge *j, const char *fmt,
+							       ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -195,9 +203,9 @@ __attribute__((format(printf, 2, 3))) static const char *wrong(struct judge *j, 
 
 static bool same_totals(const struct store_totals *t, size_t i)
 {
-	return t->n_cpus == 1 && t->outside == i && t->own_cpu_ns == 3 * i && t->own_rss == 1 && t->cpu[0].cpu == 1 &&
-	       t->cpu[0].fired == 100 + i && t->cpu[0].stored == 99 && t->cpu[0].lost[0] == i && t->cpu[0].lost[1] == 1 &&
-	       t->cpu[0].flagged[0] == 2;
+	return t->n_cpus == 1 && t->outside == i && t->own_cpu_ns == 3 * i && t->own_rss == 1 &&
+	       t->cpu[0].cpu == 1 && t->cpu[0].fired == 100 + i && t->cpu[0].stored == 99 &&
+	       t->cpu[0].lost[0] == i && t->cpu[0].lost[1] == 1 && t->cpu[0].flagged[0] == 2;
 }
 
 static const char *judge_window(struct judge *j, size_t k, const bool *may, bool *present)
@@ -262,7 +270,8 @@ static const char *judge_sum(struct judge *j, const bool *may, bool *present)
 	if (found == windows + 1 && add_cut(j, sum, may, present))
 		return NULL;
 	if (found != windows)
-		return wrong(j, "blocks hold %" PRIu64 " windows, and should %" PRIu64, found, windows);
+		return wrong(j, "blocks hold %" PRIu64 " windows, and should %" PRIu64, found,
+			     windows);
 	return j->sum == sum ? NULL : wrong(j, "the sum over all blocks differs");
 }
 
@@ -283,7 +292,8 @@ static const char *judge_store(struct judge *j, const bool *must, const bool *ma
 	}
 	/* No more is cut than is said, but for a window that was written and not acknowledged. */
 	if (!bad && n_cut > store_cut(j->store, 0)->blocks)
-		return wrong(j, "%zu windows are gone, %" PRIu64 " were cut", n_cut, store_cut(j->store, 0)->blocks);
+		return wrong(j, "%zu windows are gone, %" PRIu64 " were cut", n_cut,
+			     store_cut(j->store, 0)->blocks);
 	return bad ? bad : judge_sum(j, may, present);
 }
 
@@ -296,7 +306,8 @@ static void found(void *ctx, const struct store_finding *f)
 {
 	struct findings *n = ctx;
 	if (f->kind != STORE_TORN && !n->damaged++)
-		snprintf(n->first, sizeof(n->first), "%s at %" PRIu64 ": %s", f->path, f->offset, f->text);
+		snprintf(n->first, sizeof(n->first), "%s at %" PRIu64 ": %s", f->path, f->offset,
+			 f->text);
 	n->torn += f->kind == STORE_TORN;
 }
 
@@ -311,8 +322,8 @@ static const char *judge_verify(struct judge *j, const char *dir, bool torn_too)
 	return n.torn && torn_too ? wrong(j, "verify: a torn end where a writer has ended") : NULL;
 }
 
-static const char *judge(const struct scenario *s, const char *dir, const bool *must, const bool *may, bool *present,
-			 bool torn_too)
+static const char *judge(const struct scenario *s, const char *dir, const bool *must,
+			 const bool *may, bool *present, bool torn_too)
 {
 	static struct judge j;
 	struct err err = { 0 };
@@ -339,12 +350,14 @@ static const char *judge(const struct scenario *s, const char *dir, const bool *
 	return bad;
 }
 
-const char *scenario_judge(const struct scenario *s, const char *dir, const bool *must, const bool *may, bool *present)
+const char *scenario_judge(const struct scenario *s, const char *dir, const bool *must,
+			   const bool *may, bool *present)
 {
 	return judge(s, dir, must, may, present, false);
 }
 
-const char *scenario_go_on(const struct scenario *s, const char *dir, const bool *must, const bool *may, size_t next)
+const char *scenario_go_on(const struct scenario *s, const char *dir, const bool *must,
+			   const bool *may, size_t next)
 {
 	static char text[700];
 	bool there[SCENARIO_MAX];

@@ -13,7 +13,7 @@
 #define SCENARIO_MAX 200
 
 struct scenario {
-	struct model m;	       /* windows 0 to n - 1 */
+	struct model m;					   /* windows 0 to n - 1 */
 	uint64_t rows[SCENARIO_MAX], folded[SCENARIO_MAX]; /* fingerprints of their rows */
 };
 
@@ -46,11 +46,13 @@ int scenario_commit(const struct scenario *s, struct store_writer *w, size_t i, 
  *
  * present (may be NULL): what was found, and those cut that must be there.
  */
-const char *scenario_judge(const struct scenario *s, const char *dir, const bool *must, const bool *may, bool *present);
+const char *scenario_judge(const struct scenario *s, const char *dir, const bool *must,
+			   const bool *may, bool *present);
 
 /*
  * The same after a writer has opened it and added window `next`; then nothing may be torn either.
  */
-const char *scenario_go_on(const struct scenario *s, const char *dir, const bool *must, const bool *may, size_t next);
+const char *scenario_go_on(const struct scenario *s, const char *dir, const bool *must,
+			   const bool *may, size_t next);
 
 #endif

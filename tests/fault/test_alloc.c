@@ -49,11 +49,17 @@ static void any_finding(void *ctx, const struct store_finding *f)
 	*(size_t *)ctx += f->kind == STORE_DAMAGED;
 }
 
-static int ask(struct store *s, const char *where, enum query_labels labels, struct answer *ret, struct err *err)
+static int ask(struct store *s, const char *where, enum query_labels labels, struct answer *ret,
+	       struct err *err)
 {
 	const char *const keys[] = { "tenant", "comm" };
-	struct query_spec spec = { .where = where, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .idle = true, .labels = labels,
-				   .keys = keys, .n_keys = labels == QUERY_KEYS ? 2 : 0 };
+	struct query_spec spec = { .where = where,
+				   .from_ns = INT64_MIN,
+				   .to_ns = INT64_MAX,
+				   .idle = true,
+				   .labels = labels,
+				   .keys = keys,
+				   .n_keys = labels == QUERY_KEYS ? 2 : 0 };
 	struct query *q;
 	struct query_table *t;
 	const struct query_node *nodes;
@@ -206,7 +212,8 @@ static void sweep_some(void *ctx, size_t k, size_t n)
 		s->sum[k].runs++;
 		s->sum[k].hit += alloc_faults.hit > 0;
 		if (bad && !s->sum[k].bad++)
-			snprintf(s->sum[k].first, sizeof(s->sum[k].first), "at %ld: %.800s", at, bad);
+			snprintf(s->sum[k].first, sizeof(s->sum[k].first), "at %ld: %.800s", at,
+				 bad);
 	}
 	s->sum[k].lost = lost;
 	remove_tree(base);
@@ -241,11 +248,13 @@ static void every_allocation_fails(void **state)
 			gone += s.sum[k].lost;
 			bad += s.sum[k].bad;
 			if (s.sum[k].bad)
-				print_message("  %zu bad, the first: %s\n", s.sum[k].bad, s.sum[k].first);
+				print_message("  %zu bad, the first: %s\n", s.sum[k].bad,
+					      s.sum[k].first);
 		}
 		munmap(s.sum, 8 * sizeof(*s.sum));
-		print_message("%s: %zu of %ld allocations failed, %zu windows lost, none of the others\n", paths[p].name, runs, s.n,
-			      gone);
+		print_message(
+			"%s: %zu of %ld allocations failed, %zu windows lost, none of the others\n",
+			paths[p].name, runs, s.n, gone);
 		assert_true(hit > 10 && hit >= runs * 9 / 10);
 	}
 	assert_int_equal(bad, 0);
@@ -269,7 +278,8 @@ static bool grow_with(const char *dir, long at)
 	struct store *s;
 	struct store_cover c;
 	struct err err = { 0 };
-	uint64_t lost_n[2] = { 0 }, flagged[1] = { 0 }, kept = 0, want = 0, windows = 0, samples = 0;
+	uint64_t lost_n[2] = { 0 }, flagged[1] = { 0 }, kept = 0, want = 0, windows = 0,
+		 samples = 0;
 	struct store_cpu_totals cpu = { 0, 1, 1, lost_n, flagged };
 	struct store_totals t = { &cpu, 1, 0, 0, 0 };
 	o.grace_ns = 3600 * 1000000000ll;
@@ -279,11 +289,14 @@ static bool grow_with(const char *dir, long at)
 		/* tenant is a wide key of six values: windows wait for their postings, too */
 		char labels[32];
 		snprintf(labels, sizeof(labels), "tenant=t%d\n", i % 8);
-		struct model_row row = { .labels = labels, .stack = (char *)"main (/bin/x) 0 0\n", .samples = 1u << i % 16 };
+		struct model_row row = { .labels = labels,
+					 .stack = (char *)"main (/bin/x) 0 0\n",
+					 .samples = 1u << i % 16 };
 		int64_t t0 = 1700000040000000000 + i * 1000000000ll;
 		assert_int_equal(model_put_row(w, &row), 0);
 		alloc_faults.on = i == 16 || i == 32;
-		int rc = store_commit_window(w, t0, t0 + 1000000000, (i + 1) * 1000000000ll, &t, &err);
+		int rc = store_commit_window(w, t0, t0 + 1000000000, (i + 1) * 1000000000ll, &t,
+					     &err);
 		alloc_faults.on = false;
 		assert_true(!rc || rc == -ENOMEM);
 		kept += !rc;
@@ -295,12 +308,14 @@ static bool grow_with(const char *dir, long at)
 	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
 	for (size_t i = 0; i < c.n; i++) {
 		windows += c.blocks[i]->n_windows;
-		assert_int_equal(store_block_folded(s, c.blocks[i], count_samples, &samples, &err), 0);
+		assert_int_equal(store_block_folded(s, c.blocks[i], count_samples, &samples, &err),
+				 0);
 	}
 	store_cover_free(&c);
 	store_close(s);
 	if (windows != kept || samples != want)
-		fail_msg("allocation %ld: %" PRIu64 " windows were kept, parents hold %" PRIu64, at, kept, windows);
+		fail_msg("allocation %ld: %" PRIu64 " windows were kept, parents hold %" PRIu64, at,
+			 kept, windows);
 	return alloc_faults.hit > 0;
 }
 

@@ -103,7 +103,8 @@ static int setup(void **state)
 	for (size_t i = 0; i < s.m.n; i++) {
 		if (i % 8 == 0) {
 			store_writer_close(w);
-			assert_int_equal(store_writer_open_with(&w, whole, &model_meta, &o, &err), 0);
+			assert_int_equal(store_writer_open_with(&w, whole, &model_meta, &o, &err),
+					 0);
 		}
 		assert_int_equal(scenario_commit(&s, w, i, &err), 0);
 	}
@@ -153,7 +154,8 @@ static void mark(void *ctx, const struct store_finding *f)
 	n->damaged++;
 	/* A dictionary may be named by the block that needs it. */
 	for (; i < n_files; i++)
-		n->file[i] |= !strcmp(f->path + strlen(n->dir) + 1, files[i].path) || strstr(f->text, files[i].path);
+		n->file[i] |= !strcmp(f->path + strlen(n->dir) + 1, files[i].path) ||
+			      strstr(f->text, files[i].path);
 	for (size_t u = 0; u < n_units; u++)
 		n->unit[u] |= f->offset >= units[u].at && f->offset < units[u].at + units[u].len &&
 			      !strcmp(f->path + strlen(n->dir) + 1, files[units[u].file].path);
@@ -204,7 +206,8 @@ static void round_of(struct sum *s, const char *dir, int kind, size_t bit, size_
 	static size_t flipped[UNITS_MAX];
 	size_t n = 0;
 	for (size_t u = 0; u < n_units; u++)
-		if (files[units[u].file].kind == kind && bit < 8 * units[u].len && (index == SIZE_MAX || units[u].index == index)) {
+		if (files[units[u].file].kind == kind && bit < 8 * units[u].len &&
+		    (index == SIZE_MAX || units[u].index == index)) {
 			flip(dir, units[u].file, 8 * units[u].at + bit);
 			flipped[n++] = u;
 		}
@@ -217,8 +220,10 @@ static void round_of(struct sum *s, const char *dir, int kind, size_t bit, size_
 		 * An error instead of findings (the version, the size) is about the one file of its
 		 * kind.
 		 */
-		if (!(kind == SEGMENTS ? f.unit[flipped[i]] : f.file[u->file]) && !(n == 1 && f.refused))
-			bad(s, "%s: bit %zu of the bytes from %zu is not found", files[u->file].path, bit, u->at);
+		if (!(kind == SEGMENTS ? f.unit[flipped[i]] : f.file[u->file]) &&
+		    !(n == 1 && f.refused))
+			bad(s, "%s: bit %zu of the bytes from %zu is not found",
+			    files[u->file].path, bit, u->at);
 		flip(dir, u->file, 8 * u->at + bit);
 	}
 	s->bits += n;
@@ -297,8 +302,10 @@ static void every_bit(void **state)
 	offset = run_offset(step);
 	assert_int_equal(run_parallel(every_bit_some, s), 0);
 	struct sum all = add_up(s);
-	print_message("%zu of %zu bits in %zu files (%zu bytes, %zu frames), each found; %.0f a second in %zu looks\n", all.bits, 8 * n_bytes, n_files,
-		      n_bytes, n_units, (double)all.bits / (run_seconds() - begin), all.looks);
+	print_message(
+		"%zu of %zu bits in %zu files (%zu bytes, %zu frames), each found; %.0f a second in %zu looks\n",
+		all.bits, 8 * n_bytes, n_files, n_bytes, n_units,
+		(double)all.bits / (run_seconds() - begin), all.looks);
 	assert_int_equal(all.bad, 0);
 	assert_true(step > 1 ? all.bits > 1000 : all.bits == 8 * n_bytes);
 }
@@ -315,7 +322,10 @@ static const char *const questions[] = { NULL, "tenant=\"t3\"", "comm=\"sh\",que
 /* Everything that there is to ask; rc of what failed first. */
 static int ask(const char *dir, size_t question, struct answer *ret)
 {
-	struct query_spec spec = { .where = questions[question], .from_ns = INT64_MIN, .to_ns = INT64_MAX, .idle = true,
+	struct query_spec spec = { .where = questions[question],
+				   .from_ns = INT64_MIN,
+				   .to_ns = INT64_MAX,
+				   .idle = true,
 				   .labels = question ? QUERY_ALL_LABELS : QUERY_NO_LABELS };
 	struct store *s;
 	struct query *q;
@@ -399,9 +409,11 @@ static void single_bits(void **state)
 	offset = run_offset(step);
 	assert_int_equal(run_parallel(single_some, s), 0);
 	struct sum all = add_up(s);
-	print_message("%zu single bits, each found; %zu questions answered right, %zu from parents, which was said, the others refused; "
-		      "%zu repaired; %.0f a second\n",
-		      all.bits, all.answers, all.coarse, all.repaired, (double)all.bits / (run_seconds() - begin));
+	print_message(
+		"%zu single bits, each found; %zu questions answered right, %zu from parents, which was said, the others refused; "
+		"%zu repaired; %.0f a second\n",
+		all.bits, all.answers, all.coarse, all.repaired,
+		(double)all.bits / (run_seconds() - begin));
 	assert_int_equal(all.bad, 0);
 }
 

@@ -46,7 +46,11 @@ static void live(const char *dir, const struct way *way, long at, struct life *r
 	struct err err = { 0 };
 	*ret = (struct life){ 0 };
 	faults_below(dir);
-	faults = (struct faults){ .calls = way->calls, .at = at, .times = way->times, .error = way->error, .half = way->half };
+	faults = (struct faults){ .calls = way->calls,
+				  .at = at,
+				  .times = way->times,
+				  .error = way->error,
+				  .half = way->half };
 	for (size_t i = 0; i < N_WINDOWS; i++) {
 		long before = faults.hit;
 		int rc = scenario_before(&w, dir, i, &err);
@@ -97,8 +101,8 @@ static void one(struct sweep *s, const char *dir, long at, size_t k)
 	s->sum[k].runs++;
 	s->sum[k].lost += l.lost;
 	if (bad && !s->sum[k].bad++)
-		snprintf(s->sum[k].first, sizeof(s->sum[k].first), "%s at call %ld, %zu windows lost: %.700s", s->way->name, at, l.lost,
-			 bad);
+		snprintf(s->sum[k].first, sizeof(s->sum[k].first),
+			 "%s at call %ld, %zu windows lost: %.700s", s->way->name, at, l.lost, bad);
 	remove_tree(dir);
 }
 
@@ -137,11 +141,13 @@ static void every_call_fails(void **state)
 			after_all += s.sum[k].after_all;
 			bad += s.sum[k].bad;
 			if (s.sum[k].bad)
-				print_message("  %zu bad, the first: %s\n", s.sum[k].bad, s.sum[k].first);
+				print_message("  %zu bad, the first: %s\n", s.sum[k].bad,
+					      s.sum[k].first);
 		}
 		munmap(s.sum, 8 * sizeof(*s.sum));
-		print_message("%s: at %zu of %ld calls; %zu windows said to be lost, %zu there after all, none of the others lost\n",
-			      ways[i].name, runs, s.calls, lost, after_all);
+		print_message(
+			"%s: at %zu of %ld calls; %zu windows said to be lost, %zu there after all, none of the others lost\n",
+			ways[i].name, runs, s.calls, lost, after_all);
 		assert_true(runs && runs >= (size_t)s.calls / s.step && s.calls > 100);
 	}
 	scenario_fini(&scenario);

@@ -60,7 +60,8 @@ static void free_image(struct image *m)
 }
 
 /* clean: as the writer left it; else as a crash behind the last commit would. */
-static void small_store(struct model *m, const char *dir, int windows, struct image *image, bool clean)
+static void small_store(struct model *m, const char *dir, int windows, struct image *image,
+			bool clean)
 {
 	struct store_writer *w;
 	struct err err = { 0 };
@@ -155,13 +156,15 @@ static void every_bit(void **state)
 			harmless += !o.rc && o.windows == m.n;
 			/* The writer ended cleanly: nothing is taken for a torn end. */
 			if (o.rc != -EBADMSG)
-				fail_msg("%s, bit %zu: %d, %zu windows", store_files[i], bit, o.rc, o.windows);
-			assert_int_equal(pwrite(fd, &image.data[i][bit / 8], 1, (off_t)(bit / 8)), 1);
+				fail_msg("%s, bit %zu: %d, %zu windows", store_files[i], bit, o.rc,
+					 o.windows);
+			assert_int_equal(pwrite(fd, &image.data[i][bit / 8], 1, (off_t)(bit / 8)),
+					 1);
 		}
 		close(fd);
 	}
-	print_message("flipped bits: %zu refused, %zu without the last window, %zu harmless\n", refused, shorter,
-		      harmless);
+	print_message("flipped bits: %zu refused, %zu without the last window, %zu harmless\n",
+		      refused, shorter, harmless);
 	assert_int_equal(harmless, 0);
 	free_image(&image);
 	model_fini(&m);
@@ -282,7 +285,9 @@ static bool use_all(const char *dir)
 	const struct label *labels;
 	size_t n;
 	const char *const keys[] = { "tenant", "comm" };
-	struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .where = "tenant!~\"x.*\"" };
+	struct query_spec spec = { .from_ns = INT64_MIN,
+				   .to_ns = INT64_MAX,
+				   .where = "tenant!~\"x.*\"" };
 	if (store_open(&s, dir, &err))
 		return false;
 	for (uint32_t i = 0; i < store_n_stacks(s); i++)
@@ -320,7 +325,8 @@ static void fix_block(unsigned char *p, size_t len)
 	put32(p + 164, crc_by_bits(p, 168 + 16 * n));
 }
 
-static size_t mutate_frame(const char *dir, size_t i, const struct image *image, size_t frame, size_t *ret_tried)
+static size_t mutate_frame(const char *dir, size_t i, const struct image *image, size_t frame,
+			   size_t *ret_tried)
 {
 	static const unsigned char masks[] = { 0x01, 0x80, 0x7f, 0xff };
 	unsigned char *d = image->data[i], *copy = malloc(image->len[i]);
@@ -354,11 +360,13 @@ static void hostile_contents(void **state)
 	size_t tried = 0, accepted = 0;
 	small_store(&m, temp_dir(dir), 2, &image, false);
 	for (size_t i = FIRST_LOG; i < N_STORE_FILES; i++) {
-		for (size_t frame = 32; frame < image.len[i]; frame += 40 + get32(image.data[i] + frame + 28))
+		for (size_t frame = 32; frame < image.len[i];
+		     frame += 40 + get32(image.data[i] + frame + 28))
 			accepted += mutate_frame(dir, i, &image, frame, &tried);
 		put(dir, i, image.data[i], image.len[i]);
 	}
-	print_message("changed bytes with right checksums: %zu tried, %zu accepted\n", tried, accepted);
+	print_message("changed bytes with right checksums: %zu tried, %zu accepted\n", tried,
+		      accepted);
 	assert_true(tried > 4000);
 	free_image(&image);
 	model_fini(&m);
@@ -369,8 +377,9 @@ static void hostile_contents(void **state)
  * A window that cannot be written is gone, its ids are not. `hurt` makes the next commit fail with
  * rc, `heal` lets it succeed again.
  */
-static void commit_around_failure(struct model *m, struct store_writer *w, const char *dir, void (*hurt)(const char *),
-				  void (*heal)(const char *), int rc, size_t n_rows)
+static void commit_around_failure(struct model *m, struct store_writer *w, const char *dir,
+				  void (*hurt)(const char *), void (*heal)(const char *), int rc,
+				  size_t n_rows)
 {
 	struct err err = { 0 };
 	hurt(dir);

@@ -74,7 +74,8 @@ static void live(const char *dir, struct sum *s, uint64_t *random, size_t max)
 		const char *bad = scenario_judge(&scenario, dir, kept, may, here);
 		s->kills++;
 		if (bad && !s->bad++)
-			snprintf(s->first, sizeof(s->first), "kill %zu, before window %zu: %.700s", s->kills, next, bad);
+			snprintf(s->first, sizeof(s->first), "kill %zu, before window %zu: %.700s",
+				 s->kills, next, bad);
 		if (next < N_WINDOWS && here[next]) {
 			kept[next++] = true;
 			s->unheard++;
@@ -112,8 +113,10 @@ static void killed_writer(void **state)
 		if (s[k].bad)
 			print_message("  %s\n", s[k].first);
 	}
-	print_message("%zu kills over %zu stores: %zu windows acknowledged, %zu more were there, %zu bad; %.1f ms each\n", all.kills,
-		      all.stores, all.acknowledged, all.unheard, all.bad, 1000 * (run_seconds() - begin) / (double)all.kills);
+	print_message(
+		"%zu kills over %zu stores: %zu windows acknowledged, %zu more were there, %zu bad; %.1f ms each\n",
+		all.kills, all.stores, all.acknowledged, all.unheard, all.bad,
+		1000 * (run_seconds() - begin) / (double)all.kills);
 	assert_int_equal(all.bad, 0);
 	assert_true(all.acknowledged > all.kills / 4);
 	munmap(s, 8 * sizeof(*s));

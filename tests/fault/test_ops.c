@@ -87,7 +87,7 @@ static bool same(const struct digest *a, const struct digest *b)
 /* ---- the stores ---- */
 
 struct place {
-	char base[64];	  /* of the run: what fails is below it */
+	char base[64]; /* of the run: what fails is below it */
 	char a[96], b[96], new[96];
 	bool old; /* a is one of format 2 */
 };
@@ -116,7 +116,8 @@ static void make_templates(void)
 		assert_int_equal(model_commit(&m, w, 20, &err), 0);
 	store_writer_close(w);
 	model_fini(&m);
-	snprintf(command, sizeof(command), "python3 tests/tools/old_store.py %s >/dev/null 2>&1", templates.b);
+	snprintf(command, sizeof(command), "python3 tests/tools/old_store.py %s >/dev/null 2>&1",
+		 templates.b);
 	has_old = !system(command);
 }
 
@@ -134,8 +135,8 @@ static int is_t1(void *ctx, const struct label *labels, size_t n, bool *ret)
 	(void)ctx;
 	*ret = false;
 	for (size_t i = 0; i < n; i++)
-		*ret |= labels[i].key_len == 6 && !memcmp(labels[i].key, "tenant", 6) && labels[i].str_len == 2 &&
-			!memcmp(labels[i].str, "t1", 2);
+		*ret |= labels[i].key_len == 6 && !memcmp(labels[i].key, "tenant", 6) &&
+			labels[i].str_len == 2 && !memcmp(labels[i].str, "t1", 2);
 	return 0;
 }
 
@@ -154,7 +155,9 @@ static int run_merge(const struct place *p, struct err *err)
 
 static int run_delete(const struct place *p, struct err *err)
 {
-	const struct store_deletion d = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .matches = is_t1 };
+	const struct store_deletion d = { .from_ns = INT64_MIN,
+					  .to_ns = INT64_MAX,
+					  .matches = is_t1 };
 	struct copy_result r;
 	return store_delete(p->a, &d, NULL, &r, err);
 }
@@ -171,7 +174,7 @@ static int run_rewrite(const struct place *p, struct err *err)
 static const struct operation {
 	const char *name;
 	int (*run)(const struct place *p, struct err *err);
-	bool old;     /* a is a store of format 2 */
+	bool old;      /* a is a store of format 2 */
 	bool in_place; /* the result is a, not new */
 	bool resumes;  /* what is left of a try is no concern of the caller */
 } operations[] = {
@@ -212,11 +215,12 @@ static const char *digest_any(const char *dir, struct digest *ret)
 
 struct expected {
 	struct digest before, after; /* of a; of the result */
-	long calls, names; /* all; those that make, change or remove names */
+	long calls, names;	     /* all; those that make, change or remove names */
 };
 
 /* What stands under the names that count. *ret_done: the result. */
-static const char *judge(const struct operation *o, const struct place *p, const struct expected *e, bool *ret_done)
+static const char *judge(const struct operation *o, const struct place *p, const struct expected *e,
+			 bool *ret_done)
 {
 	struct digest d;
 	const char *bad = digest_any(p->a, &d);
@@ -266,12 +270,14 @@ static const char *try_again(const struct operation *o, struct place *p, const s
 static bool is_left(const struct operation *o, const struct place *p)
 {
 	char path[120];
-	snprintf(path, sizeof(path), "%s%s", o->in_place ? p->a : p->new, o->resumes ? "/rewriting" : ".tmp");
+	snprintf(path, sizeof(path), "%s%s", o->in_place ? p->a : p->new,
+		 o->resumes ? "/rewriting" : ".tmp");
 	return !access(path, F_OK);
 }
 
 /* Call `at` of these kinds fails with this error, 0: kills. */
-static const char *one(const struct operation *o, const struct expected *e, unsigned int calls, long at, int error)
+static const char *one(const struct operation *o, const struct expected *e, unsigned int calls,
+		       long at, int error)
 {
 	static char text[900];
 	struct place p;
@@ -282,7 +288,9 @@ static const char *one(const struct operation *o, const struct expected *e, unsi
 	pid_t child = fork();
 	if (!child) {
 		faults_below(p.base);
-		faults = (struct faults){ .calls = calls, .at = at, .times = 1, .error = error, .kill = !error };
+		faults = (struct faults){
+			.calls = calls, .at = at, .times = 1, .error = error, .kill = !error
+		};
 		rc = o->run(&p, &err);
 		_exit(!rc ? 0 : err.text[0] ? 1 : 2);
 	}
@@ -297,7 +305,8 @@ static const char *one(const struct operation *o, const struct expected *e, unsi
 	bad = bad ? bad : try_again(o, &p, e);
 	if (bad)
 		snprintf(text, sizeof(text), "%s, call %ld of %ld, %s: %.700s", o->name, at,
-			 calls == FAULT_NAME ? e->names : e->calls, error ? strerror(error) : "killed", bad);
+			 calls == FAULT_NAME ? e->names : e->calls,
+			 error ? strerror(error) : "killed", bad);
 	remove_tree(p.base);
 	return bad ? text : NULL;
 }
@@ -322,7 +331,8 @@ static long measure(const struct operation *o, unsigned int calls, struct expect
 
 static size_t n_bad;
 
-static void try_one(const struct operation *o, const struct expected *e, unsigned int calls, long at, int error)
+static void try_one(const struct operation *o, const struct expected *e, unsigned int calls,
+		    long at, int error)
 {
 	const char *bad = one(o, e, calls, at, error);
 	if (bad && !n_bad++)

@@ -64,7 +64,8 @@ static void hear(struct place *p, const struct op *o)
 	p->n_acknowledged++;
 }
 
-static void judge_state(struct replay *r, const struct place *p, const char *dir, size_t k, const char *how)
+static void judge_state(struct replay *r, const struct place *p, const char *dir, size_t k,
+			const char *how)
 {
 	bool here[SCENARIO_MAX];
 	const char *bad = scenario_judge(&scenario, dir, p->must, p->may, here), *where = "read";
@@ -74,7 +75,8 @@ static void judge_state(struct replay *r, const struct place *p, const char *dir
 	}
 	r->sum[k].states++;
 	if (bad && !r->sum[k].bad++)
-		snprintf(r->sum[k].first, sizeof(r->sum[k].first), "behind call %zu of %zu, %s, %zu acknowledged, %s: %.600s", p->at,
+		snprintf(r->sum[k].first, sizeof(r->sum[k].first),
+			 "behind call %zu of %zu, %s, %zu acknowledged, %s: %.600s", p->at,
 			 r->log.n, how, p->n_acknowledged, where, bad);
 	remove_tree(dir);
 }
@@ -168,13 +170,15 @@ static size_t replay(struct replay *r, const char *name)
 	for (size_t k = 0; k < 8; k++) {
 		states += r->sum[k].states;
 		bad += r->sum[k].bad;
-		v[0] += r->sum[k].prefix, v[1] += r->sum[k].certain, v[2] += r->sum[k].cut, v[3] += r->sum[k].any;
+		v[0] += r->sum[k].prefix, v[1] += r->sum[k].certain, v[2] += r->sum[k].cut,
+			v[3] += r->sum[k].any;
 		if (r->sum[k].bad)
 			print_message("  %s\n", r->sum[k].first);
 	}
 	double took = run_seconds() - begin;
-	print_message("%s: %zu calls; states: %zu prefixes, %zu of what is certain, %zu cut writes, %zu reorderings; %zu bad; %.0f/s\n",
-		      name, r->log.n, v[0], v[1], v[2], v[3], bad, (double)states / took);
+	print_message(
+		"%s: %zu calls; states: %zu prefixes, %zu of what is certain, %zu cut writes, %zu reorderings; %zu bad; %.0f/s\n",
+		name, r->log.n, v[0], v[1], v[2], v[3], bad, (double)states / took);
 	munmap(r->sum, n);
 	assert_int_equal(crashed, 0);
 	return bad;
@@ -219,7 +223,9 @@ static void power_loss(void **state)
 static void power_loss_without_sync(void **state)
 {
 	(void)state;
-	static const char *const programs[] = { FAULT_WRITER "-no-fdatasync", FAULT_WRITER "-no-fsync", FAULT_WRITER "-no-dirsync" };
+	static const char *const programs[] = { FAULT_WRITER "-no-fdatasync",
+						FAULT_WRITER "-no-fsync",
+						FAULT_WRITER "-no-dirsync" };
 	scenario_make(&scenario, 12, 8);
 	for (size_t i = 0; i < 3; i++)
 		assert_true(lose_power(programs[i], run_size(2, 4), 0) > 0);

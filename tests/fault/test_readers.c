@@ -158,7 +158,8 @@ static void readers_beside(void **state)
 	__atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	print_message("%zu times read beside the writer, %zu times told that files were cut\n", b->opened, b->stale);
+	print_message("%zu times read beside the writer, %zu times told that files were cut\n",
+		      b->opened, b->stale);
 	if (b->said[0])
 		fail_msg("a reader: %s", b->said);
 	assert_true(b->opened > 0);
@@ -284,7 +285,8 @@ static void readers_beside_generations(void **state)
 	__atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	print_message("%zu times read beside generations that go, %zu times told\n", b->opened, b->stale);
+	print_message("%zu times read beside generations that go, %zu times told\n", b->opened,
+		      b->stale);
 	if (b->said[0])
 		fail_msg("a reader: %s", b->said);
 	assert_true(b->opened > 0);

@@ -82,14 +82,15 @@ static void low_space(void **state)
 	assert_int_equal(store_n_windows(s), 2);
 	assert_int_equal(store_cut(s, 0)->blocks, 1);
 	struct store_cover c;
-	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err), 0);
+	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err),
+			 0);
 	assert_int_equal(c.n, 3); /* of the first window its parents tell the stacks */
 	assert_int_equal(c.coarse, 1);
 	for (size_t k = 0; k < 3; k++) {
 		uint64_t sum = 0;
 		assert_int_equal(c.blocks[k]->level > 0, !k);
-		int rc = k ? store_block_rows(s, c.blocks[k], NULL, NULL, add_samples, &sum, &err) :
-			     store_block_folded(s, c.blocks[k], add_samples, &sum, &err);
+		int rc = k ? store_block_rows(s, c.blocks[k], NULL, NULL, add_samples, &sum, &err)
+			   : store_block_folded(s, c.blocks[k], add_samples, &sum, &err);
 		assert_int_equal(rc, 0);
 		assert_int_equal(sum, samples[k == 2 ? 3 : k]);
 	}
@@ -223,19 +224,20 @@ struct moment {
  * and boots.
  */
 static const struct moment moments[] = {
-	{ 100, 10, 0, 0 },    { 110, 20, 0, 0 },     { 120, 30, 0, 0 },
-	{ 3730, 40, 0, 1 },   { 3740, 50, 0, 1 },  /* an hour forward */
-	{ 150, 60, 0, 2 },    { 160, 70, 0, 2 },   /* and back, further: these lie before others */
-	{ 20170, 20080, 0, 2 },			   /* asleep for hours */
-	{ 20300, 15, '6', 3 }, { 20310, 25, '6', 3 }, /* another boot */
-	{ 130, 12, '7', 4 },			   /* one with a clock that is wrong */
-	{ 20500, 22, '7', 5 },			   /* set right */
+	{ 100, 10, 0, 0 },	{ 110, 20, 0, 0 },     { 120, 30, 0, 0 },
+	{ 3730, 40, 0, 1 },	{ 3740, 50, 0, 1 }, /* an hour forward */
+	{ 150, 60, 0, 2 },	{ 160, 70, 0, 2 },  /* and back, further: these lie before others */
+	{ 20170, 20080, 0, 2 },			    /* asleep for hours */
+	{ 20300, 15, '6', 3 },	{ 20310, 25, '6', 3 }, /* another boot */
+	{ 130, 12, '7', 4 },			       /* one with a clock that is wrong */
+	{ 20500, 22, '7', 5 },			       /* set right */
 };
 #define N_MOMENTS (sizeof(moments) / sizeof(moments[0]))
 
 static int by_seq(const void *pa, const void *pb)
 {
-	const struct store_block *a = *(const struct store_block *const *)pa, *b = *(const struct store_block *const *)pb;
+	const struct store_block *a = *(const struct store_block *const *)pa,
+				 *b = *(const struct store_block *const *)pb;
 	return (a->seq > b->seq) - (a->seq < b->seq);
 }
 
@@ -268,13 +270,16 @@ static void clock_steps(void **state)
 		samples += sum_of(&win);
 		model_window_fini(&win);
 		int64_t t1 = T0 + at->real * SECOND;
-		assert_int_equal(store_commit_window(w, t1 - 10 * SECOND, t1, at->boot * SECOND, &t, &err), 0);
+		assert_int_equal(
+			store_commit_window(w, t1 - 10 * SECOND, t1, at->boot * SECOND, &t, &err),
+			0);
 	}
 	/* And parents over all of it. */
 	assert_int_equal(store_compact(w, &err), 0);
 	store_writer_close(w);
 	assert_int_equal(store_open(&s, dir, &err), 0);
-	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err), 0);
+	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err),
+			 0);
 	assert_int_equal(c.n, N_MOMENTS);
 	qsort(c.blocks, c.n, sizeof(*c.blocks), by_seq);
 	for (size_t i = 0; i < c.n; i++) {
@@ -284,12 +289,14 @@ static void clock_steps(void **state)
 		assert_int_equal(b->boot_ns, moments[i].boot * SECOND);
 		assert_int_equal(b->anchor, moments[i].anchor);
 		assert_non_null(a);
-		assert_int_equal(a->boot_id[0] >> 4, moments[i].new_boot ? moments[i].new_boot - '0' : 1);
+		assert_int_equal(a->boot_id[0] >> 4,
+				 moments[i].new_boot ? moments[i].new_boot - '0' : 1);
 		assert_int_equal(a->boot_id[15], 0x55);
 		/* The order of writing is that of anchors, and of BOOTTIME under one. */
 		if (i)
 			assert_true(c.blocks[i - 1]->anchor < b->anchor ||
-				    (c.blocks[i - 1]->anchor == b->anchor && c.blocks[i - 1]->boot_ns < b->boot_ns));
+				    (c.blocks[i - 1]->anchor == b->anchor &&
+				     c.blocks[i - 1]->boot_ns < b->boot_ns));
 		/* Under an anchor realtime is BOOTTIME and its difference, to a second. */
 		int64_t off = b->t1_ns - b->boot_ns - a->real_minus_boot_ns;
 		assert_true(off > -SECOND && off < SECOND);

@@ -72,7 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (unsigned i = 0; i < 4; i++)
 			copy[size - 5 + i] = (uint8_t)(crc >> 8 * i);
 	}
-	rc = data[0] % 3 ? hist_load_binary(copy, size - 1, &s, NULL) : hist_load_text((char *)copy, size - 1, &s, NULL);
+	rc = data[0] % 3 ? hist_load_binary(copy, size - 1, &s, NULL)
+			 : hist_load_text((char *)copy, size - 1, &s, NULL);
 	free(copy);
 	if (rc)
 		return 0;

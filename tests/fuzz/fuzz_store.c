@@ -57,7 +57,8 @@ static void write_store(void)
 		}
 		model_fill(&m, w, &win, 6);
 		model_window_fini(&win);
-		if (store_commit_window(w, t0 * SECOND, (t0 + 10) * SECOND, (t0 - 1600000000) * SECOND, &t, &err))
+		if (store_commit_window(w, t0 * SECOND, (t0 + 10) * SECOND,
+					(t0 - 1600000000) * SECOND, &t, &err))
 			abort();
 	}
 	store_writer_close(w);
@@ -95,7 +96,8 @@ static void restore(bool all)
 		if (!all && !files[i].changed)
 			continue;
 		snprintf(at, sizeof(at), "%s", files[i].path);
-		for (char *p = strchr(at + strlen(dir) + 1, '/'); all && p; p = strchr(p + 1, '/')) {
+		for (char *p = strchr(at + strlen(dir) + 1, '/'); all && p;
+		     p = strchr(p + 1, '/')) {
 			*p = '\0';
 			mkdir(at, 0700);
 			*p = '/';
@@ -136,11 +138,13 @@ static void ask_query(struct store *s, const struct query_spec *spec)
 	size_t n;
 	if (query_open(&q, s, spec, &err))
 		return;
-	if (spec->labels != QUERY_KEYS && !query_tree(q, &nodes, &n, &err) && !query_table(q, NULL, 0, &t, &err))
+	if (spec->labels != QUERY_KEYS && !query_tree(q, &nodes, &n, &err) &&
+	    !query_table(q, NULL, 0, &t, &err))
 		query_table_free(t);
 	if (spec->labels == QUERY_KEYS && !query_table(q, spec->keys, spec->n_keys, &t, &err))
 		query_table_free(t);
-	if (spec->labels == QUERY_NO_LABELS && query_top_serves(q, "tenant") && !query_top(q, "tenant", &t, &err))
+	if (spec->labels == QUERY_NO_LABELS && query_top_serves(q, "tenant") &&
+	    !query_top(q, "tenant", &t, &err))
 		query_table_free(t);
 	query_close(q);
 }
@@ -148,8 +152,13 @@ static void ask_query(struct store *s, const struct query_spec *spec)
 static void ask_series(struct store *s)
 {
 	static const char *const keys[] = { "tenant" };
-	const struct query_series_spec steps = { .range = { .from_ns = INT64_MIN, .to_ns = INT64_MAX }, .keys = keys, .n_keys = 1,
-						 .step_ns = 3600 * SECOND, .max_steps = 100, .top = 3 };
+	const struct query_series_spec steps = { .range = { .from_ns = INT64_MIN,
+							    .to_ns = INT64_MAX },
+						 .keys = keys,
+						 .n_keys = 1,
+						 .step_ns = 3600 * SECOND,
+						 .max_steps = 100,
+						 .top = 3 };
 	struct query_series *series;
 	struct err err;
 	if (!query_series(&series, s, &steps, &err))
@@ -158,7 +167,7 @@ static void ask_series(struct store *s)
 		store_window(s, i, &err);
 }
 
-#define ASK_PART 8   /* of the range */
+#define ASK_PART 8 /* of the range */
 #define ASK_REPAIR 0x80
 
 static void ask(struct store *s, uint8_t what)

@@ -42,9 +42,14 @@ static struct file *wrap(const uint8_t *data, size_t size)
 	f->eh.e_shentsize = sizeof(f->sh[0]);
 	f->eh.e_shstrndx = 2;
 	f->text = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = TEXT_SIZE };
-	f->sh[1] = (Elf64_Shdr){ .sh_name = 1, .sh_type = SHT_PROGBITS, .sh_addr = TEXT_SIZE / 2,
-				 .sh_offset = offsetof(struct file, frame), .sh_size = size };
-	f->sh[2] = (Elf64_Shdr){ .sh_name = 11, .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct file, names),
+	f->sh[1] = (Elf64_Shdr){ .sh_name = 1,
+				 .sh_type = SHT_PROGBITS,
+				 .sh_addr = TEXT_SIZE / 2,
+				 .sh_offset = offsetof(struct file, frame),
+				 .sh_size = size };
+	f->sh[2] = (Elf64_Shdr){ .sh_name = 11,
+				 .sh_type = SHT_STRTAB,
+				 .sh_offset = offsetof(struct file, names),
 				 .sh_size = sizeof(NAMES) };
 	memcpy(f->names, NAMES, sizeof(NAMES));
 	memcpy(f->frame, data, size);
@@ -59,12 +64,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (elf_image_open_memory(&img, f, sizeof(*f) + size, "fuzz", NULL))
 		abort();
 	if (!unwind_compile(&t, &img, "fuzz", NULL)) {
-		if (t->n_rules > UNWIND_FILE_RULES_MAX || t->n_pages != TEXT_SIZE >> UNWIND_PAGE_BITS)
+		if (t->n_rules > UNWIND_FILE_RULES_MAX ||
+		    t->n_pages != TEXT_SIZE >> UNWIND_PAGE_BITS)
 			abort();
 		/* Rows of a page ascend, so that the search finds what it should. */
 		for (uint32_t p = 0; p < t->n_pages; p++)
 			for (uint32_t i = t->page_at[p] + 1; i < t->page_at[p + 1]; i++)
-				if (t->rows[i - 1] >> UNWIND_RULE_BITS >= t->rows[i] >> UNWIND_RULE_BITS)
+				if (t->rows[i - 1] >> UNWIND_RULE_BITS >= t->rows[i] >>
+				    UNWIND_RULE_BITS)
 					abort();
 		for (uint64_t at = 0; at < TEXT_SIZE; at += 4093)
 			unwind_table_find(t, at);

@@ -39,7 +39,8 @@ static uint64_t varint(const unsigned char **p)
 }
 
 /* The n-th field of this number, of bytes: where it begins, and its length. NULL: there is none. */
-static const unsigned char *field(const unsigned char *p, size_t len, unsigned number, int n, size_t *ret_len)
+static const unsigned char *field(const unsigned char *p, size_t len, unsigned number, int n,
+				  size_t *ret_len)
 {
 	const unsigned char *end = p + len;
 	while (p < end) {
@@ -82,7 +83,8 @@ static int contexts(unsigned long *ret)
 	char line[512];
 	int n = 0;
 	while (f && fgets(line, sizeof(line), f))
-		if (strstr(line, "[anon_shmem:OTEL_CTX]") || strstr(line, "[anon:OTEL_CTX]") || strstr(line, "/memfd:OTEL_CTX"))
+		if (strstr(line, "[anon_shmem:OTEL_CTX]") || strstr(line, "[anon:OTEL_CTX]") ||
+		    strstr(line, "/memfd:OTEL_CTX"))
 			n += sscanf(line, "%lx", ret);
 	fclose(f);
 	return n;

@@ -24,16 +24,16 @@ static const char *const names[] = { "the first key", "attach", "attach with a u
 
 static struct shared {
 	volatile int inside, looked, wrong_attached, wrong_detached;
-} * shared;
+} *shared;
 static struct ascribe_label_set outer, inner, handlers;
 static volatile int keys_in_handler;
 
-#define CHECK(what)                                                                                \
-	do {                                                                                       \
-		if (!(what)) {                                                                     \
-			printf("line %d: %s\n", __LINE__, #what);                                  \
-			exit(1);                                                                   \
-		}                                                                                  \
+#define CHECK(what) \
+	do { \
+		if (!(what)) { \
+			printf("line %d: %s\n", __LINE__, #what); \
+			exit(1); \
+		} \
 	} while (0)
 
 static void on_signal(int signal)

@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 struct reading {
-	int modules;          /* notes found in modules whose path contains `module` */
-	int attached;         /* the slot is not 0 */
+	int modules;  /* notes found in modules whose path contains `module` */
+	int attached; /* the slot is not 0 */
 	unsigned long long set_id;
 	unsigned long long parent_id;
-	char text[4096];      /* "key=value" or "key=#integer", sorted, joined by commas */
+	char text[4096]; /* "key=value" or "key=#integer", sorted, joined by commas */
 };
 
 static inline int reader_mem(unsigned long long addr, void *out, size_t n)
@@ -53,8 +53,10 @@ static inline unsigned long long reader_descriptor(const char *path, unsigned lo
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	if (pread(fd, &eh, sizeof(eh), 0) != sizeof(eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_phnum > 32 ||
-	    pread(fd, ph, eh.e_phnum * sizeof(*ph), (off_t)eh.e_phoff) != (ssize_t)(eh.e_phnum * sizeof(*ph)))
+	if (pread(fd, &eh, sizeof(eh), 0) != sizeof(eh) || memcmp(eh.e_ident, ELFMAG, SELFMAG) ||
+	    eh.e_phnum > 32 ||
+	    pread(fd, ph, eh.e_phnum * sizeof(*ph), (off_t)eh.e_phoff) !=
+		    (ssize_t)(eh.e_phnum * sizeof(*ph)))
 		goto out;
 	for (int i = 0; i < eh.e_phnum; i++) { /* base is where file offset 0 lies */
 		if (ph[i].p_type == PT_LOAD && ph[i].p_offset == 0) {
@@ -64,7 +66,8 @@ static inline unsigned long long reader_descriptor(const char *path, unsigned lo
 	}
 	for (int i = 0; i < eh.e_phnum; i++) {
 		if (ph[i].p_type != PT_NOTE || ph[i].p_filesz > sizeof(note) ||
-		    pread(fd, note, ph[i].p_filesz, (off_t)ph[i].p_offset) != (ssize_t)ph[i].p_filesz)
+		    pread(fd, note, ph[i].p_filesz, (off_t)ph[i].p_offset) !=
+			    (ssize_t)ph[i].p_filesz)
 			continue;
 		for (size_t at = 0; at + 12 <= ph[i].p_filesz;) {
 			unsigned int h[3];
@@ -94,8 +97,8 @@ static inline int reader_cmp(const void *a, const void *b)
 }
 
 /* The labels in a record, by the key table; NULL or what is wrong. */
-static inline const char *reader_record(unsigned long long slot, const struct ascribe_key_table *keys,
-						struct reading *r)
+static inline const char *reader_record(unsigned long long slot,
+					const struct ascribe_key_table *keys, struct reading *r)
 {
 	/* On the stack: a library's TLS must stay small, see labels.md */
 	char rows[ASCRIBE_ATTRS_MAX / 2 + 1][400];
@@ -105,7 +108,8 @@ static inline const char *reader_record(unsigned long long slot, const struct as
 	size_t n = 0, end, attrs;
 	if (reader_mem(slot - ASCRIBE_PREFIX_SIZE, &pre, sizeof(pre)))
 		return "prefix not readable";
-	if (pre.magic != ASCRIBE_RECORD_MAGIC || pre.abi != ASCRIBE_ABI_VERSION || pre.reserved || !pre.set_id)
+	if (pre.magic != ASCRIBE_RECORD_MAGIC || pre.abi != ASCRIBE_ABI_VERSION || pre.reserved ||
+	    !pre.set_id)
 		return "bad prefix";
 	if (pre.total_size < 60 || pre.total_size > sizeof(rec) ||
 	    reader_mem(slot - ASCRIBE_PREFIX_SIZE, rec, pre.total_size))
@@ -126,10 +130,12 @@ static inline const char *reader_record(unsigned long long slot, const struct as
 		if (pos >= keys->bytes)
 			return "unknown key";
 		snprintf(rows[n], sizeof(rows[n]), "%.*s=%s%.*s", keys->text[pos + 1],
-			 (const char *)keys->text + pos + 2, keys->text[pos] == ASCRIBE_KEY_INT ? "#" : "",
-			 rec[at + 1], (const char *)rec + at + 2);
+			 (const char *)keys->text + pos + 2,
+			 keys->text[pos] == ASCRIBE_KEY_INT ? "#" : "", rec[at + 1],
+			 (const char *)rec + at + 2);
 	}
-	if (memcmp(rec + ASCRIBE_PREFIX_SIZE, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24)) {
+	if (memcmp(rec + ASCRIBE_PREFIX_SIZE, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+		   24)) {
 		char *o = rows[n++];
 		o += sprintf(o, "trace_id=");
 		for (int i = 0; i < 24; i++)
@@ -137,8 +143,8 @@ static inline const char *reader_record(unsigned long long slot, const struct as
 	}
 	qsort(rows, n, sizeof(rows[0]), reader_cmp);
 	for (size_t i = 0; i < n; i++)
-		snprintf(r->text + strlen(r->text), sizeof(r->text) - strlen(r->text), "%s%.399s", i ? "," : "",
-			 rows[i]);
+		snprintf(r->text + strlen(r->text), sizeof(r->text) - strlen(r->text), "%s%.399s",
+			 i ? "," : "", rows[i]);
 	return NULL;
 }
 
@@ -156,14 +162,16 @@ static inline const char *reader_read(const char *module, struct reading *r)
 	FILE *maps = fopen("/proc/self/maps", "re");
 	memset(r, 0, sizeof(*r));
 	while (!wrong && maps && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%llx-%*x %*s %llx %*s %*s %4199s", &base, &off, path) != 3 || off || path[0] != '/' ||
-		    !strstr(path, module) || !(at = reader_descriptor(path, base)))
+		if (sscanf(line, "%llx-%*x %*s %llx %*s %*s %4199s", &base, &off, path) != 3 ||
+		    off || path[0] != '/' || !strstr(path, module) ||
+		    !(at = reader_descriptor(path, base)))
 			continue;
 		r->modules++;
 		if (reader_mem(at, &d, sizeof(d)) || d.magic != ASCRIBE_DESCRIPTOR_MAGIC ||
 		    d.abi != ASCRIBE_ABI_VERSION || d.size != sizeof(d) || !d.tp_offset)
 			wrong = "bad descriptor";
-		else if (reader_mem(d.key_table, &keys, sizeof(keys)) || keys.magic != ASCRIBE_KEYS_MAGIC)
+		else if (reader_mem(d.key_table, &keys, sizeof(keys)) ||
+			 keys.magic != ASCRIBE_KEYS_MAGIC)
 			wrong = "bad key table";
 		else if (reader_mem(reader_tp() + (unsigned long long)d.tp_offset, &slot, 8))
 			wrong = "slot not readable";

@@ -29,14 +29,16 @@ static int failures;
 	} while (0)
 
 /* want: the labels, "-" for nothing attached. */
-static unsigned long long expect(int line, const char *want, unsigned long long id, unsigned long long parent)
+static unsigned long long expect(int line, const char *want, unsigned long long id,
+				 unsigned long long parent)
 {
 	struct reading r;
 	const char *wrong = reader_read(MODULE, &r);
 	const char *have = wrong ? wrong : r.attached ? r.text : "-";
-	if (strcmp(have, want) || r.modules != 1 || (id && r.set_id != id) || (parent && r.parent_id != parent)) {
-		printf("%d: have \"%s\" id %llx parent %llx modules %d, want \"%s\" %llx %llx\n", line, have, r.set_id,
-		       r.parent_id, r.modules, want, id, parent);
+	if (strcmp(have, want) || r.modules != 1 || (id && r.set_id != id) ||
+	    (parent && r.parent_id != parent)) {
+		printf("%d: have \"%s\" id %llx parent %llx modules %d, want \"%s\" %llx %llx\n",
+		       line, have, r.set_id, r.parent_id, r.modules, want, id, parent);
 		__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
 	}
 	return r.set_id;
@@ -68,8 +70,8 @@ static void nesting(void)
 	outer_id = EXPECT("query_id=#-42,tenant=acme");
 	EXPECT_OK(ascribe_current() == &outer.header);
 	ascribe_attach(&b, &inner);
-	id = expect(__LINE__, "endpoint=/sort,query_id=#-9223372036854775808,tenant=acme", both.prefix.set_id,
-		    outer_id);
+	id = expect(__LINE__, "endpoint=/sort,query_id=#-9223372036854775808,tenant=acme",
+		    both.prefix.set_id, outer_id);
 	EXPECT_OK(id != outer_id && id != inner.prefix.set_id);
 	ascribe_attach(&c, &both);
 	expect(__LINE__, "endpoint=/sort,query_id=#-9223372036854775808,tenant=acme", id, 0);
@@ -132,7 +134,8 @@ static void trace(void)
 	ascribe_attach(&a, &set);
 	EXPECT("trace_id=010c17222d38434e59646f7a85909ba6/b1bcc7d2dde8f3fe");
 	ascribe_attach(&b, &inner);
-	expect(__LINE__, "n=#1,trace_id=010c17222d38434e59646f7a85909ba6/010c17222d38434e", inner.prefix.set_id, 0);
+	expect(__LINE__, "n=#1,trace_id=010c17222d38434e59646f7a85909ba6/010c17222d38434e",
+	       inner.prefix.set_id, 0);
 	ascribe_detach(&b);
 	ascribe_detach(&a);
 	ascribe_set_trace(&set, NULL, NULL, 0);
@@ -159,7 +162,8 @@ static void identity(void)
 	ascribe_set_add_int(&set, "query_id", 42);
 	EXPECT_OK(set.prefix.set_id == 0x08725f9291db95dfull);
 	ascribe_set_init(&set);
-	ascribe_set_add_string(&set, "k", "a value of more than sixteen bytes, and more than thirty-two");
+	ascribe_set_add_string(&set, "k",
+			       "a value of more than sixteen bytes, and more than thirty-two");
 	EXPECT_OK(set.prefix.set_id == 0xbd627e518d3771bbull);
 	ascribe_set_init(&set);
 	ascribe_set_add_string(&set, "a", "");
@@ -263,7 +267,8 @@ static void limits(void)
 	ascribe_set_add_string(&set, "tenant", "t");
 	ascribe_attach(&a, &full);
 	ascribe_attach(&b, &set);
-	EXPECT_OK(b.set.dropped == 3 /* f3, and full's own two */ && b.set.prefix.parent_id == before);
+	EXPECT_OK(b.set.dropped == 3 /* f3, and full's own two */ &&
+		  b.set.prefix.parent_id == before);
 	ascribe_set_add_bytes(&set, "f2", 2, text, 255);
 	ascribe_set_add_bytes(&set, "f1", 2, text, 255);
 	snprintf(want, sizeof(want), "f1=%.255s,f2=%.255s,tenant=t", text, text);

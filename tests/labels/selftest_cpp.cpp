@@ -34,7 +34,8 @@ static unsigned long long expect(int line, const std::string &want)
 	const char *wrong = reader_read("/selftest", &r);
 	std::string have = wrong ? wrong : r.attached ? r.text : "-";
 	if (have != want || r.modules != 1) {
-		printf("%d: have \"%s\", modules %d, want \"%s\"\n", line, have.c_str(), r.modules, want.c_str());
+		printf("%d: have \"%s\", modules %d, want \"%s\"\n", line, have.c_str(), r.modules,
+		       want.c_str());
 		__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
 	}
 	return r.set_id;
@@ -45,18 +46,22 @@ enum class color : unsigned char { red = 3 };
 static void values()
 {
 	std::string owned = "acme";
-	ascribe::label one{"tenant", "acme"}, two{"tenant", owned}, three{"tenant", std::string_view(owned)};
+	ascribe::label one{ "tenant", "acme" }, two{ "tenant", owned },
+		three{ "tenant", std::string_view(owned) };
 	EXPECT_OK(one.id() == two.id() && two.id() == three.id() && one.id() != 0);
-	ascribe::label number{"n", -5}, many{{"tenant", "a"}, {"query_id", 7u}, {"flag", true}, {"c", color::red}};
-	ascribe::label pair{{"x", "y"}, {"z", "w"}}, single{{"x", "y"}};
+	ascribe::label number{ "n", -5 }, many{
+		{ "tenant", "a" }, { "query_id", 7u }, { "flag", true }, { "c", color::red }
+	};
+	ascribe::label pair{ { "x", "y" }, { "z", "w" } }, single{ { "x", "y" } };
 	number.apply([] { EXPECT("n=#-5"); });
 	many.apply([] { EXPECT("c=#3,flag=#1,query_id=#7,tenant=a"); });
 	pair.apply([] { EXPECT("x=y,z=w"); });
 	single.apply([] { EXPECT("x=y"); });
-	ascribe::label{"big", UINT64_MAX}.apply([] { EXPECT("big=18446744073709551615"); });
-	ascribe::label{"null", static_cast<const char *>(nullptr)}.apply([] { EXPECT("null="); });
-	EXPECT_OK((ascribe::label{{"tenant", "a"}, {"n", 1}}.id() == ascribe::label{{"n", 1}, {"tenant", "a"}}.id()));
-	EXPECT_OK((ascribe::label{"", "x"}.dropped() == 1));
+	ascribe::label{ "big", UINT64_MAX }.apply([] { EXPECT("big=18446744073709551615"); });
+	ascribe::label{ "null", static_cast<const char *>(nullptr) }.apply([] { EXPECT("null="); });
+	EXPECT_OK((ascribe::label{ { "tenant", "a" }, { "n", 1 } }.id() ==
+		   ascribe::label{ { "n", 1 }, { "tenant", "a" } }.id()));
+	EXPECT_OK((ascribe::label{ "", "x" }.dropped() == 1));
 	unsigned char trace[24] = { 1 };
 	EXPECT_OK(one.with_trace(trace, trace + 16).id() != one.id());
 	EXPECT("-");
@@ -64,7 +69,7 @@ static void values()
 
 static void results_and_exceptions()
 {
-	ascribe::label q{"query_id", 1}, inner{"tenant", "t"};
+	ascribe::label q{ "query_id", 1 }, inner{ "tenant", "t" };
 	int x = 5;
 	EXPECT_OK(q.apply([&] { return x + 1; }) == 6);
 	int &ref = q.apply([&]() -> int & { return x; });
@@ -72,19 +77,21 @@ static void results_and_exceptions()
 	auto ptr = q.apply([] { return std::make_unique<int>(3); });
 	EXPECT_OK(*ptr == 3);
 	try {
-		q.apply([&] { inner.apply([] {
-			EXPECT("query_id=#1,tenant=t");
-			throw std::runtime_error("x");
-		}); });
+		q.apply([&] {
+			inner.apply([] {
+				EXPECT("query_id=#1,tenant=t");
+				throw std::runtime_error("x");
+			});
+		});
 		EXPECT_OK(!"not reached");
 	} catch (const std::runtime_error &) {
 		EXPECT("-");
 	}
-	ascribe::scope s{q};
+	ascribe::scope s{ q };
 	{
-		ascribe::scope t{"query_id", 2};
+		ascribe::scope t{ "query_id", 2 };
 		EXPECT("query_id=#2");
-		ascribe::scope u{{"a", "b"}, {"query_id", "text"}};
+		ascribe::scope u{ { "a", "b" }, { "query_id", "text" } };
 		EXPECT("a=b,query_id=text");
 	}
 	EXPECT("query_id=#1");
@@ -92,16 +99,18 @@ static void results_and_exceptions()
 
 static void across_threads()
 {
-	ascribe::label q{"query_id", 11}, more{"endpoint", "/x"};
-	q.apply([&] { more.apply([&] {
-		ascribe::context c = ascribe::context::current();
-		std::thread([c] {
-			ascribe::scope mine{"own", 1};
-			c.apply([] { EXPECT("endpoint=/x,query_id=#11"); });
-			EXPECT("own=#1");
-			ascribe::context().apply([] { EXPECT("-"); });
-		}).join();
-	}); });
+	ascribe::label q{ "query_id", 11 }, more{ "endpoint", "/x" };
+	q.apply([&] {
+		more.apply([&] {
+			ascribe::context c = ascribe::context::current();
+			std::thread([c] {
+				ascribe::scope mine{ "own", 1 };
+				c.apply([] { EXPECT("endpoint=/x,query_id=#11"); });
+				EXPECT("own=#1");
+				ascribe::context().apply([] { EXPECT("-"); });
+			}).join();
+		});
+	});
 	std::vector<std::thread> threads;
 	for (int i = 0; i < 8; i++)
 		threads.emplace_back([&q] {
@@ -117,8 +126,11 @@ static void across_threads()
 #ifdef HAVE_COROUTINES
 struct task {
 	struct promise_type {
-		ascribe::task_labels labels{ascribe::label{"task", "co"}};
-		task get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+		ascribe::task_labels labels{ ascribe::label{ "task", "co" } };
+		task get_return_object()
+		{
+			return { std::coroutine_handle<promise_type>::from_promise(*this) };
+		}
 		std::suspend_always initial_suspend() noexcept { return {}; }
 		std::suspend_always final_suspend() noexcept { return {}; }
 		void return_void() {}
@@ -136,13 +148,13 @@ struct task {
 static task body()
 {
 	EXPECT("task=co");
-	ascribe::scope s{"step", 1};
+	ascribe::scope s{ "step", 1 };
 	EXPECT("step=#1,task=co");
 	co_await std::suspend_always{};
 	EXPECT("step=#1,task=co");
 	{
-		ascribe::label inner{"step", 2};
-		ascribe::scope t{inner};
+		ascribe::label inner{ "step", 2 };
+		ascribe::scope t{ inner };
 		co_await std::suspend_always{};
 		EXPECT("step=#2,task=co");
 	}
@@ -155,15 +167,18 @@ static void coroutines()
 	task t = body();
 	while (!t.handle.done())
 		std::thread([&] { /* another thread each turn, with labels of its own */
-			ascribe::scope own{"thread", "own"};
-			t.turn();
-			EXPECT("thread=own");
-		}).join();
+				  ascribe::scope own{ "thread", "own" };
+				  t.turn();
+				  EXPECT("thread=own");
+		})
+			.join();
 	t.handle.destroy();
 	EXPECT("-");
 }
 #else
-static void coroutines() {}
+static void coroutines()
+{
+}
 #endif
 
 int main()

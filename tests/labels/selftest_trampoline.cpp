@@ -36,7 +36,8 @@ using labels = std::map<std::string, std::string>;
 static bool look_up(int index, std::uint64_t t, labels &out)
 {
 	out.clear();
-	return ascribe::trampoline_at(index, t, [&](auto key, auto value) { out.emplace(key, value); });
+	return ascribe::trampoline_at(index, t,
+				      [&](auto key, auto value) { out.emplace(key, value); });
 }
 
 __attribute__((noinline)) static const void *caller()
@@ -59,12 +60,17 @@ __attribute__((noinline)) static std::vector<int> on_stack()
 
 static void calls()
 {
-	ascribe::trampoline_label l{{"tenant", "acme"}, {"query_id", -42}, {"big", ~0ull}, {"flag", true}};
+	ascribe::trampoline_label l{
+		{ "tenant", "acme" }, { "query_id", -42 }, { "big", ~0ull }, { "flag", true }
+	};
 	std::string s = "text";
 	labels got;
 	EXPECT_OK(l.bound() && l.dropped() == 0);
 	EXPECT_OK(look_up(l.index(), ascribe::trampoline_clock_ns(), got));
-	EXPECT_OK((got == labels{{"tenant", "acme"}, {"query_id", "-42"}, {"big", "18446744073709551615"}, {"flag", "1"}}));
+	EXPECT_OK((got == labels{ { "tenant", "acme" },
+				  { "query_id", "-42" },
+				  { "big", "18446744073709551615" },
+				  { "flag", "1" } }));
 	EXPECT_OK(l.apply([] { return 42; }) == 42);
 	EXPECT_OK(*l.apply([] { return std::make_unique<int>(7); }) == 7);
 	EXPECT_OK(&l.apply([&]() -> std::string & { return s; }) == &s);
@@ -79,14 +85,18 @@ static void calls()
 	EXPECT_OK(ascribe::trampoline_of(caller()) == -1);
 	EXPECT_OK(ascribe::trampoline_of(nullptr) == -1);
 	std::vector<int> in = l.apply([] { return on_stack(); });
-	EXPECT_OK(in == std::vector<int>{l.index()});
-	ascribe::trampoline_label inner{"tenant", "inner"};
+	EXPECT_OK(in == std::vector<int>{ l.index() });
+	ascribe::trampoline_label inner{ "tenant", "inner" };
 	in = l.apply([&] { return inner.apply([] { return on_stack(); }); });
-	EXPECT_OK((in == std::vector<int>{inner.index(), l.index()}));
+	EXPECT_OK((in == std::vector<int>{ inner.index(), l.index() }));
 	/* Text: what fits, and no more. */
-	ascribe::trampoline_label large{{"a", std::string(150, 'x')}, {"b", std::string(150, 'y')}, {"c", "z"}, {"", "no"}};
+	ascribe::trampoline_label large{ { "a", std::string(150, 'x') },
+					 { "b", std::string(150, 'y') },
+					 { "c", "z" },
+					 { "", "no" } };
 	EXPECT_OK(large.dropped() == 2);
-	EXPECT_OK(look_up(large.index(), ascribe::trampoline_clock_ns(), got) && got.size() == 2 && got["c"] == "z");
+	EXPECT_OK(look_up(large.index(), ascribe::trampoline_clock_ns(), got) && got.size() == 2 &&
+		  got["c"] == "z");
 }
 
 static void folding()
@@ -98,7 +108,8 @@ static void folding()
 	}
 	/* a return address is behind a call */
 	EXPECT_OK(ascribe::trampoline_of(ascribe::trampolines::code) == -1);
-	const char *end = ascribe::trampolines::code + ASCRIBE_TRAMPOLINES * ASCRIBE_TRAMPOLINE_STEP;
+	const char *end =
+		ascribe::trampolines::code + ASCRIBE_TRAMPOLINES * ASCRIBE_TRAMPOLINE_STEP;
 	EXPECT_OK(ascribe::trampoline_of(end) == -1 && ascribe::trampoline_fold(end) == end);
 }
 
@@ -111,8 +122,9 @@ static void all_taken()
 		v.push_back(std::make_unique<ascribe::trampoline_label>("i", i));
 		EXPECT_OK(v.back()->bound() && !seen[v.back()->index()]++);
 	}
-	ascribe::trampoline_label none{"i", 1};
-	EXPECT_OK(!none.bound() && none.apply([] { return 5; }) == 5 && ascribe::trampolines_exhausted() == before + 1);
+	ascribe::trampoline_label none{ "i", 1 };
+	EXPECT_OK(!none.bound() && none.apply([] { return 5; }) == 5 &&
+		  ascribe::trampolines_exhausted() == before + 1);
 	v.clear();
 	/* Reused as late as possible. */
 	seen.clear();
@@ -137,11 +149,12 @@ static void history()
 		threads.emplace_back([&, t] {
 			for (int i = 0; i < 3000; i++) {
 				std::string text = std::to_string(t) + "." + std::to_string(i);
-				ascribe::trampoline_label l{"task", std::string_view(text)};
+				ascribe::trampoline_label l{ "task", std::string_view(text) };
 				std::uint64_t from = ascribe::trampoline_clock_ns();
 				for (int k = 0; k < 200; k++)
 					asm volatile("");
-				log[t].push_back({l.index(), from, ascribe::trampoline_clock_ns(), text});
+				log[t].push_back(
+					{ l.index(), from, ascribe::trampoline_clock_ns(), text });
 			}
 		});
 	for (std::thread &t : threads)
@@ -158,7 +171,8 @@ static void history()
 		}
 	EXPECT_OK(total == 12000 && found == ASCRIBE_TRAMPOLINES * ASCRIBE_BINDINGS);
 	labels got;
-	EXPECT_OK(!look_up(0, 1, got) && !look_up(-1, 1, got) && !look_up(ASCRIBE_TRAMPOLINES, 1, got));
+	EXPECT_OK(!look_up(0, 1, got) && !look_up(-1, 1, got) &&
+		  !look_up(ASCRIBE_TRAMPOLINES, 1, got));
 }
 
 /* ---- a profiler ---- */
@@ -213,8 +227,9 @@ static timer_t tick_by_own_clock()
 	to._sigev_un._tid = static_cast<int>(syscall(SYS_gettid));
 #endif
 	timer_t timer;
-	itimerspec every = {{0, 2000000}, {0, 2000000}};
-	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &to, &timer) || timer_settime(timer, 0, &every, nullptr)) {
+	itimerspec every = { { 0, 2000000 }, { 0, 2000000 } };
+	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &to, &timer) ||
+	    timer_settime(timer, 0, &every, nullptr)) {
 		std::perror("timer_create");
 		std::exit(1);
 	}
@@ -231,7 +246,7 @@ static void profiler()
 	sigaction(SIGPROF, &a, nullptr);
 	pthread_t ids[2];
 	std::vector<std::thread> threads;
-	std::atomic<int> ready{0};
+	std::atomic<int> ready{ 0 };
 	for (int t = 0; t < 2; t++)
 		threads.emplace_back([&, t] {
 			ids[t] = pthread_self();
@@ -241,8 +256,9 @@ static void profiler()
 			timer_t timer = tick_by_own_clock();
 			/* On a busy host a thread may have few ticks in its CPU time. */
 			for (int i = 0; i < 10 || (n_own < 20 && i < 200); i++) {
-				ascribe::trampoline_label outer{{"thread", t}, {"step", "outer"}};
-				ascribe::trampoline_label inner{"step", "inner"};
+				ascribe::trampoline_label outer{ { "thread", t },
+								 { "step", "outer" } };
+				ascribe::trampoline_label inner{ "step", "inner" };
 				outer.apply([&] {
 					burn(0.005);
 					inner.apply([] { burn(0.015); });
@@ -257,7 +273,8 @@ static void profiler()
 		labels all, got;
 		/* from the innermost on: the first of a key counts */
 		for (int k = 0; k < samples[i].n; k++)
-			if (look_up(ascribe::trampoline_of(samples[i].frame[k]), samples[i].time, got))
+			if (look_up(ascribe::trampoline_of(samples[i].frame[k]), samples[i].time,
+				    got))
 				all.insert(got.begin(), got.end());
 		if (all.empty()) {
 			other++;
@@ -272,7 +289,8 @@ static void profiler()
 	 * 1 in 4 outside of the inner label, by the threads' own clocks. A tick may be 4 ms: some
 	 * 40 samples, so with much room.
 	 */
-	std::printf("samples: %d:%d %d:%d, %d without\n", count[0][0], count[0][1], count[1][0], count[1][1], other);
+	std::printf("samples: %d:%d %d:%d, %d without\n", count[0][0], count[0][1], count[1][0],
+		    count[1][1], other);
 	for (auto &c : count)
 		EXPECT_OK(c[0] + c[1] > 5 && c[1] > 0.3 * (c[0] + c[1]));
 	EXPECT_OK(in_work > 10 * other);

@@ -87,8 +87,8 @@ int main(int argc, char **argv)
 	}
 	for (int i = 2; i < argc; i++) {
 		pthread_join(s[i].thread, NULL);
-		printf("%s%s%s %ld %.3f\n", s[i].key ? s[i].key : "-", s[i].key ? "=" : "", s[i].key ? s[i].value : "",
-		       s[i].tid, s[i].used);
+		printf("%s%s%s %ld %.3f\n", s[i].key ? s[i].key : "-", s[i].key ? "=" : "",
+		       s[i].key ? s[i].value : "", s[i].tid, s[i].used);
 	}
 	free(s);
 	return 0;

@@ -40,8 +40,10 @@
 /* ---- the filesystem ---- */
 
 enum { ROOT = FUSE_ROOT_ID, LOOKUP, GETATTR, OPEN, READ, FLUSH, LATER_OPEN, KINDS };
-static const char *const kinds[KINDS] = { [LOOKUP] = "lookup", [GETATTR] = "getattr", [OPEN] = "open",
-					  [READ] = "read",     [FLUSH] = "flush",     [LATER_OPEN] = "later" };
+static const char *const kinds[KINDS] = {
+	[LOOKUP] = "lookup", [GETATTR] = "getattr", [OPEN] = "open",
+	[READ] = "read",     [FLUSH] = "flush",	    [LATER_OPEN] = "later"
+};
 
 /* Nodes below KINDS are the root and its directories. */
 static struct {
@@ -93,9 +95,11 @@ static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	} else if (is_kept(req, parent, LOOKUP)) {
 		return;
 	} else if (n_nodes < NODES) {
-		snprintf(node[n_nodes].path, sizeof(node[0].path), "%s/%s", parent < KINDS ? files : node[parent].path, name);
+		snprintf(node[n_nodes].path, sizeof(node[0].path), "%s/%s",
+			 parent < KINDS ? files : node[parent].path, name);
 		node[n_nodes].kind = node[parent].kind;
-		for (e.ino = KINDS; strcmp(node[e.ino].path, node[n_nodes].path) || node[e.ino].kind != node[parent].kind;)
+		for (e.ino = KINDS; strcmp(node[e.ino].path, node[n_nodes].path) ||
+				    node[e.ino].kind != node[parent].kind;)
 			e.ino++;
 		n_nodes += e.ino == n_nodes;
 	}
@@ -129,7 +133,8 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_open(req, fi);
 }
 
-static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at, struct fuse_file_info *fi)
+static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at,
+		    struct fuse_file_info *fi)
 {
 	static char bytes[1 << 20];
 	if (is_kept(req, ino, READ))
@@ -154,8 +159,12 @@ static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 static int serve(const char *mnt, const char *log)
 {
-	static const struct fuse_lowlevel_ops ops = { .lookup = on_lookup, .getattr = on_getattr, .open = on_open,
-						      .read = on_read,	   .flush = on_flush,	  .release = on_release };
+	static const struct fuse_lowlevel_ops ops = { .lookup = on_lookup,
+						      .getattr = on_getattr,
+						      .open = on_open,
+						      .read = on_read,
+						      .flush = on_flush,
+						      .release = on_release };
 	char *argv[] = { (char *)"blocking", (char *)"-o", (char *)"allow_other,fsname=blocking" };
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 	for (int k = ROOT; k < KINDS; k++)
@@ -197,7 +206,8 @@ static int map_page(const char *file, double seconds)
 	uintptr_t at = (uintptr_t)&ascribe_descriptor_v1 & ~(PAGE - 1);
 	ascribe_attach_string(&scope, "tenant", "blocked");
 	int fd = open(file, O_RDONLY);
-	if (fd < 0 || mmap((void *)at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+	if (fd < 0 || mmap((void *)at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
+			   0) == MAP_FAILED)
 		return 1;
 	spin(seconds);
 	_exit(0);
@@ -207,12 +217,15 @@ static int jit(double seconds, const char *dump)
 {
 #ifdef __x86_64__
 	/* mov $100000,%ecx; 1: dec %ecx; jnz 1b; ret */
-	static const unsigned char code[] = { 0xb9, 0xa0, 0x86, 0x01, 0x00, 0xff, 0xc9, 0x75, 0xfc, 0xc3 };
+	static const unsigned char code[] = { 0xb9, 0xa0, 0x86, 0x01, 0x00,
+					      0xff, 0xc9, 0x75, 0xfc, 0xc3 };
 	struct timespec t;
 	int fd = dump ? open(dump, O_RDONLY) : -1;
-	if (dump && (fd < 0 || mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED))
+	if (dump &&
+	    (fd < 0 || mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED))
 		return 1;
-	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
 	if (p == MAP_FAILED)
 		return 1;
 	memcpy(p, code, sizeof(code));

@@ -125,7 +125,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = { { "spin", spin_here }, { "syscalls", syscalls }, { "deep", deep }, { "faults", faults },
+	} modes[] = { { "spin", spin_here },
+		      { "syscalls", syscalls },
+		      { "deep", deep },
+		      { "faults", faults },
 		      { "switches", switches } };
 	if (argc < 3)
 		return 2;
@@ -141,7 +144,8 @@ int main(int argc, char **argv)
 		double end = now(CLOCK_MONOTONIC) + atof(argv[2]);
 		while (now(CLOCK_MONOTONIC) < end)
 			modes[i].run();
-		printf("{\"seconds\":%.6f,\"calls\":%lu}\n", now(CLOCK_PROCESS_CPUTIME_ID), n_calls);
+		printf("{\"seconds\":%.6f,\"calls\":%lu}\n", now(CLOCK_PROCESS_CPUTIME_ID),
+		       n_calls);
 		return 0;
 	}
 	return 2;

@@ -35,7 +35,8 @@ static double now(void)
 	struct rusage r;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	getrusage(RUSAGE_CHILDREN, &r);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9 + (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9 +
+	       (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
 	       (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6;
 }
 

@@ -62,7 +62,8 @@ static void called(void)
 NOINLINE static int by_jit(double seconds)
 {
 	for (double end = now() + seconds; now() < end;) {
-		void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			       0);
 		if (p == MAP_FAILED)
 			return 1;
 		memcpy(p, code, sizeof(code));

@@ -27,19 +27,20 @@ static double now(clockid_t clock)
 
 static uint64_t step(uint64_t path, int depth);
 
-#define CALL(n)                                                                          \
-	__attribute__((noinline)) static uint64_t call_##n(uint64_t path, int depth)     \
-	{                                                                                \
+#define CALL(n) \
+	__attribute__((noinline)) static uint64_t call_##n(uint64_t path, int depth) \
+	{ \
 		volatile uint64_t sum = step(path * 6364136223846793005u + n, depth - 1); \
-		return sum + n;                                                          \
+		return sum + n; \
 	}
 /* clang-format off */
 CALL(0) CALL(1) CALL(2) CALL(3) CALL(4) CALL(5) CALL(6) CALL(7)
-/* clang-format on */
+	/* clang-format on */
 
-__attribute__((noinline)) static uint64_t step(uint64_t path, int depth)
+	__attribute__((noinline)) static uint64_t step(uint64_t path, int depth)
 {
-	static uint64_t (*const call[])(uint64_t, int) = { call_0, call_1, call_2, call_3, call_4, call_5, call_6, call_7 };
+	static uint64_t (*const call[])(uint64_t, int) = { call_0, call_1, call_2, call_3,
+							   call_4, call_5, call_6, call_7 };
 	if (!depth) {
 		for (volatile int i = 0; i < 100000; i++)
 			;

@@ -25,8 +25,10 @@ static void on_quit(int sig)
 int main(int argc, char **argv)
 {
 	/* push %rbp; mov %rsp,%rbp; mov $5000000,%ecx; 1: dec %ecx; jnz 1b; pop %rbp; ret */
-	static const unsigned char loop[] = { 0x55, 0x48, 0x89, 0xe5, 0xb9, 0x40, 0x4b, 0x4c, 0x00, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3 };
-	char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static const unsigned char loop[] = { 0x55, 0x48, 0x89, 0xe5, 0xb9, 0x40, 0x4b, 0x4c,
+					      0x00, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3 };
+	char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
 	if (code == MAP_FAILED)
 		return 1;
@@ -36,7 +38,8 @@ int main(int argc, char **argv)
 			continue;
 		}
 		int fd = open(argv[i], O_RDONLY);
-		if (fd < 0 || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		if (fd < 0 ||
+		    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
 			return 2;
 	}
 	memcpy(code, loop, sizeof(loop));

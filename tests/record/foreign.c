@@ -138,7 +138,8 @@ static void write_otel(struct writer *w, uint64_t x)
 	r->size += attribute(r->attrs + r->size, 1, text[0]);
 	r->size += attribute(r->attrs + r->size, 2, text[1]);
 	if (w->turn % 3 == 0) /* longer than what is read at once */
-		r->size += attribute(r->attrs + r->size, 3, "a value of some length, so that the record has two parts");
+		r->size += attribute(r->attrs + r->size, 3,
+				     "a value of some length, so that the record has two parts");
 	BARRIER;
 	otel_thread_ctx_v1 = r;
 }
@@ -237,9 +238,13 @@ static const struct {
 	const char *name;
 	void (*write)(struct writer *w, uint64_t x);
 } abis[] = {
-	{ "otel", write_otel },       { "custom1", write_custom1 }, { "custom0", write_custom0 },
+	{ "otel", write_otel },
+	{ "custom1", write_custom1 },
+	{ "custom0", write_custom0 },
 	{ "otel_late", write_otel }, /* names its attributes after half of the time */
-	{ "elastic", write_elastic }, { "datadog", write_datadog }, { "perforator", write_perforator },
+	{ "elastic", write_elastic },
+	{ "datadog", write_datadog },
+	{ "perforator", write_perforator },
 #ifdef GO_VERSION
 	{ "go", write_go },
 #endif
@@ -300,7 +305,8 @@ static void publish_context(void)
 	uint8_t *map_end = put(map, 1 << 3 | 2, name, sizeof(name) - 1);
 	map_end = put(map_end, 2 << 3 | 2, any, (size_t)(any_end - any));
 	uint8_t *message_end = put(message, 2 << 3 | 2, map, (size_t)(map_end - map));
-	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *page =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct timespec t;
 	if (page == MAP_FAILED)
 		abort();
@@ -326,7 +332,8 @@ static void publish_context(void)
 
 EXPORT int foreign_main(const char *abi, double seconds)
 {
-	struct job job[2] = { { .name = "one", .seconds = seconds }, { .name = "two", .seconds = seconds } };
+	struct job job[2] = { { .name = "one", .seconds = seconds },
+			      { .name = "two", .seconds = seconds } };
 	pthread_t thread[2];
 	size_t n = 0;
 	while (n < sizeof(abis) / sizeof(abis[0]) && strcmp(abis[n].name, abi))

@@ -34,12 +34,12 @@ static void take_byte(int fd)
 		exit(2);
 }
 
-#define FUNCTION(name, what)                                                                            \
-	__attribute__((noinline)) void name(void);                                                      \
-	void name(void)                                                                                 \
-	{                                                                                               \
-		what;                                                                                   \
-		__asm__ volatile(""); /* no tail call */                                                \
+#define FUNCTION(name, what) \
+	__attribute__((noinline)) void name(void); \
+	void name(void) \
+	{ \
+		what; \
+		__asm__ volatile(""); /* no tail call */ \
 	}
 
 FUNCTION(hang_early, take_byte(ends[0]))

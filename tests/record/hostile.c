@@ -85,7 +85,8 @@ static uint64_t random64(void)
 /* One turn of a mode; called again and again. */
 static void pointers(void)
 {
-	void *const where[] = { NOWHERE, KERNEL, (void *)1, (void *)HUGE, page_end - 4, page_end - 27 };
+	void *const where[] = { NOWHERE,      KERNEL,	    (void *)1,
+				(void *)HUGE, page_end - 4, page_end - 27 };
 	void *p = where[random64() % 6];
 	otel_thread_ctx_v1 = p;
 	custom_labels_current_set = p;
@@ -100,7 +101,8 @@ static void pointers(void)
 /* The pointer of our own ABI, and records that are none. */
 static void own(void)
 {
-	void *const where[] = { NOWHERE, KERNEL, (void *)1, (void *)HUGE, page_end - 4, page_end - 59, page_end - 200, &record };
+	void *const where[] = { NOWHERE,      KERNEL,	     (void *)1,	     (void *)HUGE,
+				page_end - 4, page_end - 59, page_end - 200, &record };
 	ascribe_swap(where[random64() % 8]);
 }
 
@@ -138,7 +140,9 @@ static void lengths(void)
 	set.count = random64() % 2 ? 3 : HUGE;
 	for (int i = 0; i < 3; i++) {
 		label[i].key = (struct slice){ random64() % 2 ? 3 : n[random64() % 6], "key" };
-		label[i].value = (struct slice){ n[random64() % 6], random64() % 2 ? (const void *)label : page_end - 100 };
+		label[i].value =
+			(struct slice){ n[random64() % 6],
+					random64() % 2 ? (const void *)label : page_end - 100 };
 	}
 	custom_labels_current_set = &set;
 	perforator_tls_string_name.text = page_end - 100;
@@ -208,13 +212,15 @@ static void floods(void)
 	char(*text)[300] = texts[++turn & 1]; /* the one that is not to be seen */
 	struct custom_label *own = labels[turn & 1];
 	for (int i = 0; i < 4; i++) {
-		int len = snprintf(text[i], sizeof(text[i]), "%llu", (unsigned long long)random64());
+		int len =
+			snprintf(text[i], sizeof(text[i]), "%llu", (unsigned long long)random64());
 		if (i == 3) { /* 3 bytes each: no border at 255 + 1 */
 			text[i][0] = 'z';
 			for (len = 1; len < 295; len += 3)
 				memcpy(text[i] + len, "\xe2\x82\xac", 3);
 		}
-		own[i] = (struct custom_label){ { 4, &"flow\0flox\0floy\0floz"[5 * i] }, { (uint64_t)len, text[i] } };
+		own[i] = (struct custom_label){ { 4, &"flow\0flox\0floy\0floz"[5 * i] },
+						{ (uint64_t)len, text[i] } };
 	}
 	sets[turn & 1] = (struct custom_set){ own, 4, 4 };
 	__asm__ __volatile__("" : : : "memory");
@@ -238,9 +244,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*turn)(void);
-	} modes[] = { { "pointers", pointers }, { "lengths", lengths }, { "loops", loops }, { "changes", changes },
-		      { "floods", floods },     { "own", own },         { "lies", lies },
-		      { "honest", honest } };
+	} modes[] = { { "pointers", pointers }, { "lengths", lengths }, { "loops", loops },
+		      { "changes", changes },	{ "floods", floods },	{ "own", own },
+		      { "lies", lies },		{ "honest", honest } };
 	pthread_t thread;
 	size_t m = 0, turns = 0;
 	if (argc < 3)

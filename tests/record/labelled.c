@@ -81,7 +81,8 @@ static void *share_thread(void *arg)
 	be(s->tenant, s->cpu);
 	ASCRIBE_LABEL_SCOPE("tenant", s->tenant);
 	while (now(CLOCK_MONOTONIC) < end) {
-		double busy = 0.001 + 0.009 * rand_r(&seed) / RAND_MAX, rest = busy * (1 - s->duty) / s->duty;
+		double busy = 0.001 + 0.009 * rand_r(&seed) / RAND_MAX,
+		       rest = busy * (1 - s->duty) / s->duty;
 		struct timespec ts = { 0, (long)(rest * 1e9) };
 		burn(busy);
 		nanosleep(&ts, NULL);
@@ -129,7 +130,8 @@ static void nest(double s)
 	t[1] += burn(1 * s);
 	ascribe_detach(&tenant);
 	t[0] += burn(1 * s);
-	printf("{\"none\":%.6f,\"x\":%.6f,\"x7\":%.6f,\"y7\":%.6f,\"x-8\":%.6f}\n", t[0], t[1], t[2], t[3], t[4]);
+	printf("{\"none\":%.6f,\"x\":%.6f,\"x7\":%.6f,\"y7\":%.6f,\"x-8\":%.6f}\n", t[0], t[1],
+	       t[2], t[3], t[4]);
 }
 
 /* ---- cross: threads that all change their labels, each among its own ---- */
@@ -274,7 +276,8 @@ static void dlopened(const char *path)
 	ascribe_attach_string(&scope, "tenant", "exe");
 	double alone = burn(1);
 	void *lib = dlopen(path, RTLD_NOW);
-	double (*work)(const char *, double) = lib ? (double (*)(const char *, double))dlsym(lib, "plugin_work") : NULL;
+	double (*work)(const char *, double) =
+		lib ? (double (*)(const char *, double))dlsym(lib, "plugin_work") : NULL;
 	if (!work) {
 		fprintf(stderr, "%s\n", dlerror());
 		exit(1);

@@ -17,13 +17,13 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-#define PART(name, spins)                                             \
-	__attribute__((noinline)) void name(uint64_t until_ns);       \
-	void name(uint64_t until_ns)                                  \
-	{                                                             \
-		while (now_ns(CLOCK_MONOTONIC) < until_ns)            \
-			for (volatile int i = 0; i < (spins); i++)    \
-				;                                     \
+#define PART(name, spins) \
+	__attribute__((noinline)) void name(uint64_t until_ns); \
+	void name(uint64_t until_ns) \
+	{ \
+		while (now_ns(CLOCK_MONOTONIC) < until_ns) \
+			for (volatile int i = 0; i < (spins); i++) \
+				; \
 	}
 PART(first_part, 300)
 PART(second_part, 301)
@@ -32,13 +32,15 @@ int main(int argc, char **argv)
 {
 	if (argc != 5)
 		return 2;
-	uint64_t period_ns = strtoull(argv[1], NULL, 0), first_ns = (uint64_t)((double)period_ns * atof(argv[2]));
+	uint64_t period_ns = strtoull(argv[1], NULL, 0),
+		 first_ns = (uint64_t)((double)period_ns * atof(argv[2]));
 	cpu_set_t set;
 	CPU_ZERO(&set);
 	CPU_SET(atoi(argv[4]), &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		return 1;
-	uint64_t used[2] = { 0 }, then = now_ns(CLOCK_THREAD_CPUTIME_ID), now = now_ns(CLOCK_MONOTONIC);
+	uint64_t used[2] = { 0 }, then = now_ns(CLOCK_THREAD_CPUTIME_ID),
+		 now = now_ns(CLOCK_MONOTONIC);
 	uint64_t begin = now - now % period_ns, end = now + (uint64_t)(atof(argv[3]) * 1e9);
 	for (; begin < end; begin += period_ns)
 		for (int part = 0; part < 2; part++) {

@@ -35,9 +35,11 @@ int main(int argc, char **argv)
 	double seconds = argc > 3 ? atof(argv[3]) : 1;
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), made = 0;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *room = mmap(NULL, 2 * page * (size_t)(mappings + 1), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *room = mmap(NULL, 2 * page * (size_t)(mappings + 1), PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	for (int i = 0; i < mappings; i++)
-		if (mmap(room + 2 * page * (size_t)i, page, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		if (mmap(room + 2 * page * (size_t)i, page, PROT_READ | PROT_EXEC,
+			 MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
 			return 1;
 	double until = now() + seconds;
 	for (; made < workers; made++) {

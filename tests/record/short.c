@@ -52,7 +52,8 @@ static int live(int n)
 static void copy_self(const char *to)
 {
 	struct stat st;
-	int in = open("/proc/self/exe", O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0755);
+	int in = open("/proc/self/exe", O_RDONLY),
+	    out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0755);
 	off_t at = 0;
 	if (in < 0 || out < 0 || fstat(in, &st)) {
 		perror(to);
@@ -116,7 +117,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++)
 		wait_one();
 	getrusage(RUSAGE_CHILDREN, &u);
-	printf("{\"seconds\":%.6f}\n", (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
+	printf("{\"seconds\":%.6f}\n",
+	       (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+		       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
 	return 0;
 }

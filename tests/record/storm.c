@@ -50,7 +50,8 @@ static int launch(const char *self, double rate, double seconds)
 	}
 	double begin = now(CLOCK_MONOTONIC);
 	while (now(CLOCK_MONOTONIC) < begin + seconds || ended < started) {
-		bool due = now(CLOCK_MONOTONIC) < begin + seconds && started < rate * (now(CLOCK_MONOTONIC) - begin);
+		bool due = now(CLOCK_MONOTONIC) < begin + seconds &&
+			   started < rate * (now(CLOCK_MONOTONIC) - begin);
 		if (due && started - ended < AT_ONCE) {
 			start(started++);
 		} else if (started > ended) {
@@ -62,8 +63,9 @@ static int launch(const char *self, double rate, double seconds)
 	}
 	struct rusage u;
 	getrusage(RUSAGE_CHILDREN, &u);
-	printf("{\"processes\":%u,\"seconds\":%.3f}\n", started, (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
+	printf("{\"processes\":%u,\"seconds\":%.3f}\n", started,
+	       (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+		       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
 	return failed != 0;
 }
 

@@ -40,11 +40,13 @@ static void work(int id, double seconds)
 	 * Who records finds the process meanwhile: the samples whose labels it cannot know yet are
 	 * of this.
 	 */
-	ascribe::trampoline_label warm{"task", "warm"};
+	ascribe::trampoline_label warm{ "task", "warm" };
 	warm.apply([] { return burn(0.5); });
-	ascribe::trampoline_label inner{"step", "inner"};
+	ascribe::trampoline_label inner{ "step", "inner" };
 	for (double spent = 0; spent < seconds;) {
-		ascribe::trampoline_label l{{"task", id ? "second" : "first"}, {"number", labels++}, {"step", "outer"}};
+		ascribe::trampoline_label l{ { "task", id ? "second" : "first" },
+					     { "number", labels++ },
+					     { "step", "outer" } };
 		double o = l.apply([] { return burn(0.002); });
 		double i = l.apply([&] { return inner.apply([] { return burn(0.001); }); });
 		outer_s[id] += o;
@@ -59,7 +61,7 @@ static void work(int id, double seconds)
  */
 static void lie(double seconds)
 {
-	std::atomic<bool> stop{false};
+	std::atomic<bool> stop{ false };
 	ascribe_trampoline_table &t = ascribe::trampolines::state.table;
 	t.count = ASCRIBE_TRAMPOLINES_MAX;
 	t.step = 4;
@@ -67,14 +69,18 @@ static void lie(double seconds)
 	t.depth = ASCRIBE_BINDINGS_MAX;
 	std::thread liar([&] {
 		std::uint64_t x = 1;
-		unsigned char *p = reinterpret_cast<unsigned char *>(ascribe::trampolines::state.binding);
+		unsigned char *p =
+			reinterpret_cast<unsigned char *>(ascribe::trampolines::state.binding);
 		while (!stop) {
 			x = x * 6364136223846793005u + 1442695040888963407u;
-			std::size_t at = (x >> 33) % (sizeof(ascribe::trampolines::state.binding) - 256);
+			std::size_t at =
+				(x >> 33) % (sizeof(ascribe::trampolines::state.binding) - 256);
 			for (int i = 0; i < 256; i++)
-				p[at + static_cast<std::size_t>(i)] = static_cast<unsigned char>(x >> i % 56);
+				p[at + static_cast<std::size_t>(i)] =
+					static_cast<unsigned char>(x >> i % 56);
 			if (x >> 60 == 0) {
-				ascribe_binding *b = &ascribe::trampolines::state.binding[at / 2048][0];
+				ascribe_binding *b =
+					&ascribe::trampolines::state.binding[at / 2048][0];
 				b->begin = b->end = x;
 				b->from_ns = b->to_ns = 0;
 				b->len = 216;
@@ -97,6 +103,7 @@ int main(int argc, char **argv)
 	std::thread first(work, 0, seconds), second(work, 1, seconds / 3);
 	first.join();
 	second.join();
-	std::printf("{\"first outer\": %.6f, \"first inner\": %.6f, \"second outer\": %.6f, \"second inner\": %.6f, \"labels\": %ld}\n",
-		    outer_s[0], inner_s[0], outer_s[1], inner_s[1], labels.load());
+	std::printf(
+		"{\"first outer\": %.6f, \"first inner\": %.6f, \"second outer\": %.6f, \"second inner\": %.6f, \"labels\": %ld}\n",
+		outer_s[0], inner_s[0], outer_s[1], inner_s[1], labels.load());
 }

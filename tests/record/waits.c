@@ -60,7 +60,8 @@ static double queued(void)
 	unsigned long long run, delay = 0;
 	if (fd < 0)
 		fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-	if (pread(fd, text, sizeof(text) - 1, 0) <= 0 || sscanf(text, "%llu %llu", &run, &delay) != 2)
+	if (pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
+	    sscanf(text, "%llu %llu", &run, &delay) != 2)
 		exit(2);
 	return (double)delay / 1e9;
 }
@@ -96,7 +97,8 @@ static struct account account_now(void)
 static void print_account(const char *name, struct account a)
 {
 	struct account b = account_now();
-	printf("\"%s\":{\"wall\":%.6f,\"run\":%.6f,\"runq\":%.6f}", name, b.wall - a.wall, b.run - a.run, b.runq - a.runq);
+	printf("\"%s\":{\"wall\":%.6f,\"run\":%.6f,\"runq\":%.6f}", name, b.wall - a.wall,
+	       b.run - a.run, b.runq - a.runq);
 }
 
 /* ---- shares ---- */
@@ -551,7 +553,8 @@ static void *convoy_thread(void *arg)
 
 static void convoy(void)
 {
-	static const char *const name[] = { "convoy_read", "convoy_write", "convoy_short", "convoy_long" };
+	static const char *const name[] = { "convoy_read", "convoy_write", "convoy_short",
+					    "convoy_long" };
 	static struct convoy c[16];
 	double sum[N_CONVOY] = { 0 }, all[2] = { 0 };
 	pause_for(1); /* the recorder gets to know us */
@@ -576,8 +579,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = { { "shares", shares }, { "pair", pair }, { "victim", victim }, { "spin", spin }, { "steps", steps }, { "lengths", lengths },
-		      { "crowd", crowd }, { "many", many }, { "convoy", convoy }, { "session", sessions } };
+	} modes[] = { { "shares", shares },   { "pair", pair },	  { "victim", victim },
+		      { "spin", spin },	      { "steps", steps }, { "lengths", lengths },
+		      { "crowd", crowd },     { "many", many },	  { "convoy", convoy },
+		      { "session", sessions } };
 	if (argc < 4)
 		return 2;
 	seconds = atof(argv[2]);

@@ -92,24 +92,27 @@ static int ends[2], from_socket, to_socket;
 
 static void connect_socket(void)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(at);
 	int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
 	to_socket = socket(AF_INET, SOCK_STREAM, 0);
-	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) || listen(listener, 1) || getsockname(listener, (struct sockaddr *)&at, &len) ||
-	    connect(to_socket, (struct sockaddr *)&at, len) || setsockopt(to_socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
+	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) || listen(listener, 1) ||
+	    getsockname(listener, (struct sockaddr *)&at, &len) ||
+	    connect(to_socket, (struct sockaddr *)&at, len) ||
+	    setsockopt(to_socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
 		exit(2);
 	from_socket = accept(listener, NULL, NULL);
 	if (from_socket < 0)
 		exit(2);
 }
 
-#define FUNCTION(name, what)                                                                                      \
-	__attribute__((noinline)) void name(void);                                                                 \
-	void name(void)                                                                                            \
-	{                                                                                                          \
-		what;                                                                                              \
-		__asm__ volatile(""); /* no tail call */                                                           \
+#define FUNCTION(name, what) \
+	__attribute__((noinline)) void name(void); \
+	void name(void) \
+	{ \
+		what; \
+		__asm__ volatile(""); /* no tail call */ \
 	}
 
 FUNCTION(give_semaphore, sem_post(&given))
@@ -120,7 +123,8 @@ FUNCTION(give_socket, put_byte(to_socket))
 /* Each round: wait until the victim is about to wait, and for some time more. */
 static void *giver(void *arg)
 {
-	static void (*const give[KINDS])(void) = { give_semaphore, give_pipe, give_mutex, give_socket };
+	static void (*const give[KINDS])(void) = { give_semaphore, give_pipe, give_mutex,
+						   give_socket };
 	struct ascribe_scope scope;
 	be("giver", -1);
 	pthread_mutex_lock(&mutex);
@@ -203,8 +207,8 @@ static void kinds(void)
 		waited[i % KINDS] += now() - at;
 	}
 	ascribe_detach(&scope);
-	printf("{\"give_semaphore\":%.6f,\"give_pipe\":%.6f,\"give_mutex\":%.6f,\"give_socket\":%.6f}\n", waited[SEMAPHORE], waited[PIPE],
-	       waited[MUTEX], waited[SOCKET]);
+	printf("{\"give_semaphore\":%.6f,\"give_pipe\":%.6f,\"give_mutex\":%.6f,\"give_socket\":%.6f}\n",
+	       waited[SEMAPHORE], waited[PIPE], waited[MUTEX], waited[SOCKET]);
 	over = 1;
 	sem_post(&ready);
 	pthread_join(t[1], NULL);

@@ -72,8 +72,8 @@ static uint32_t string(const char *s)
 	return id;
 }
 
-static uint32_t frame_at(enum frame_kind kind, const char *function, const char *module, const char *file,
-			 uint32_t line, uint64_t offset, uint32_t flags)
+static uint32_t frame_at(enum frame_kind kind, const char *function, const char *module,
+			 const char *file, uint32_t line, uint64_t offset, uint32_t flags)
 {
 	struct store_frame f = { .kind = kind,
 				 .flags = flags,
@@ -120,7 +120,9 @@ static uint32_t set(const char *comm, const char *tenant, int64_t query)
 	if (tenant)
 		l[n++] = text_label("tenant", tenant);
 	if (query >= 0)
-		l[n++] = (struct label){ .key = "query_id", .key_len = 8, .num = query, .type = LABEL_INT };
+		l[n++] = (struct label){
+			.key = "query_id", .key_len = 8, .num = query, .type = LABEL_INT
+		};
 	n = labels_normalize(l, n);
 	check(store_add_set(w, l, n, &id), "set");
 	return id;
@@ -200,7 +202,8 @@ static const char *const functions[] = {
 
 static uint32_t random_stack(size_t depth)
 {
-	static const char *const modules[] = { "/usr/bin/server", "/usr/lib/x86_64-linux-gnu/libc.so.6",
+	static const char *const modules[] = { "/usr/bin/server",
+					       "/usr/lib/x86_64-linux-gnu/libc.so.6",
 					       "/usr/lib/libz.so.1", "[jit]" };
 	uint32_t s = push(0, frame(FRAME_USER, "_start", "/usr/bin/server"));
 	s = push(s, frame_at(FRAME_USER, "main", "/usr/bin/server", "server.c", 12, 0, 0));
@@ -210,9 +213,11 @@ static uint32_t random_stack(size_t depth)
 	}
 	if (draw(4) == 0) {
 		s = push(s, frame_at(FRAME_USER, "outer", "/usr/bin/server", "server.c", 40, 0, 0));
-		s = push(s, frame_at(FRAME_USER, "inner", "/usr/bin/server", "server.h", 7, 0, FRAME_INLINED));
+		s = push(s, frame_at(FRAME_USER, "inner", "/usr/bin/server", "server.h", 7, 0,
+				     FRAME_INLINED));
 	} else if (draw(3) == 0) {
-		s = push(s, frame_at(FRAME_USER, NULL, "/opt/stripped/libsecret.so", "", 0, 0x1234 + draw(4) * 16, 0));
+		s = push(s, frame_at(FRAME_USER, NULL, "/opt/stripped/libsecret.so", "", 0,
+				     0x1234 + draw(4) * 16, 0));
 	} else if (draw(2) == 0) {
 		s = push(s, frame(FRAME_KERNEL, "entry_SYSCALL_64_after_hwframe", "[kernel]"));
 		s = push(s, frame(FRAME_KERNEL, "do_syscall_64", "[kernel]"));
@@ -229,21 +234,22 @@ static void host_window(int i, uint32_t clock, uint32_t faults)
 	for (int k = 0; k < 300; k++) {
 		size_t t = draw(4) ? draw(2) ? 0 : 1 : 2;
 		uint64_t n = 1 + draw(4);
-		row(set("server", tenants[t], k % 5 ? (int64_t)draw(40) : -1), random_stack(draw(12)), clock, n,
-		    n * 10101010);
+		row(set("server", tenants[t], k % 5 ? (int64_t)draw(40) : -1),
+		    random_stack(draw(12)), clock, n, n * 10101010);
 		sums.samples += n;
 		sums.tenant[t] += n;
 	}
 	for (int k = 0; k < 40; k++) {
 		uint64_t n = 1 + draw(3);
-		row(set(k % 2 ? "kworker/0:1" : "evil;comm\n", k % 3 ? NULL : "", -1), random_stack(draw(3)), clock, n,
-		    n * 10101010);
+		row(set(k % 2 ? "kworker/0:1" : "evil;comm\n", k % 3 ? NULL : "", -1),
+		    random_stack(draw(3)), clock, n, n * 10101010);
 		sums.samples += n;
 		sums.none += k % 3 ? n : 0;
 		row(set("server", "a", 0), random_stack(2), faults, n, n);
 		sums.faults += n;
 	}
-	row(set("swapper", NULL, -1), push(0, frame(FRAME_IDLE, "[idle]", "[kernel]")), clock, idle, idle * 10101010);
+	row(set("swapper", NULL, -1), push(0, frame(FRAME_IDLE, "[idle]", "[kernel]")), clock, idle,
+	    idle * 10101010);
 	sums.idle += idle;
 	commit(i, sums.stored - before, 11 + (unsigned)i, idle);
 }
@@ -281,7 +287,8 @@ static void grow(void)
 		for (int k = 0; k < 40; k++) {
 			char comm[24];
 			snprintf(comm, sizeof(comm), "comm%d", (int)draw(10 + (uint32_t)i));
-			row(set(comm, "a", (int64_t)draw(1000)), random_stack(draw(12)), clock, 1 + draw(9), 0);
+			row(set(comm, "a", (int64_t)draw(1000)), random_stack(draw(12)), clock,
+			    1 + draw(9), 0);
 		}
 		sums.samples += sums.stored - before;
 		commit(i, sums.stored - before, (uint64_t)i % 7, 0);
@@ -306,14 +313,28 @@ static void names(void)
 {
 	static char longest[65001];
 	uint32_t clock = event("cpu-clock", "nanoseconds", 10101010, 10101010);
-	const char *const values[] = { "\xe2\x80\xae" "drawkcab", "</script><script>alert(1)</script>", "\x01\x02\x1b[2Jcontrol\r\n", "\"><img src=x onerror=alert(2)>",
-				       "", "bad \xff\xfe", "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d", "javascript:alert(3)", "a\\b\"c'd`e", "{x=\"y\"}", longest };
+	const char *const values[] = { "\xe2\x80\xae"
+				       "drawkcab",
+				       "</script><script>alert(1)</script>",
+				       "\x01\x02\x1b[2Jcontrol\r\n",
+				       "\"><img src=x onerror=alert(2)>",
+				       "",
+				       "bad \xff\xfe",
+				       "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d",
+				       "javascript:alert(3)",
+				       "a\\b\"c'd`e",
+				       "{x=\"y\"}",
+				       longest };
 	memset(longest, 'x', sizeof(longest) - 1);
 	for (uint32_t k = 0; k < 200; k++) {
 		const char *v = values[k % 11];
 		uint32_t s = push(0, frame(FRAME_USER, v[0] ? v : "empty", "/usr/bin/<b>bold</b>"));
 		s = push(s, frame(FRAME_USER, values[k / 11 % 11], v[0] ? v : "/usr/bin/x"));
-		row(set(k % 3 ? "\xe2\x81\xa7" "comm" : "<i>comm</i>", v, -1), s, clock, 1 + k % 7, 0);
+		row(set(k % 3 ? "\xe2\x81\xa7"
+				"comm"
+			      : "<i>comm</i>",
+			v, -1),
+		    s, clock, 1 + k % 7, 0);
 	}
 	sums.samples = sums.stored;
 	commit(0, sums.stored, 3, 0);
@@ -326,7 +347,8 @@ static void spread(int n, int64_t apart, int queries)
 		uint64_t before = sums.stored;
 		for (int k = 0; k < queries; k++) {
 			int64_t query = k ? (int64_t)i * 1000 + (int64_t)draw(1000) : 7;
-			row(set(k % 2 ? "postgres" : "nginx", "a", query), random_stack(draw(12)), clock, k ? 1 + draw(9) : 20, 0);
+			row(set(k % 2 ? "postgres" : "nginx", "a", query), random_stack(draw(12)),
+			    clock, k ? 1 + draw(9) : 20, 0);
 		}
 		sums.samples += sums.stored - before;
 		commit_at(T0 + i * apart, sums.stored - before, 0, 0);
@@ -342,12 +364,15 @@ static void incident(void)
 	uint32_t clock = event("cpu-clock", "nanoseconds", 10101010, 10101010);
 	for (int i = 0; i < 180; i++) {
 		uint64_t before = sums.stored;
-		uint32_t work = push(push(0, frame(FRAME_USER, "main", "/usr/bin/server")), frame(FRAME_USER, "serve", "/usr/bin/server"));
-		uint32_t reports = push(work, frame(FRAME_USER, "render_report", "/usr/bin/server"));
+		uint32_t work = push(push(0, frame(FRAME_USER, "main", "/usr/bin/server")),
+				     frame(FRAME_USER, "serve", "/usr/bin/server"));
+		uint32_t reports =
+			push(work, frame(FRAME_USER, "render_report", "/usr/bin/server"));
 		if (i == 120 || i == 121)
 			continue;
 		row(set("server", "a", -1), work, clock, 90 + draw(20), 0);
-		row(set("server", "b", -1), i < 150 ? work : reports, clock, (i < 150 ? 90 : 790) + draw(20), 0);
+		row(set("server", "b", -1), i < 150 ? work : reports, clock,
+		    (i < 150 ? 90 : 790) + draw(20), 0);
 		row(set("postgres", "a", -1), random_stack(3), clock, 180 + draw(40), 0);
 		sums.samples += sums.stored - before;
 		commit_at(T0 + i * WINDOW, sums.stored - before, 0, 0);
@@ -392,8 +417,9 @@ int main(int argc, char **argv)
 	store_writer_close(w);
 	printf("{\"samples\":%llu,\"stored\":%llu,\"fired\":%llu,\"lost\":%llu,\"idle\":%llu,\"faults\":%llu,"
 	       "\"a\":%llu,\"b\":%llu,\"c\":%llu,\"none\":%llu}\n",
-	       (unsigned long long)sums.samples, (unsigned long long)sums.stored, (unsigned long long)sums.fired,
-	       (unsigned long long)sums.lost, (unsigned long long)sums.idle, (unsigned long long)sums.faults,
+	       (unsigned long long)sums.samples, (unsigned long long)sums.stored,
+	       (unsigned long long)sums.fired, (unsigned long long)sums.lost,
+	       (unsigned long long)sums.idle, (unsigned long long)sums.faults,
 	       (unsigned long long)sums.tenant[0], (unsigned long long)sums.tenant[1],
 	       (unsigned long long)sums.tenant[2], (unsigned long long)sums.none);
 	return 0;

@@ -37,7 +37,8 @@ static void recording_run(struct recording *r, char **argv, const struct store_o
 	check(collector_open(&r->c, &cfg, r->w, &warning, &err), &err, "open");
 	check(collector_start(r->c, &err), &err, "start");
 	fprintf(stderr, "ascribe: recording\n");
-	int rc = collector_run(r->c, proc_now_ns() + strtoull(argv[2], NULL, 10) * 1000000000ull, NULL, 0, &err);
+	int rc = collector_run(r->c, proc_now_ns() + strtoull(argv[2], NULL, 10) * 1000000000ull,
+			       NULL, 0, &err);
 	check(rc == -ETIME ? 0 : rc, &err, "run");
 	check(collector_stop(r->c, &err), &err, "stop");
 }

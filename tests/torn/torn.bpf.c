@@ -17,12 +17,14 @@ SEC("perf_event")
 int on_torn(void *ctx)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct torn_sample s = { .head = { .kind = WIRE_TORN, .size = sizeof(s) - sizeof(s.head) } };
+	struct torn_sample s = { .head = { .kind = WIRE_TORN,
+					   .size = sizeof(s) - sizeof(s.head) } };
 	struct image im = { .start_ns = 1, .tgid = torn_tgid, .exec_id = 1 };
 	struct label_flags flags = { .flag = 0 };
 	if ((__u32)t->tgid != torn_tgid || !t->mm)
 		return 0;
-	if (bpf_probe_read_user(&s.log, sizeof(s.log), (void *)(thread_pointer(t) + torn_log_at)) || !s.log.writer)
+	if (bpf_probe_read_user(&s.log, sizeof(s.log), (void *)(thread_pointer(t) + torn_log_at)) ||
+	    !s.log.writer)
 		return 0;
 	s.head.set_id = read_labels(&im, &flags);
 	s.flag = flags.flag;

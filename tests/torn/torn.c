@@ -37,8 +37,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define SETS 512       /* different sets of a writer; then they begin anew */
-#define LABELS 4       /* w, n, a, b */
+#define SETS 512 /* different sets of a writer; then they begin anew */
+#define LABELS 4 /* w, n, a, b */
 #define TEXT 80
 #define PERIOD_NS 10000 /* the kernel's shortest */
 #define CHANGE_NS 1000
@@ -158,7 +158,8 @@ static void write_otel_place(struct writer *w, uint64_t n, const struct texts *t
 static void fill_label(struct writer *w, unsigned half, int i, const struct texts *t)
 {
 	memcpy(w->text[half][i], t->v[i], t->len[i]);
-	w->label[half][i] = (struct custom_label){ { 1, keys[i] }, { t->len[i], w->text[half][i] } };
+	w->label[half][i] =
+		(struct custom_label){ { 1, keys[i] }, { t->len[i], w->text[half][i] } };
 }
 
 static void write_custom_swap(struct writer *w, uint64_t n, const struct texts *t)
@@ -247,7 +248,8 @@ static unsigned calibrate(struct writer *w, uint64_t *n)
 	for (int i = 0; i < 20000; i++)
 		change(w, ++*n, 100);
 	spin = ((cpu_ns() - spin) / 20000 - bare) / 100;
-	unsigned spins = bare >= CHANGE_NS ? 0 : (unsigned)((CHANGE_NS - bare) / (spin > 0.1 ? spin : 0.1));
+	unsigned spins =
+		bare >= CHANGE_NS ? 0 : (unsigned)((CHANGE_NS - bare) / (spin > 0.1 ? spin : 0.1));
 	double all = cpu_ns();
 	for (int i = 0; i < 20000; i++)
 		change(w, ++*n, spins);
@@ -275,8 +277,8 @@ static void *run_writer(void *arg)
 
 struct meaning {
 	uint64_t set_id;
-	int writer;     /* -1: not of the first label yet */
-	int n;          /* -1 likewise */
+	int writer;	/* -1: not of the first label yet */
+	int n;		/* -1 likewise */
 	unsigned count; /* labels that it has, the first ones */
 };
 
@@ -318,8 +320,8 @@ static bool understand(struct label *v, size_t n, struct meaning *m)
 				label_text(&v[i], text[k], sizeof(text[k]));
 				have |= 1u << k;
 			}
-	if (n > LABELS || have != (1u << n) - 1 || sscanf(text[0], "writer%d", &m->writer) != 1 || m->writer < 0 ||
-	    m->writer >= (int)WRITERS)
+	if (n > LABELS || have != (1u << n) - 1 || sscanf(text[0], "writer%d", &m->writer) != 1 ||
+	    m->writer < 0 || m->writer >= (int)WRITERS)
 		return false;
 	m->count = (unsigned)n;
 	m->n = n > 1 ? atoi(text[1]) : -1;
@@ -333,8 +335,10 @@ static bool understand(struct label *v, size_t n, struct meaning *m)
 }
 
 static const struct foreign_field path_fields[] = {
-	{ .key = "w", .form = FOREIGN_TEXT }, { .key = "n", .form = FOREIGN_UINT },
-	{ .key = "a", .form = FOREIGN_TEXT }, { .key = "b", .form = FOREIGN_TEXT },
+	{ .key = "w", .form = FOREIGN_TEXT },
+	{ .key = "n", .form = FOREIGN_UINT },
+	{ .key = "a", .form = FOREIGN_TEXT },
+	{ .key = "b", .form = FOREIGN_TEXT },
 };
 static const struct foreign_source decoders[] = {
 	{ .kind = LABEL_OTEL, .keys = (char *const *)keys, .n_keys = LABELS },
@@ -386,12 +390,16 @@ static void on_sample(const struct torn_sample *s)
 		}
 		good = m->writer == (int)w;
 		if (m->count == LABELS)
-			good = good && ((uint64_t)m->n == now % SETS || (changing && (uint64_t)m->n == next % SETS));
+			good = good && ((uint64_t)m->n == now % SETS ||
+					(changing && (uint64_t)m->n == next % SETS));
 		else
-			good = good && changing && ways[w].between && (m->n < 0 || (uint64_t)m->n == next % SETS);
+			good = good && changing && ways[w].between &&
+			       (m->n < 0 || (uint64_t)m->n == next % SETS);
 		if (!good && wrong < 5)
-			fprintf(stderr, "wrong: writer %u, now %llu, next %llu, read: writer %d, n %d, %u labels\n", w,
-				(unsigned long long)now, (unsigned long long)next, m->writer, m->n, m->count);
+			fprintf(stderr,
+				"wrong: writer %u, now %llu, next %llu, read: writer %d, n %d, %u labels\n",
+				w, (unsigned long long)now, (unsigned long long)next, m->writer,
+				m->n, m->count);
 	}
 	checked++;
 	of_writer[w]++;
@@ -423,7 +431,8 @@ static int64_t from_tp(const void *at)
 
 static void *map_of(const struct bpf_map *m, size_t size)
 {
-	void *p = mmap(NULL, (size + 4095) & ~4095ul, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(m), 0);
+	void *p = mmap(NULL, (size + 4095) & ~4095ul, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       bpf_map__fd(m), 0);
 	if (p == MAP_FAILED) {
 		perror("torn: mmap of a map");
 		exit(1);
@@ -434,13 +443,22 @@ static void *map_of(const struct bpf_map *m, size_t size)
 static void publish(void)
 {
 	static const struct label_step steps[] = {
-		{ .op = STEP_FIELD, .field = 0 }, { .op = STEP_START }, { .op = STEP_DEREF },
+		{ .op = STEP_FIELD, .field = 0 },
+		{ .op = STEP_START },
+		{ .op = STEP_DEREF },
 		{ .op = STEP_CSTRING, .len = 16, .imm = offsetof(struct object, w) },
-		{ .op = STEP_FIELD, .field = 1 }, { .op = STEP_START }, { .op = STEP_DEREF },
-		{ .op = STEP_NUMBER, .len = 8, .imm = offsetof(struct object, n) }, { .op = STEP_INT, .field = 1 },
-		{ .op = STEP_FIELD, .field = 2 }, { .op = STEP_START }, { .op = STEP_DEREF },
+		{ .op = STEP_FIELD, .field = 1 },
+		{ .op = STEP_START },
+		{ .op = STEP_DEREF },
+		{ .op = STEP_NUMBER, .len = 8, .imm = offsetof(struct object, n) },
+		{ .op = STEP_INT, .field = 1 },
+		{ .op = STEP_FIELD, .field = 2 },
+		{ .op = STEP_START },
+		{ .op = STEP_DEREF },
 		{ .op = STEP_CSTRING, .len = 64, .imm = offsetof(struct object, a), .field = 2 },
-		{ .op = STEP_FIELD, .field = 3 }, { .op = STEP_START }, { .op = STEP_DEREF },
+		{ .op = STEP_FIELD, .field = 3 },
+		{ .op = STEP_START },
+		{ .op = STEP_DEREF },
 		{ .op = STEP_NUMBER, .len = 8, .imm = offsetof(struct object, len_b) },
 		{ .op = STEP_DEREF, .imm = offsetof(struct object, b) },
 		{ .op = STEP_TEXT, .len = LABEL_TEXT_BYTES, .field = 3 },
@@ -448,12 +466,20 @@ static void publish(void)
 	const uint32_t n = sizeof(steps) / sizeof(steps[0]);
 	memcpy(map_of(skel->maps.label_steps, sizeof(steps)), steps, sizeof(steps));
 	struct proc_labels *l = map_of(skel->maps.proc_labels, sizeof(*l));
-	l->source[0] = (struct label_source){ .kind = LABEL_OTEL, .start = LABEL_AT_TP, .fault = COUNTER_otel_fault,
+	l->source[0] = (struct label_source){ .kind = LABEL_OTEL,
+					      .start = LABEL_AT_TP,
+					      .fault = COUNTER_otel_fault,
 					      .at = from_tp(&otel) };
-	l->source[1] = (struct label_source){ .kind = LABEL_CUSTOM, .start = LABEL_AT_TP, .fault = COUNTER_custom_fault,
+	l->source[1] = (struct label_source){ .kind = LABEL_CUSTOM,
+					      .start = LABEL_AT_TP,
+					      .fault = COUNTER_custom_fault,
 					      .at = from_tp(&custom) };
-	l->source[2] = (struct label_source){ .kind = LABEL_PATH, .start = LABEL_AT_TP, .fault = COUNTER_path_fault,
-					      .at = from_tp(&object), .arg = 0, .arg2 = n };
+	l->source[2] = (struct label_source){ .kind = LABEL_PATH,
+					      .start = LABEL_AT_TP,
+					      .fault = COUNTER_path_fault,
+					      .at = from_tp(&object),
+					      .arg = 0,
+					      .arg2 = n };
 	struct proc_entry *e = map_of(skel->maps.procs, sizeof(*e));
 	e->start_ns = e->exec_id = 1;
 	e->n_slots = 1;
@@ -465,7 +491,9 @@ static void publish(void)
 
 static void attach(pid_t tid)
 {
-	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK, .size = sizeof(attr),
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_CPU_CLOCK,
+					.size = sizeof(attr),
 					.sample_period = PERIOD_NS };
 	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0 || !bpf_program__attach_perf_event(skel->progs.on_torn, fd)) {
@@ -520,7 +548,8 @@ int main(int argc, char **argv)
 	start_writers(thread);
 	for (unsigned w = 0; w < WRITERS; w++)
 		attach(tids[w]);
-	struct ring_buffer *ring = ring_buffer__new(bpf_map__fd(skel->maps.ring), on_record, NULL, NULL);
+	struct ring_buffer *ring =
+		ring_buffer__new(bpf_map__fd(skel->maps.ring), on_record, NULL, NULL);
 	if (!ring)
 		return perror("torn: the ring"), 1;
 	double begin = seconds(), took = 0, again = 0;
@@ -537,18 +566,21 @@ int main(int argc, char **argv)
 	for (unsigned w = 0; w < WRITERS; w++)
 		pthread_join(thread[w], NULL);
 	for (unsigned w = 0; w < WRITERS; w++)
-		printf("  %-34s %9llu samples, %7llu within a change, a change every %.0f ns when not interrupted\n", ways[w].name,
-		       (unsigned long long)of_writer[w], (unsigned long long)during_of[w], ns_a_change[w]);
+		printf("  %-34s %9llu samples, %7llu within a change, a change every %.0f ns when not interrupted\n",
+		       ways[w].name, (unsigned long long)of_writer[w],
+		       (unsigned long long)during_of[w], ns_a_change[w]);
 	printf("%llu samples held against the log in %.0f s, %llu of them within a change, %llu definitions: %llu mixed or foreign, "
 	       "%llu sets that nobody attached; not held: %llu without a definition, %llu lost in the ring; %llu with a failed read\n",
-	       (unsigned long long)checked, took, (unsigned long long)during, (unsigned long long)n_definitions,
-	       (unsigned long long)wrong, (unsigned long long)bad_sets, (unsigned long long)undefined,
+	       (unsigned long long)checked, took, (unsigned long long)during,
+	       (unsigned long long)n_definitions, (unsigned long long)wrong,
+	       (unsigned long long)bad_sets, (unsigned long long)undefined,
 	       (unsigned long long)skel->bss->torn_lost, (unsigned long long)faults);
 	int status = wrong || bad_sets || checked < target;
 	for (unsigned w = 0; w < WRITERS; w++)
 		if (!of_writer[w])
 			status = 1, printf("no sample of: %s\n", ways[w].name);
 	if (checked < target && !wrong && !bad_sets)
-		printf("only %llu of %llu samples in %.0f s\n", (unsigned long long)checked, (unsigned long long)target, took);
+		printf("only %llu of %llu samples in %.0f s\n", (unsigned long long)checked,
+		       (unsigned long long)target, took);
 	return status;
 }

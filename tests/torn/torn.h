@@ -14,7 +14,7 @@ struct torn_log {
 
 struct torn_sample {
 	struct wire_record head; /* set_id: what the resolver said */
-	struct torn_log log;     /* at that instant */
+	struct torn_log log;	 /* at that instant */
 	__u64 failed;
 	__s64 flag;
 };

@@ -175,24 +175,29 @@ static void make_stacks(struct fixture *f, struct store_writer *w, uint32_t (*id
 		f->function[n] = function;
 		f->child[parent][function] = n;
 		for (uint32_t line = 0; line < LINES; line++)
-			assert_int_equal(store_add_stack(w, id[parent][(line + n) % LINES], frame[function][line],
-							 &id[n][line]), 0);
+			assert_int_equal(store_add_stack(w, id[parent][(line + n) % LINES],
+							 frame[function][line], &id[n][line]),
+					 0);
 	}
 }
 
 static void draw_row(struct fixture *f, uint32_t window, struct row *r)
 {
-	*r = (struct row){
-		window, draw_skewed(f, f->size.tenants), draw_skewed(f, f->size.queries), 0, !draw(f, 5), 0
-	};
+	*r = (struct row){ window,
+			   draw_skewed(f, f->size.tenants),
+			   draw_skewed(f, f->size.queries),
+			   0,
+			   !draw(f, 5),
+			   0 };
 	r->node = draw(f, 40) ? draw_skewed(f, f->n_nodes) : 0;
 	r->samples = 1 + (draw(f, 4) ? draw(f, 3) : draw(f, 400));
 }
 
 static void make(struct fixture *f, struct size size, uint64_t seed)
 {
-	static const struct store_event events[2] = { { "cpu-clock", "nanoseconds", 1000000, 1000000 },
-						      { "page-faults", "count", 0, 1 } };
+	static const struct store_event events[2] = {
+		{ "cpu-clock", "nanoseconds", 1000000, 1000000 }, { "page-faults", "count", 0, 1 }
+	};
 	struct store_options o;
 	struct store_writer *w;
 	struct err err = { 0 };
@@ -216,7 +221,8 @@ static void make(struct fixture *f, struct size size, uint64_t seed)
 			uint32_t set;
 			draw_row(f, i, r);
 			add_labels(w, r, &set);
-			assert_int_equal(store_add_row(w, set, id[r->node][k % LINES], event[r->event], r->samples,
+			assert_int_equal(store_add_row(w, set, id[r->node][k % LINES],
+						       event[r->event], r->samples,
 						       r->samples * events[r->event].period),
 					 0);
 		}

@@ -72,20 +72,34 @@ static inline uint64_t model_edge(void)
 static inline uint64_t model_value(unsigned shape)
 {
 	switch (shape) {
-	case 0: return model_random();
-	case 1: return model_random() >> model_random() % 64;
-	case 2: return model_random() % 100;
-	case 3: return 1000000 + model_random() % 1000;
-	case 4: return model_edge();
-	case 5: return 0;
-	case 6: return UINT64_MAX;
-	case 7: return model_random() % 2 ? 0 : UINT64_MAX;
-	case 8: return UINT64_MAX - model_random() % 5;
-	case 9: return 1ull << 40;
-	case 10: return 1ull << 63 | model_random() >> 1;
-	case 11: return model_random() % 1000 ? 20000 + model_random() % 5000 : model_random() >> 24;
-	case 12: return 1;
-	default: return model_random() % 2 ? 1 : 1ull << 62;
+	case 0:
+		return model_random();
+	case 1:
+		return model_random() >> model_random() % 64;
+	case 2:
+		return model_random() % 100;
+	case 3:
+		return 1000000 + model_random() % 1000;
+	case 4:
+		return model_edge();
+	case 5:
+		return 0;
+	case 6:
+		return UINT64_MAX;
+	case 7:
+		return model_random() % 2 ? 0 : UINT64_MAX;
+	case 8:
+		return UINT64_MAX - model_random() % 5;
+	case 9:
+		return 1ull << 40;
+	case 10:
+		return 1ull << 63 | model_random() >> 1;
+	case 11:
+		return model_random() % 1000 ? 20000 + model_random() % 5000 : model_random() >> 24;
+	case 12:
+		return 1;
+	default:
+		return model_random() % 2 ? 1 : 1ull << 62;
 	}
 }
 
@@ -126,7 +140,8 @@ static inline void model_check(const struct hist_snapshot *s, const struct value
 	uint32_t index = 0;
 	uint64_t n, total = 0;
 	for (size_t i = 0; m && i < m->n; index++) {
-		uint64_t low = model_low(s->bits, m->v[i]), high = model_high(s->bits, m->v[i]), count = 0;
+		uint64_t low = model_low(s->bits, m->v[i]), high = model_high(s->bits, m->v[i]),
+			 count = 0;
 		for (; i < m->n && m->v[i] <= high; i++)
 			count++;
 		assert_true(hist_snapshot_next(s, &index, &n));

@@ -96,15 +96,25 @@ static inline int op_forbidden(const struct sandbox_request *q, struct buf *out)
 	char *argv[] = { NULL };
 	(void)out;
 	switch (q->bytes[0]) {
-	case 0: return socket(AF_UNIX, SOCK_STREAM, 0);
-	case 1: return (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	case 2: return execve("/bin/true", argv, argv);
-	case 3: return kill(getppid(), 0);
-	case 4: return (int)write(q->fds[0], "x", 1);
-	case 5: return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
-	case 6: return (int)syscall(SYS_process_vm_readv, getppid(), NULL, 0, NULL, 0, 0);
-	case 7: return ftruncate(q->fds[0], 0);
-	default: return (int)syscall(SYS_ptrace, 0, 0, 0, 0);
+	case 0:
+		return socket(AF_UNIX, SOCK_STREAM, 0);
+	case 1:
+		return (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	case 2:
+		return execve("/bin/true", argv, argv);
+	case 3:
+		return kill(getppid(), 0);
+	case 4:
+		return (int)write(q->fds[0], "x", 1);
+	case 5:
+		return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0) == MAP_FAILED;
+	case 6:
+		return (int)syscall(SYS_process_vm_readv, getppid(), NULL, 0, NULL, 0, 0);
+	case 7:
+		return ftruncate(q->fds[0], 0);
+	default:
+		return (int)syscall(SYS_ptrace, 0, 0, 0, 0);
 	}
 }
 #define N_FORBIDDEN 9
@@ -112,12 +122,11 @@ static inline int op_forbidden(const struct sandbox_request *q, struct buf *out)
 static inline int op_paths(const struct sandbox_request *q, struct buf *out)
 {
 	(void)q, (void)out;
-	return open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES && openat(AT_FDCWD, "/", O_PATH) < 0 &&
-			       access("/etc", F_OK) < 0
+	return open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES &&
+			       openat(AT_FDCWD, "/", O_PATH) < 0 && access("/etc", F_OK) < 0
 		       ? 0
 		       : -EEXIST;
 }
-
 
 static inline int op_big(const struct sandbox_request *q, struct buf *out)
 {
@@ -138,8 +147,8 @@ static inline int op_burn(const struct sandbox_request *q, struct buf *out)
 	return 0;
 }
 
-static const sandbox_op ops[OPS] = { op_echo, op_read_fds, op_hang, op_crash, op_allocate, op_forbidden, op_paths,
-				     op_big,  op_keep, op_burn };
+static const sandbox_op ops[OPS] = { op_echo,	   op_read_fds, op_hang, op_crash, op_allocate,
+				     op_forbidden, op_paths,	op_big,	 op_keep,  op_burn };
 
 struct fixture {
 	struct sandbox *s;
@@ -188,9 +197,15 @@ static inline int run(struct fixture *f, const struct sandbox_call *c)
 	return rc ? rc : await(f, &job);
 }
 
-static inline int ask(struct fixture *f, unsigned op, const void *bytes, size_t len, const int *fds, size_t n_fds)
+static inline int ask(struct fixture *f, unsigned op, const void *bytes, size_t len, const int *fds,
+		      size_t n_fds)
 {
-	struct sandbox_call c = { .op = op, .bytes = bytes, .len = len, .fds = fds, .n_fds = n_fds, .deadline_ms = 10000,
+	struct sandbox_call c = { .op = op,
+				  .bytes = bytes,
+				  .len = len,
+				  .fds = fds,
+				  .n_fds = n_fds,
+				  .deadline_ms = 10000,
 				  .max_reply = 4u << 20 };
 	return run(f, &c);
 }
@@ -228,7 +243,8 @@ static inline uint64_t since_ms(const struct timespec *begin)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)((now.tv_sec - begin->tv_sec) * 1000 + (now.tv_nsec - begin->tv_nsec) / 1000000);
+	return (uint64_t)((now.tv_sec - begin->tv_sec) * 1000 +
+			  (now.tv_nsec - begin->tv_nsec) / 1000000);
 }
 
 #endif

@@ -28,7 +28,8 @@ static inline int commit_at(struct model *m, struct store_writer *sw, int64_t t0
  * Mostly one window after the other; pauses of all lengths; windows that come late, some after
  * their parents.
  */
-static inline void fill(struct model *m, struct store_writer **sw, const char *dir, const struct store_options *o)
+static inline void fill(struct model *m, struct store_writer **sw, const char *dir,
+			const struct store_options *o)
 {
 	int64_t t = T0;
 	struct err err = { 0 };
@@ -74,7 +75,8 @@ static inline void count(void *ctx, const struct store_finding *f)
 {
 	struct findings *n = ctx;
 	if (!n->damaged && f->kind == STORE_DAMAGED)
-		snprintf(n->first, sizeof(n->first), "%s at %" PRIu64 ": %s", f->path, f->offset, f->text);
+		snprintf(n->first, sizeof(n->first), "%s at %" PRIu64 ": %s", f->path, f->offset,
+			 f->text);
 	n->damaged += f->kind == STORE_DAMAGED;
 	n->torn += f->kind == STORE_TORN;
 	n->cut += f->kind == STORE_CUT;

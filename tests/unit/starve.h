@@ -22,7 +22,8 @@ static inline pid_t starve(pid_t victim, int nice)
 		cpu++;
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
-	if (sched_setaffinity(victim, sizeof(one), &one) || setpriority(PRIO_PROCESS, (id_t)victim, getpriority(PRIO_PROCESS, 0) + nice))
+	if (sched_setaffinity(victim, sizeof(one), &one) ||
+	    setpriority(PRIO_PROCESS, (id_t)victim, getpriority(PRIO_PROCESS, 0) + nice))
 		return 0;
 	pid_t loop = fork();
 	if (loop == 0) {

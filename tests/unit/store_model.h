@@ -135,11 +135,14 @@ static inline char *model_draw_set(struct model *m)
 		if (!model_random(m, 3))
 			continue;
 		if (i == 0)
-			snprintf(text + len, sizeof(text) - len, "comm=%s\n", model_random(m, 2) ? "sh" : "postgres");
+			snprintf(text + len, sizeof(text) - len, "comm=%s\n",
+				 model_random(m, 2) ? "sh" : "postgres");
 		else if (i == 1)
-			snprintf(text + len, sizeof(text) - len, "query_id=%d\n", (int)model_random(m, 9) - 4);
+			snprintf(text + len, sizeof(text) - len, "query_id=%d\n",
+				 (int)model_random(m, 9) - 4);
 		else
-			snprintf(text + len, sizeof(text) - len, "tenant=t%u\n", model_random(m, 6));
+			snprintf(text + len, sizeof(text) - len, "tenant=t%u\n",
+				 model_random(m, 6));
 	}
 	return strdup(text);
 }
@@ -158,10 +161,13 @@ static inline char *model_draw_stack(struct model *m)
 		uint32_t k = model_random(m, 12);
 		size_t len = strlen(text);
 		if (k)
-			snprintf(name, sizeof(name), "server::handle_%s%u", k % 3 ? "read_" : "", k);
+			snprintf(name, sizeof(name), "server::handle_%s%u", k % 3 ? "read_" : "",
+				 k);
 		else
-			snprintf(name, sizeof(name), "%s+0x%x", strrchr(module, '/') + 1, 0x1000 + model_random(m, 2));
-		snprintf(text + len, sizeof(text) - len, "%s (%s) %u %u\n", name, module, kind, line);
+			snprintf(name, sizeof(name), "%s+0x%x", strrchr(module, '/') + 1,
+				 0x1000 + model_random(m, 2));
+		snprintf(text + len, sizeof(text) - len, "%s (%s) %u %u\n", name, module, kind,
+			 line);
 	}
 	if (!depth && model_random(m, 2))
 		snprintf(text, sizeof(text), "[idle] () 2 0\n");
@@ -203,7 +209,8 @@ static inline int model_put_set(struct store_writer *sw, const char *text, uint3
 
 static inline int model_put_frame(struct store_writer *sw, const char *text, uint32_t *ret)
 {
-	const char *module = strstr(text, " (") + 2, *end = strchr(module, ')'), *plus = strstr(text, "+0x");
+	const char *module = strstr(text, " (") + 2, *end = strchr(module, ')'),
+		   *plus = strstr(text, "+0x");
 	struct store_frame f = { 0 };
 	char *rest;
 	f.kind = (uint32_t)strtoul(end + 1, &rest, 10);
@@ -247,12 +254,15 @@ static inline int model_put_row(struct store_writer *sw, const struct model_row 
 }
 
 /* Rows for the open window, into *w and, if there is one, the writer. */
-static inline void model_fill(struct model *m, struct store_writer *sw, struct model_window *w, size_t n_rows)
+static inline void model_fill(struct model *m, struct store_writer *sw, struct model_window *w,
+			      size_t n_rows)
 {
 	uint32_t odd_values = model_random(m, 2);
 	for (size_t i = 0; i < n_rows; i++) {
-		struct model_row row = { .event = model_random(m, 3), .samples = 1 + model_random(m, 300) };
-		row.value = odd_values ? model_random(m, 100000) : row.samples * model_events[row.event].period;
+		struct model_row row = { .event = model_random(m, 3),
+					 .samples = 1 + model_random(m, 300) };
+		row.value = odd_values ? model_random(m, 100000)
+				       : row.samples * model_events[row.event].period;
 		row.labels = model_draw_set(m);
 		row.stack = model_draw_stack(m);
 		if (sw)
@@ -276,7 +286,8 @@ static inline int model_commit_at(struct store_writer *sw, size_t i, struct err 
 	return store_commit_window(sw, t0, t0 + 10000000000, MODEL_BOOT(i), &t, err);
 }
 
-static inline int model_commit(struct model *m, struct store_writer *sw, size_t n_rows, struct err *err)
+static inline int model_commit(struct model *m, struct store_writer *sw, size_t n_rows,
+			       struct err *err)
 {
 	struct model_window w = { 0 };
 	model_fill(m, sw, &w, n_rows);
@@ -298,7 +309,8 @@ static inline char *model_labels_text(const struct label *l, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		size_t len = strlen(text);
 		label_text(&l[i], value, sizeof(value));
-		snprintf(text + len, sizeof(text) - len, "%.*s=%s\n", (int)l[i].key_len, l[i].key, value);
+		snprintf(text + len, sizeof(text) - len, "%.*s=%s\n", (int)l[i].key_len, l[i].key,
+			 value);
 	}
 	return strdup(text);
 }
@@ -325,7 +337,8 @@ static inline char *store_stack_text(const struct store *s, uint32_t stack)
 		store_stack(s, stack, &stack, &frames[n++]);
 	while (n--) {
 		const struct store_frame *f = store_frame(s, frames[n]);
-		const char *module = store_string(s, f->module, NULL), *slash = strrchr(module, '/');
+		const char *module = store_string(s, f->module, NULL),
+			   *slash = strrchr(module, '/');
 		size_t len = strlen(text);
 		if (f->function)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s",
@@ -350,18 +363,19 @@ static inline int read_back_row(void *ctx, const struct store_row *r)
 	struct read_back *b = ctx;
 	b->rows = realloc(b->rows, (b->n + 1) * sizeof(*b->rows));
 	char *labels = b->q ? query_labels_text(b->q, r->set) : store_labels_text(b->s, r->set);
-	b->rows[b->n++] = (struct model_row){ labels, store_stack_text(b->s, r->stack),
-					      r->event, r->samples, r->value };
+	b->rows[b->n++] = (struct model_row){ labels, store_stack_text(b->s, r->stack), r->event,
+					      r->samples, r->value };
 	return 0;
 }
 
 static inline bool same_counters(const struct store_window *w, size_t i)
 {
 	const struct store_totals *t = &w->totals;
-	return t->n_cpus == 2 && t->outside == i && t->own_cpu_ns == 5 * i && t->own_rss == 1u << 20 &&
-	       w->boot_ns == MODEL_BOOT(i) && t->cpu[0].cpu == 0 && t->cpu[1].cpu == 3 && t->cpu[0].fired == 100 + i &&
-	       t->cpu[0].stored == 100 && t->cpu[1].fired == 1301 && t->cpu[1].stored == 1000 &&
-	       t->cpu[0].lost[0] == i && t->cpu[0].lost[1] == 0 && t->cpu[1].lost[0] == 300 && t->cpu[1].lost[1] == 1 &&
+	return t->n_cpus == 2 && t->outside == i && t->own_cpu_ns == 5 * i &&
+	       t->own_rss == 1u << 20 && w->boot_ns == MODEL_BOOT(i) && t->cpu[0].cpu == 0 &&
+	       t->cpu[1].cpu == 3 && t->cpu[0].fired == 100 + i && t->cpu[0].stored == 100 &&
+	       t->cpu[1].fired == 1301 && t->cpu[1].stored == 1000 && t->cpu[0].lost[0] == i &&
+	       t->cpu[0].lost[1] == 0 && t->cpu[1].lost[0] == 300 && t->cpu[1].lost[1] == 1 &&
 	       t->cpu[0].flagged[0] == i * i && t->cpu[1].flagged[0] == 7;
 }
 
@@ -373,7 +387,8 @@ static inline int model_differs(const struct model *m, struct store *s, size_t i
 	struct read_back b = { .s = s };
 	if (!w)
 		return err.code;
-	if (w->t0_ns != m->w[i].t0 || w->t1_ns != m->w[i].t1 || !same_counters(w, i) || w->n_rows != m->w[i].n)
+	if (w->t0_ns != m->w[i].t0 || w->t1_ns != m->w[i].t1 || !same_counters(w, i) ||
+	    w->n_rows != m->w[i].n)
 		return 1;
 	int rc = store_rows(s, i, read_back_row, &b, NULL);
 	if (!rc) {
@@ -381,7 +396,8 @@ static inline int model_differs(const struct model *m, struct store *s, size_t i
 		rc = b.n != m->w[i].n;
 	}
 	for (size_t k = 0; !rc && k < b.n; k++)
-		rc = model_row_cmp(&b.rows[k], &m->w[i].rows[k]) || b.rows[k].samples != m->w[i].rows[k].samples ||
+		rc = model_row_cmp(&b.rows[k], &m->w[i].rows[k]) ||
+		     b.rows[k].samples != m->w[i].rows[k].samples ||
 		     b.rows[k].value != m->w[i].rows[k].value;
 	struct model_window w2 = { b.rows, b.n, 0, 0 };
 	model_window_fini(&w2);
@@ -419,7 +435,8 @@ static inline void remove_tree(const char *dir)
  */
 static inline char *temp_dir(char *name)
 {
-	strcpy(name, access("/dev/shm", W_OK) ? "/tmp/ascribe-test-XXXXXX" : "/dev/shm/ascribe-test-XXXXXX");
+	strcpy(name, access("/dev/shm", W_OK) ? "/tmp/ascribe-test-XXXXXX"
+					      : "/dev/shm/ascribe-test-XXXXXX");
 	assert_non_null(mkdtemp(name));
 	return name;
 }
@@ -432,7 +449,8 @@ struct fixture {
 	struct store *s;
 };
 
-static inline struct fixture *fixture_new(uint64_t seed, const struct store_options *o, struct store_writer **ret)
+static inline struct fixture *fixture_new(uint64_t seed, const struct store_options *o,
+					  struct store_writer **ret)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct store_options standard;

@@ -108,7 +108,12 @@ static void test_copy(void **state)
 		.cpu = 3,
 		.set = 7,
 		.by_trampolines = true,
-		.stack = { .frames = frames, .n_kernel = 2, .n_user = 3, .python = python, .entry = entry, .n_python = 3 },
+		.stack = { .frames = frames,
+			   .n_kernel = 2,
+			   .n_user = 3,
+			   .python = python,
+			   .entry = entry,
+			   .n_python = 3 },
 	};
 	aside_init(&a);
 	assert_true(aside_add(&a, &s, 0));
@@ -204,7 +209,8 @@ static void test_bytes(void **state)
 	while (add(&a, n, 1280, 0))
 		assert_true(++n < ROWS);
 	assert_int_equal(a.n, n);
-	assert_true(a.bytes <= ASIDE_BYTES_MAX && a.bytes > ASIDE_BYTES_MAX - 2 * 1280 * sizeof(uint64_t));
+	assert_true(a.bytes <= ASIDE_BYTES_MAX &&
+		    a.bytes > ASIDE_BYTES_MAX - 2 * 1280 * sizeof(uint64_t));
 	assert_true(n > ASIDE_BYTES_MAX / 2 / (1280 * sizeof(uint64_t)));
 	assert_false(add(&a, n, 1280, 0));
 	assert_int_equal(a.n, n);
@@ -223,8 +229,9 @@ static void test_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_copy),   cmocka_unit_test(test_order), cmocka_unit_test(test_time),
-		cmocka_unit_test(test_window), cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_copy),  cmocka_unit_test(test_order),
+		cmocka_unit_test(test_time),  cmocka_unit_test(test_window),
+		cmocka_unit_test(test_bytes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

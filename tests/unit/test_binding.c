@@ -71,7 +71,8 @@ static void test_any_bytes(void **ctx)
 			const char *end = (const char *)b->text + sizeof(b->text);
 			assert_true(v[i].key_len && v[i].key + v[i].key_len <= end);
 			assert_true(v[i].type == LABEL_INT || v[i].str + v[i].str_len <= end);
-			assert_true(!i || v[i].key_len != v[i - 1].key_len || memcmp(v[i].key, v[i - 1].key, v[i].key_len));
+			assert_true(!i || v[i].key_len != v[i - 1].key_len ||
+				    memcmp(v[i].key, v[i - 1].key, v[i].key_len));
 		}
 		free(b);
 	}
@@ -114,8 +115,15 @@ static void test_times(void **ctx)
 
 static void test_table(void **ctx)
 {
-	const struct ascribe_trampoline_table good = { .magic = ASCRIBE_TRAMPOLINES_MAGIC, .abi = 1, .size = 64, .count = 256,
-						       .step = 16, .code = 0x400000, .depth = 8, .binding_size = 256, .clock = 7 };
+	const struct ascribe_trampoline_table good = { .magic = ASCRIBE_TRAMPOLINES_MAGIC,
+						       .abi = 1,
+						       .size = 64,
+						       .count = 256,
+						       .step = 16,
+						       .code = 0x400000,
+						       .depth = 8,
+						       .binding_size = 256,
+						       .clock = 7 };
 	struct ascribe_trampoline_table t = good;
 	(void)ctx;
 	assert_int_equal(binding_check_table(&t), 0);
@@ -139,7 +147,9 @@ static void test_table(void **ctx)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_text), cmocka_unit_test(test_any_bytes),
-					    cmocka_unit_test(test_times), cmocka_unit_test(test_table) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_text),
+					    cmocka_unit_test(test_any_bytes),
+					    cmocka_unit_test(test_times),
+					    cmocka_unit_test(test_table) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

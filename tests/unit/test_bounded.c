@@ -88,7 +88,8 @@ static struct question draw_question(struct fixture *f, enum query_labels labels
 
 static bool counts(const struct question *a, const struct row *r)
 {
-	return !r->event && r->window >= a->from && r->window < a->to && selectors[a->selector].holds(r);
+	return !r->event && r->window >= a->from && r->window < a->to &&
+	       selectors[a->selector].holds(r);
 }
 
 /* From a tenth of the smallest useful budget to plenty. */
@@ -100,7 +101,8 @@ static size_t draw_budget(struct fixture *f)
 /* ---- sums by brute force: of keys that are small numbers ---- */
 
 static uint64_t *sums(struct fixture *f, const struct question *a, size_t n,
-		      size_t (*key)(const struct fixture *f, const struct row *r), uint64_t *ret_all)
+		      size_t (*key)(const struct fixture *f, const struct row *r),
+		      uint64_t *ret_all)
 {
 	uint64_t *v = calloc(n, sizeof(*v));
 	*ret_all = 0;
@@ -175,7 +177,8 @@ static void check_table(struct fixture *f, size_t budget)
 	size_t n = (size_t)f->size.tenants * f->size.queries + 1;
 	struct query_table *t;
 	struct err err = { 0 };
-	uint64_t all, shown = 0, largest = 0, *want = sums(f, &a, n, by_both, &all), least = UINT64_MAX;
+	uint64_t all, shown = 0, largest = 0, *want = sums(f, &a, n, by_both, &all),
+		      least = UINT64_MAX;
 	a.spec.keys = both_keys;
 	a.spec.n_keys = 2;
 	int64_t before = begin_memory();
@@ -208,7 +211,8 @@ static void check_table(struct fixture *f, size_t budget)
 	free(want);
 }
 
-static uint32_t node_of(const struct fixture *f, uint32_t *path, const struct query_node *nodes, uint32_t i)
+static uint32_t node_of(const struct fixture *f, uint32_t *path, const struct query_node *nodes,
+			uint32_t i)
 {
 	uint32_t parent, frame;
 	store_stack(f->s, nodes[i].stack, &parent, &frame);
@@ -239,8 +243,8 @@ static void check_functions(struct fixture *f, struct query *q, const struct que
 		assert_true(!r->other || !strcmp(r->text, "(other)"));
 		assert_true(r->other ||
 			    (r->self <= self[function] && r->self + r->error >= self[function]));
-		assert_true(r->other ||
-			    (r->samples <= total[function] && r->samples + r->error >= total[function]));
+		assert_true(r->other || (r->samples <= total[function] &&
+					 r->samples + r->error >= total[function]));
 	}
 	assert_int_equal(sum + own[0], all);
 	query_table_free(t);
@@ -355,7 +359,8 @@ static void check_rows(struct fixture *f, size_t budget)
 	/* Sets without a tenant differ by comm: a question by these two keys makes them one. */
 	struct question a = draw_question(f, QUERY_KEYS_STACKS, budget);
 	struct place *want;
-	size_t n_want = places(f, &a, &want), n, n_sets = (size_t)f->size.tenants * f->size.queries + 1;
+	size_t n_want = places(f, &a, &want), n,
+	       n_sets = (size_t)f->size.tenants * f->size.queries + 1;
 	uint64_t all, *of_set = sums(f, &a, n_sets, by_both, &all), sum = 0;
 	/* Other keys of the selector tell rows apart, too. */
 	bool apart = a.selector == 4;
@@ -380,8 +385,9 @@ static void check_rows(struct fixture *f, size_t budget)
 			assert_true(query_info(q)->bounded);
 			continue;
 		}
-		struct place *p = bsearch(&(struct place){ set, node_of_stack(f, rows[i].stack), 0 }, want,
-					  n_want, sizeof(*want), by_place);
+		struct place *p =
+			bsearch(&(struct place){ set, node_of_stack(f, rows[i].stack), 0 }, want,
+				n_want, sizeof(*want), by_place);
 		assert_non_null(p);
 		assert_int_equal(p->samples, rows[i].samples);
 	}
@@ -506,8 +512,9 @@ static void small_stores(void **state)
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		struct fixture *f = &fixture;
 		make(f,
-		     (struct size){ 6 + (uint32_t)seed * 4, 20 * (uint32_t)seed, 3 + 3 * (uint32_t)seed,
-				    20 * (uint32_t)seed, 100 * (uint32_t)seed, false },
+		     (struct size){ 6 + (uint32_t)seed * 4, 20 * (uint32_t)seed,
+				    3 + 3 * (uint32_t)seed, 20 * (uint32_t)seed,
+				    100 * (uint32_t)seed, false },
 		     seed);
 		warm_up(f);
 		for (unsigned i = 0; i < trials; i++)
@@ -585,7 +592,10 @@ static void many_events(void **state)
 	assert_int_equal(store_commit_window(w, 1, 1000, 1, &(struct store_totals){ 0 }, &err), 0);
 	store_writer_close(w);
 	assert_int_equal(store_open(&f->s, f->dir, &err), 0);
-	struct query_spec spec = { .event = "event-0", .labels = QUERY_NO_LABELS, .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	struct query_spec spec = { .event = "event-0",
+				   .labels = QUERY_NO_LABELS,
+				   .from_ns = INT64_MIN,
+				   .to_ns = INT64_MAX };
 	int64_t before = begin_memory();
 	assert_int_equal(query_open(&q, f->s, &spec, &err), 0);
 	check_memory(before, (size_t)64 << 20);
@@ -596,7 +606,9 @@ static void many_events(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(small_stores), cmocka_unit_test(small_stacks),
-					    cmocka_unit_test(large_store), cmocka_unit_test(many_events) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(small_stores),
+					    cmocka_unit_test(small_stacks),
+					    cmocka_unit_test(large_store),
+					    cmocka_unit_test(many_events) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

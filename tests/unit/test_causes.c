@@ -66,8 +66,8 @@ static int tear_down(void **state)
 }
 
 /* Add time of `waited`, caused by `by` unless that is NULL. */
-static bool add(const char *waited, const char *by, enum cause_part part, unsigned thinning, uint64_t n,
-		uint64_t ns)
+static bool add(const char *waited, const char *by, enum cause_part part, unsigned thinning,
+		uint64_t n, uint64_t ns)
 {
 	struct label l[2] = {
 		{ .key = "by.comm",
@@ -160,10 +160,12 @@ static struct window read_window(struct sum *of)
 	struct window v = { .of = of };
 	struct store_cover cover = { 0 };
 	struct err err = { 0 };
-	const struct store_reading how = { .set = name_set, .group = wanted, .rows = on_row, .ctx = &v };
+	const struct store_reading how = {
+		.set = name_set, .group = wanted, .rows = on_row, .ctx = &v
+	};
 	assert_int_equal(store_open(&v.s, dir, &err), 0);
-	assert_int_equal(store_cover(v.s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &cover, &err),
-			 0);
+	assert_int_equal(
+		store_cover(v.s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &cover, &err), 0);
 	assert_int_equal(cover.n, 1);
 	assert_int_equal(store_block_read(v.s, cover.blocks[0], &how, &err), 0);
 	store_cover_free(&cover);

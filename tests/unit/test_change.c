@@ -15,7 +15,9 @@
 #define FROM 60
 #define PER_STEP 990 /* samples: 10 s at 99 Hz */
 
-static const struct change_spec spec = { .from = FROM, .least = 0.05, .least_burst = 0.25, .per_step = PER_STEP };
+static const struct change_spec spec = {
+	.from = FROM, .least = 0.05, .least_burst = 0.25, .per_step = PER_STEP
+};
 
 /* Noise of a rate: as counts of samples have, and the load's own, a tenth of it. */
 static double noisy(double rate)
@@ -139,8 +141,10 @@ static void old_and_small_changes_do_not_count(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(noise_is_no_change),	 cmocka_unit_test(steps_are_found),
-		cmocka_unit_test(bursts_are_found),	 cmocka_unit_test(what_was_not_recorded),
+		cmocka_unit_test(noise_is_no_change),
+		cmocka_unit_test(steps_are_found),
+		cmocka_unit_test(bursts_are_found),
+		cmocka_unit_test(what_was_not_recorded),
 		cmocka_unit_test(old_and_small_changes_do_not_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

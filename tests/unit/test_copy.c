@@ -564,10 +564,10 @@ static void test_delete_coarse(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-cmocka_unit_test(test_merge),
-		cmocka_unit_test(test_forget),		 cmocka_unit_test(test_merge_coarse),
-		cmocka_unit_test(test_delete),		 cmocka_unit_test(test_delete_range),
-		cmocka_unit_test(test_delete_coarse),	 cmocka_unit_test(test_delete_blind),
+		cmocka_unit_test(test_merge),	     cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_merge_coarse), cmocka_unit_test(test_delete),
+		cmocka_unit_test(test_delete_range), cmocka_unit_test(test_delete_coarse),
+		cmocka_unit_test(test_delete_blind),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -183,11 +183,13 @@ static void marks(void **state)
 			uint32_t v = get32(c.data + c.block + at);
 			crafted_put(&c, at, more[i] > UINT32_MAX - v ? UINT32_MAX : v + more[i]);
 			/* One is without labels; stacks are in that one and one with all labels. */
-			int n = damaged_answers(dir), want = kinds[k] == KIND_SETS     ? N_QUESTIONS
-							     : kinds[k] == KIND_LEAVES ? 2
-										       : N_QUESTIONS + 1;
+			int n = damaged_answers(dir), want = kinds[k] == KIND_SETS ? N_QUESTIONS
+							     : kinds[k] == KIND_LEAVES
+								     ? 2
+								     : N_QUESTIONS + 1;
 			if (n != want && n != -EBADMSG)
-				fail_msg("kind %d, %" PRIu32 " more: %d questions found damage", kinds[k], more[i], n);
+				fail_msg("kind %d, %" PRIu32 " more: %d questions found damage",
+					 kinds[k], more[i], n);
 		}
 	free(c.data);
 	remove_tree(dir);

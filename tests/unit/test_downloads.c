@@ -87,12 +87,13 @@ static void test_trim(void **state)
 	assert_int_equal(download_cache_file(files, "aa99", &fd), -ENOENT);
 	download_cache_trim(files, 1u << 30, 7 * DAY);
 	assert_false(there(files, "aa01"));
-	assert_true(there(files, "aa02/debuginfo") && there(files, "aa03/debuginfo") && there(files, "aa04/debuginfo"));
+	assert_true(there(files, "aa02/debuginfo") && there(files, "aa03/debuginfo") &&
+		    there(files, "aa04/debuginfo"));
 	assert_true(there(files, "aa05/debuginfo"));
 	assert_false(there(files, "aa05/debuginfo.Xyz123")); /* broken off */
 	/* Being written, perhaps by another recorder */
 	assert_true(there(files, "aa06/debuginfo.Xyz124"));
-	assert_true(there(files, "not an id/debuginfo"));    /* not ours to remove */
+	assert_true(there(files, "not an id/debuginfo")); /* not ours to remove */
 	download_cache_trim(files, 240000, 7 * DAY);
 	assert_false(there(files, "aa04")); /* unused for longest */
 	assert_true(there(files, "aa02/debuginfo") && there(files, "aa03/debuginfo"));
@@ -128,10 +129,10 @@ static void *nothing(void *arg)
 }
 
 /* 0, or the line of what should have been otherwise. */
-#define SHOULD(x)                                                                                                        \
-	do {                                                                                                              \
-		if (!(x))                                                                                                 \
-			_exit(__LINE__ & 0xff);                                                                           \
+#define SHOULD(x) \
+	do { \
+		if (!(x)) \
+			_exit(__LINE__ & 0xff); \
 	} while (0)
 
 static _Noreturn void try_things(void)
@@ -162,7 +163,8 @@ static void test_confined(void **state)
 {
 	int status;
 	(void)state;
-	if (!CONFINED || syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 0)
+	if (!CONFINED ||
+	    syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 0)
 		skip();
 	pid_t p = fork();
 	if (p == 0) {
@@ -203,7 +205,8 @@ static void test_dead(void **state)
 	assert_int_equal(download_cache_open(cache, &files, &err), 0);
 	put(files, "0a0b", "debuginfo", 1000, 60);
 	assert_int_equal(fchownat(files, "0a0b", CONFINE_NOBODY, (gid_t)-1, 0) && !geteuid(), 0);
-	assert_int_equal(fchownat(files, "0a0b/debuginfo", CONFINE_NOBODY, (gid_t)-1, 0) && !geteuid(), 0);
+	assert_int_equal(
+		fchownat(files, "0a0b/debuginfo", CONFINE_NOBODY, (gid_t)-1, 0) && !geteuid(), 0);
 	close(files);
 	assert_int_equal(downloads_new(&d, &cfg, &err), 0);
 	assert_int_equal(downloads_tick(d), -1);
@@ -277,8 +280,9 @@ static void test_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_trim), cmocka_unit_test(test_cache_of_others), cmocka_unit_test(test_confined),
-		cmocka_unit_test(test_dead), cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_trim),	 cmocka_unit_test(test_cache_of_others),
+		cmocka_unit_test(test_confined), cmocka_unit_test(test_dead),
+		cmocka_unit_test(test_gone),
 	};
 	char rm[80];
 	snprintf(dir, sizeof(dir), "/tmp/ascribe-downloads-XXXXXX");

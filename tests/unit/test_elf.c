@@ -33,16 +33,21 @@ static int setup(void **state)
 	if (!mkdtemp(dir))
 		return -1;
 	snprintf(path, sizeof(path), "%s/small.so", dir);
-	snprintf(cmd, sizeof(cmd), "${CC:-cc} -shared -fPIC -O1 -nostdlib -Wl,--build-id=sha1 -Wl,-z,noseparate-code "
-		 "-x c -o %s -", path);
+	snprintf(cmd, sizeof(cmd),
+		 "${CC:-cc} -shared -fPIC -O1 -nostdlib -Wl,--build-id=sha1 -Wl,-z,noseparate-code "
+		 "-x c -o %s -",
+		 path);
 	FILE *f = popen(cmd, "w");
 	if (!f)
 		return -1;
 	for (int i = 0; i < 20; i++)
-		fprintf(f, "int function_%d(int v) { return v * %d; }\nstatic int __attribute__((used)) local_%d(void) "
-			"{ return %d; }\n", i, i + 3, i, i);
+		fprintf(f,
+			"int function_%d(int v) { return v * %d; }\nstatic int __attribute__((used)) local_%d(void) "
+			"{ return %d; }\n",
+			i, i + 3, i, i);
 	fputs("__asm__(\".section .note.ascribe,\\\"a\\\",%note\\n.balign 4\\n.long 8,16,1\\n.asciz \\\"ascribe\\\"\\n"
-	      ".long 1,0\\n1: .quad d-1b\\n.data\\nd: .fill 24,1,1\\n.text\\n\");\n", f);
+	      ".long 1,0\\n1: .quad d-1b\\n.data\\nd: .fill 24,1,1\\n.text\\n\");\n",
+	      f);
 	if (pclose(f) || stat(path, &st))
 		return -1;
 	image_size = (size_t)st.st_size;
@@ -85,7 +90,8 @@ static int ask_everything(struct binary *b)
 	for (uint64_t off = 0; off < image_size; off += 61)
 		if (!binary_bias(b, off, off, &bias) && !binary_find(b, off - bias, &s)) {
 			found = 1;
-			assert_true(s.start <= off - bias && (!s.size || off - bias - s.start < s.size));
+			assert_true(s.start <= off - bias &&
+				    (!s.size || off - bias - s.start < s.size));
 			assert_non_null(memchr(s.name, '\0', 10000));
 			++*s.tag;
 		}
@@ -182,8 +188,10 @@ static size_t pick_offset(void)
 	case 1:
 		return eh->e_shoff + next_random() % (eh->e_shnum * sizeof(*sh));
 	case 2:
-		for (unsigned i = 0, at = next_random() % eh->e_shnum; i < eh->e_shnum; i++, at = (at + 1) % eh->e_shnum)
-			if (sh[at].sh_type == SHT_SYMTAB || sh[at].sh_type == SHT_DYNSYM || sh[at].sh_type == SHT_NOTE)
+		for (unsigned i = 0, at = next_random() % eh->e_shnum; i < eh->e_shnum;
+		     i++, at = (at + 1) % eh->e_shnum)
+			if (sh[at].sh_type == SHT_SYMTAB || sh[at].sh_type == SHT_DYNSYM ||
+			    sh[at].sh_type == SHT_NOTE)
 				return sh[at].sh_offset + next_random() % sh[at].sh_size;
 	}
 	return next_random() % image_size;
@@ -191,7 +199,8 @@ static size_t pick_offset(void)
 
 static void damage(uint8_t *copy)
 {
-	static const uint64_t odd[] = { 0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, 1ull << 40, INT64_MAX, UINT64_MAX };
+	static const uint64_t odd[] = { 0,	    1,		0x7f,	    0xff,      0xffff,
+					0x7fffffff, 0xffffffff, 1ull << 40, INT64_MAX, UINT64_MAX };
 	size_t at = pick_offset();
 	if (next_random() % 2) {
 		copy[at] ^= (uint8_t)(1u << next_random() % 8);
@@ -251,16 +260,16 @@ static Elf64_Phdr *load_of(uint8_t *copy)
 	return ph;
 }
 
-#define LIE(expected, change)                                                     \
-	do {                                                                      \
-		int found_;                                                       \
-		uint8_t *copy = malloc(image_size);                               \
-		memcpy(copy, image, image_size);                                  \
-		Elf64_Ehdr *eh = (Elf64_Ehdr *)copy;                              \
-		change;                                                           \
-		(void)eh;                                                         \
+#define LIE(expected, change) \
+	do { \
+		int found_; \
+		uint8_t *copy = malloc(image_size); \
+		memcpy(copy, image, image_size); \
+		Elf64_Ehdr *eh = (Elf64_Ehdr *)copy; \
+		change; \
+		(void)eh; \
 		assert_int_equal(try_memory(copy, image_size, &found_), expected); \
-		free(copy);                                                       \
+		free(copy); \
 	} while (0)
 
 static void test_lies(void **state)
@@ -373,20 +382,31 @@ static void test_costly(void **state)
 		uint8_t *copy = malloc(image_size);
 		memcpy(copy, image, image_size);
 		Elf64_Shdr *sh = section_of(copy, SHT_SYMTAB);
-		Elf64_Shdr *str = (Elf64_Shdr *)(copy + ((Elf64_Ehdr *)copy)->e_shoff) + sh->sh_link;
+		Elf64_Shdr *str =
+			(Elf64_Shdr *)(copy + ((Elf64_Ehdr *)copy)->e_shoff) + sh->sh_link;
 		Elf64_Sym *sym = calloc(n, sizeof(*sym));
 		char *text = malloc(strings);
 		uint32_t shndx = 0;
-		for (Elf64_Shdr *s = (Elf64_Shdr *)(copy + ((Elf64_Ehdr *)copy)->e_shoff); !shndx; s++)
+		for (Elf64_Shdr *s = (Elf64_Shdr *)(copy + ((Elf64_Ehdr *)copy)->e_shoff); !shndx;
+		     s++)
 			if (s->sh_flags & SHF_EXECINSTR) {
-				shndx = (uint32_t)(s - (Elf64_Shdr *)(copy + ((Elf64_Ehdr *)copy)->e_shoff));
+				shndx = (uint32_t)(s -
+						   (Elf64_Shdr *)(copy +
+								  ((Elf64_Ehdr *)copy)->e_shoff));
 				s->sh_size = 1u << 30;
 				for (size_t i = 0; i < n; i++)
 					sym[i] = (Elf64_Sym){
-						.st_name = (uint32_t)(1 + (mode == 2 ? next_random() % (strings - 1) : i * 16 % strings)),
-						.st_info = STT_FUNC | (mode == 1 ? 0 : STB_GLOBAL << 4),
+						.st_name =
+							(uint32_t)(1 +
+								   (mode == 2
+									    ? next_random() %
+										      (strings - 1)
+									    : i * 16 % strings)),
+						.st_info = STT_FUNC |
+							   (mode == 1 ? 0 : STB_GLOBAL << 4),
 						.st_shndx = (uint16_t)shndx,
-						.st_value = s->sh_addr + (mode ? next_random() % (1u << 30) : 0),
+						.st_value = s->sh_addr +
+							    (mode ? next_random() % (1u << 30) : 0),
 						.st_size = i ? 0 : 1u << 30,
 					};
 			}
@@ -398,8 +418,10 @@ static void test_costly(void **state)
 		str->sh_offset = image_size + sh->sh_size;
 		str->sh_size = strings;
 		int fd = new_file(copy, image_size);
-		assert_int_equal(pwrite(fd, sym, n * sizeof(*sym), (off_t)image_size), n * sizeof(*sym));
-		assert_int_equal(pwrite(fd, text, strings, (off_t)(image_size + n * sizeof(*sym))), strings);
+		assert_int_equal(pwrite(fd, sym, n * sizeof(*sym), (off_t)image_size),
+				 n * sizeof(*sym));
+		assert_int_equal(pwrite(fd, text, strings, (off_t)(image_size + n * sizeof(*sym))),
+				 strings);
 		free(sym);
 		free(text);
 		free(copy);
@@ -413,8 +435,10 @@ static void test_costly(void **state)
 		double loaded = cpu_ms();
 		for (int i = 0; i < 1000; i++)
 			binary_find(b, next_random() % (1u << 30), &s);
-		print_message("mode %d: rc %d, load %.0f ms, 1000 look-ups %.1f ms, %zu MiB, peak +%ld MiB\n", mode, rc,
-			      loaded - before, cpu_ms() - loaded, binary_memory(b) >> 20, (peak_kb() - rss) >> 10);
+		print_message(
+			"mode %d: rc %d, load %.0f ms, 1000 look-ups %.1f ms, %zu MiB, peak +%ld MiB\n",
+			mode, rc, loaded - before, cpu_ms() - loaded, binary_memory(b) >> 20,
+			(peak_kb() - rss) >> 10);
 		/* Sanitizers and a busy machine; 2 s is the goal */
 		assert_true(cpu_ms() - before < 10000);
 		binary_free(b);
@@ -486,9 +510,11 @@ static void test_not_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sound),       cmocka_unit_test(test_truncated),   cmocka_unit_test(test_lies),
-		cmocka_unit_test(test_bad_names),   cmocka_unit_test(test_huge_sparse), cmocka_unit_test(test_shrinking),
-		cmocka_unit_test(test_not_files),   cmocka_unit_test(test_costly),      cmocka_unit_test(test_random_damage),
+		cmocka_unit_test(test_sound),	      cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_lies),	      cmocka_unit_test(test_bad_names),
+		cmocka_unit_test(test_huge_sparse),   cmocka_unit_test(test_shrinking),
+		cmocka_unit_test(test_not_files),     cmocka_unit_test(test_costly),
+		cmocka_unit_test(test_random_damage),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

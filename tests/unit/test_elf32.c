@@ -184,7 +184,7 @@ static void test_damage(void **state)
 			size_t headers = 52 + 10 * 32, tail = 40 * 30, at = (size_t)(seed >> 33);
 			at = k == 0 ? at % headers : k == 1 ? size - 1 - at % tail : at % size;
 			bad[at] = seed >> 20 & 1 ? (uint8_t)(seed >> 24)
-						 : (uint8_t) - (int)(seed >> 21 & 1);
+						 : (uint8_t)-(int)(seed >> 21 & 1);
 		}
 		int rc = try(bad, size);
 		opened += rc >= 0;

@@ -37,7 +37,11 @@ static void make_sets(void)
 {
 	static const char *const value[] = { "a", "b", "c" };
 	for (unsigned i = 0; i < 3; i++) {
-		struct label l = { .key = "tenant", .key_len = 6, .str = value[i], .str_len = 1, .type = LABEL_STRING };
+		struct label l = { .key = "tenant",
+				   .key_len = 6,
+				   .str = value[i],
+				   .str_len = 1,
+				   .type = LABEL_STRING };
 		assert_int_equal(store_add_set(w, &l, 1, &set[i]), 0);
 	}
 }
@@ -221,7 +225,8 @@ static void test_sums(void **state)
 		}
 		for (unsigned i = rand() % 6; i; i--) {
 			unsigned s = rand() % 3;
-			uint64_t waits = 1 + rand() % 1000, length = (uint64_t)rand() << rand() % 20;
+			uint64_t waits = 1 + rand() % 1000, length = (uint64_t)rand()
+								     << rand() % 20;
 			add_rest(s, waits, length);
 			n[s] += waits;
 			ns[s] += length;
@@ -250,7 +255,8 @@ static void test_unbiased(void **state)
 		begin_window();
 		for (unsigned i = 0; i < 3000; i++) {
 			unsigned k = 1 + i % 3, wrong = rand() % 4;
-			uint64_t length = (uint64_t)(1000 * k * k * -log((rand() + 1.0) / ((double)RAND_MAX + 2)));
+			uint64_t length = (uint64_t)(1000 * k * k *
+						     -log((rand() + 1.0) / ((double)RAND_MAX + 2)));
 			unsigned thinning = 2 + wrong % 3 - (k == 3);
 			truth[k] += (double)length;
 			if (length && !(rand() % (1 << 2 * thinning))) {
@@ -274,8 +280,9 @@ static void test_unbiased(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_set), cmocka_unit_test(test_wider), cmocka_unit_test(test_wider_is_bounded),
-		cmocka_unit_test(test_sums),	cmocka_unit_test(test_unbiased),
+		cmocka_unit_test(test_own_set),		 cmocka_unit_test(test_wider),
+		cmocka_unit_test(test_wider_is_bounded), cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_unbiased),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

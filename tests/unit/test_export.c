@@ -32,7 +32,9 @@ struct text {
 
 static struct query *ask(const char *where, const char *event)
 {
-	struct query_spec spec = { .where = where, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .event = event };
+	struct query_spec spec = {
+		.where = where, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .event = event
+	};
 	struct query *q = NULL;
 	struct err e = { 0 };
 	int rc = query_open(&q, store, &spec, &e);
@@ -73,9 +75,10 @@ static struct text run(export_fn fn, const char *where, const char *event)
 static Pprof__Profile *decode(struct text gz)
 {
 	static uint8_t out[8 << 20];
-	z_stream z = {
-		.next_in = (uint8_t *)gz.data, .avail_in = (uInt)gz.len, .next_out = out, .avail_out = sizeof(out)
-	};
+	z_stream z = { .next_in = (uint8_t *)gz.data,
+		       .avail_in = (uInt)gz.len,
+		       .next_out = out,
+		       .avail_out = sizeof(out) };
 	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
 	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
 	Pprof__Profile *p = pprof__profile__unpack(NULL, z.total_out, out);
@@ -87,7 +90,8 @@ static Pprof__Profile *decode(struct text gz)
 static bool is(const Pprof__Profile *p, int64_t i, const char *text, size_t len)
 {
 	assert_true(i >= 0 && (size_t)i < p->n_string_table);
-	return p->string_table[i].len == len && (!len || !memcmp(p->string_table[i].data, text, len));
+	return p->string_table[i].len == len &&
+	       (!len || !memcmp(p->string_table[i].data, text, len));
 }
 
 static bool is_text(const Pprof__Profile *p, int64_t i, const char *text)
@@ -304,7 +308,8 @@ static void waits_are_times(void **state)
 		assert_int_equal(store_add_stack(sw, 0, f, &stack), 0);
 		assert_int_equal(store_add_row(sw, 0, stack, e, 1, waits[i]), 0);
 	}
-	assert_int_equal(store_commit_window(sw, 1700000000000000000, 1700000010000000000, 1, &t, &err), 0);
+	assert_int_equal(
+		store_commit_window(sw, 1700000000000000000, 1700000010000000000, 1, &t, &err), 0);
 	store_writer_close(sw);
 	assert_int_equal(store_open(&store, other, &err), 0);
 	assert_int_equal(folded_sum(EXPORT_BY_EVENT), 5000007);
@@ -350,7 +355,8 @@ static size_t check_tree(const json_t *data)
 		json_int_t total = json_integer_value(json_array_get(nodes, 3 * i + 1));
 		json_int_t frame_id = json_integer_value(json_array_get(nodes, 3 * i + 2));
 		assert_true(i ? depth > 0 && depth <= last + 1 && depth < 512 : depth == 0);
-		assert_true((size_t)frame_id < json_array_size(json_object_get(data, "frames")) / 3);
+		assert_true((size_t)frame_id <
+			    json_array_size(json_object_get(data, "frames")) / 3);
 		assert_true(total > 0);
 		if (depth) {
 			left[depth - 1] -= total;
@@ -508,14 +514,10 @@ static int drop_store(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pprof_round_trip),
-		cmocka_unit_test(pprof_filters),
-		cmocka_unit_test(folded_sums),
-		cmocka_unit_test(waits_are_times),
-		cmocka_unit_test(flame_tree),
-		cmocka_unit_test(flame_is_safe),
-		cmocka_unit_test(full_disk),
-		cmocka_unit_test(utf8),
+		cmocka_unit_test(pprof_round_trip), cmocka_unit_test(pprof_filters),
+		cmocka_unit_test(folded_sums),	    cmocka_unit_test(waits_are_times),
+		cmocka_unit_test(flame_tree),	    cmocka_unit_test(flame_is_safe),
+		cmocka_unit_test(full_disk),	    cmocka_unit_test(utf8),
 		cmocka_unit_test(intern_numbers),
 	};
 	return cmocka_run_group_tests(tests, make_store, drop_store);

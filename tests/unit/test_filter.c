@@ -24,7 +24,8 @@ static uint32_t rnd(uint32_t below)
 }
 
 /* The longest rule that fits, the key itself first. */
-static enum filter_action brute_force(const struct filter_rule *r, size_t n, const char *key, size_t len)
+static enum filter_action brute_force(const struct filter_rule *r, size_t n, const char *key,
+				      size_t len)
 {
 	enum filter_action best = FILTER_KEEP;
 	long longest = -1;
@@ -45,7 +46,8 @@ static enum filter_action brute_force(const struct filter_rule *r, size_t n, con
 	return best;
 }
 
-static const char *const alphabets[] = { "ab", "ab-", "aAq1!", "x\x80\xc3\xff\xbf", "abcdefghijklmnopqrstuvwxyz-_.0123456789" };
+static const char *const alphabets[] = { "ab", "ab-", "aAq1!", "x\x80\xc3\xff\xbf",
+					 "abcdefghijklmnopqrstuvwxyz-_.0123456789" };
 
 static size_t make_text(char *out, const char *alphabet, size_t most)
 {
@@ -57,7 +59,8 @@ static size_t make_text(char *out, const char *alphabet, size_t most)
 }
 
 /* A key that is a rule, or a bit more, less or other than one, or any. */
-static size_t make_key(char *out, const struct filter_rule *r, size_t n, const char *alphabet, size_t most)
+static size_t make_key(char *out, const struct filter_rule *r, size_t n, const char *alphabet,
+		       size_t most)
 {
 	if (!n || rnd(4) == 0)
 		return make_text(out, alphabet, most + 3);
@@ -87,7 +90,8 @@ static void test_random(void **ctx)
 			size_t len = make_text(text[n], alphabet, most);
 			if (rnd(3) == 0 || !len)
 				strcpy(text[n] + len, "*");
-			r[n] = (struct filter_rule){ text[n], (enum filter_action)(least + rnd(3 - least)) };
+			r[n] = (struct filter_rule){ text[n],
+						     (enum filter_action)(least + rnd(3 - least)) };
 			size_t k = 0;
 			while (k < n && strcmp(text[k], text[n]))
 				k++;
@@ -119,8 +123,11 @@ static enum filter_action find(const struct filter_rule *r, size_t n, const char
 
 static void test_rules(void **ctx)
 {
-	const struct filter_rule keep[] = { { "tenant", FILTER_KEEP }, { "http.*", FILTER_KEEP }, { "http.cookie", FILTER_DROP },
-					    { "http.cookie.name", FILTER_REDACT }, { "http.c*", FILTER_REDACT } };
+	const struct filter_rule keep[] = { { "tenant", FILTER_KEEP },
+					    { "http.*", FILTER_KEEP },
+					    { "http.cookie", FILTER_DROP },
+					    { "http.cookie.name", FILTER_REDACT },
+					    { "http.c*", FILTER_REDACT } };
 	const struct filter_rule drop[] = { { "auth*", FILTER_DROP }, { "user", FILTER_REDACT } };
 	const struct filter_rule all[] = { { "*", FILTER_REDACT }, { "a", FILTER_KEEP } };
 	(void)ctx;
@@ -201,15 +208,24 @@ static void test_hostile_lists(void **ctx)
 
 static struct label string(const char *key, const char *value)
 {
-	return (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .str = value, .str_len = (uint32_t)strlen(value),
+	return (struct label){ .key = key,
+			       .key_len = (uint32_t)strlen(key),
+			       .str = value,
+			       .str_len = (uint32_t)strlen(value),
 			       .type = LABEL_STRING };
 }
 
 static void test_apply(void **ctx)
 {
-	const struct filter_rule rules[] = { { "secret*", FILTER_DROP }, { "user", FILTER_REDACT }, { "n", FILTER_REDACT } };
-	struct label v[] = { string("a", "1"), string("secret", "x"), string("user", "ann"), string("secret_id", "y"),
-			     { .key = "n", .key_len = 1, .num = 42, .type = LABEL_INT }, string("z", "") };
+	const struct filter_rule rules[] = { { "secret*", FILTER_DROP },
+					     { "user", FILTER_REDACT },
+					     { "n", FILTER_REDACT } };
+	struct label v[] = { string("a", "1"),
+			     string("secret", "x"),
+			     string("user", "ann"),
+			     string("secret_id", "y"),
+			     { .key = "n", .key_len = 1, .num = 42, .type = LABEL_INT },
+			     string("z", "") };
 	char room[6 * REDACTED_LEN], text[3][REDACTED_LEN];
 	struct redactor r = { { 1, 2 } }, other = { { 1, 3 } };
 	struct label user = v[2], bob = string("user", "bob"), usera = string("usera", "nn");
@@ -249,7 +265,10 @@ static void test_cardinality(void **ctx)
 	(void)ctx;
 	assert_int_equal(redactor_init(&r), 0);
 	for (int i = 0; i < 50000; i++)
-		redactor_text(&r, &(struct label){ .key = "user_id", .key_len = 7, .num = i, .type = LABEL_INT }, text[i]);
+		redactor_text(&r,
+			      &(struct label){
+				      .key = "user_id", .key_len = 7, .num = i, .type = LABEL_INT },
+			      text[i]);
 	qsort(text, 50000, REDACTED_LEN, text_cmp);
 	for (int i = 1; i < 50000; i++)
 		assert_memory_not_equal(text[i - 1], text[i], REDACTED_LEN);
@@ -273,8 +292,9 @@ static void test_siphash(void **ctx)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random), cmocka_unit_test(test_rules), cmocka_unit_test(test_hostile_lists),
-		cmocka_unit_test(test_apply), cmocka_unit_test(test_cardinality), cmocka_unit_test(test_siphash),
+		cmocka_unit_test(test_random),	      cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_hostile_lists), cmocka_unit_test(test_apply),
+		cmocka_unit_test(test_cardinality),   cmocka_unit_test(test_siphash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

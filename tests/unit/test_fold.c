@@ -68,7 +68,11 @@ static int set_up(void **state)
 	pinned = make_stack("[no stack]");
 	for (unsigned i = 0; i < SETS; i++) {
 		snprintf(name, sizeof(name), "v%u", i);
-		struct label l = { .key = "tenant", .key_len = 6, .str = name, .str_len = 2, .type = LABEL_STRING };
+		struct label l = { .key = "tenant",
+				   .key_len = 6,
+				   .str = name,
+				   .str_len = 2,
+				   .type = LABEL_STRING };
 		assert_int_equal(store_add_set(w, &l, 1, &set[i]), 0);
 	}
 	return 0;
@@ -106,8 +110,11 @@ static void add_up(struct sum sums[SETS][EVENTS])
 static void add_rows(unsigned n)
 {
 	while (n--) {
-		unsigned s = draw(3) ? draw(2) : draw(SETS), e = draw(EVENTS), k = draw(s < 2 && e < 2 ? STACKS : 20);
-		assert_int_equal(store_add_row(w, set[s], draw(50) ? stack[k] : pinned, event[e], 1 + draw(9), draw(100000)), 0);
+		unsigned s = draw(3) ? draw(2) : draw(SETS), e = draw(EVENTS),
+			 k = draw(s < 2 && e < 2 ? STACKS : 20);
+		assert_int_equal(store_add_row(w, set[s], draw(50) ? stack[k] : pinned, event[e],
+					       1 + draw(9), draw(100000)),
+				 0);
 	}
 }
 
@@ -156,7 +163,8 @@ static void sums_stay(void **state)
 	/* Of one set and event the rows that stay are the largest. */
 	for (size_t i = 0; i < w->rows.n; i++) {
 		const struct store_row *r = &w->rows.v[i];
-		if (r->set == set[0] && r->event == event[0] && r->stack != other && r->stack != pinned && r->value < smallest)
+		if (r->set == set[0] && r->event == event[0] && r->stack != other &&
+		    r->stack != pinned && r->value < smallest)
 			smallest = r->value;
 	}
 	assert_true(smallest > 30000 && smallest < UINT64_MAX);
@@ -182,7 +190,8 @@ static void one_row_for_each_set(void **state)
 	add_up(after);
 	assert_memory_equal(before, after, sizeof(before));
 	for (size_t i = 0; i < w->rows.n; i++)
-		assert_true(w->rows.v[i].event == event[2] || w->rows.v[i].stack == pinned || w->rows.v[i].stack == other);
+		assert_true(w->rows.v[i].event == event[2] || w->rows.v[i].stack == pinned ||
+			    w->rows.v[i].stack == other);
 }
 
 int main(void)

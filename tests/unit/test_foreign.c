@@ -30,18 +30,25 @@ static void put(struct capture *c, const void *p, size_t n)
 	c->len += (n + 7) & ~(size_t)7;
 }
 
-static void pair(struct capture *c, uint8_t source, const char *key, const char *value, size_t value_len, bool cut)
+static void pair(struct capture *c, uint8_t source, const char *key, const char *value,
+		 size_t value_len, bool cut)
 {
-	struct label_entry e = { .source = source, .what = ENTRY_PAIR, .cut = cut, .len = (uint16_t)strlen(key),
+	struct label_entry e = { .source = source,
+				 .what = ENTRY_PAIR,
+				 .cut = cut,
+				 .len = (uint16_t)strlen(key),
 				 .len2 = (uint16_t)value_len };
 	put(c, &e, sizeof(e));
 	put(c, key, strlen(key));
 	put(c, value, value_len);
 }
 
-static void bytes(struct capture *c, uint8_t source, uint8_t what, uint16_t field, const void *p, size_t n, bool cut)
+static void bytes(struct capture *c, uint8_t source, uint8_t what, uint16_t field, const void *p,
+		  size_t n, bool cut)
 {
-	struct label_entry e = { .source = source, .what = what, .cut = cut, .len = (uint16_t)n, .len2 = field };
+	struct label_entry e = {
+		.source = source, .what = what, .cut = cut, .len = (uint16_t)n, .len2 = field
+	};
 	put(c, &e, sizeof(e));
 	put(c, p, n);
 }
@@ -85,7 +92,9 @@ static void test_pairs(void **state)
 
 static void absent(struct capture *c, const char *key, uint64_t at, uint64_t len)
 {
-	struct label_entry e = { .what = ENTRY_ABSENT, .len = (uint16_t)strlen(key), .len2 = sizeof(struct label_absent) };
+	struct label_entry e = { .what = ENTRY_ABSENT,
+				 .len = (uint16_t)strlen(key),
+				 .len2 = sizeof(struct label_absent) };
 	struct label_absent a = { .at = at, .len = len };
 	put(c, &e, sizeof(e));
 	put(c, key, strlen(key));
@@ -242,8 +251,10 @@ static void test_fields(void **state)
 static void test_ranks(void **state)
 {
 	const struct foreign_field f = { .key = "x", .form = FOREIGN_INT };
-	const struct foreign_source s[2] = { { .kind = LABEL_PATH, .rank = FOREIGN_RANKS - 1, .fields = &f, .n_fields = 1 },
-					     { .kind = LABEL_PATH, .rank = 1, .fields = &f, .n_fields = 1 } };
+	const struct foreign_source s[2] = {
+		{ .kind = LABEL_PATH, .rank = FOREIGN_RANKS - 1, .fields = &f, .n_fields = 1 },
+		{ .kind = LABEL_PATH, .rank = 1, .fields = &f, .n_fields = 1 }
+	};
 	struct capture c = { .len = 0 };
 	const int64_t first = 1, second = 2;
 	(void)state;
@@ -296,8 +307,10 @@ static void test_datadog_elastic(void **state)
 static void test_random(void **state)
 {
 	static char *keys[] = { (char *)"a", (char *)"b" };
-	const struct foreign_field f[] = { { .key = "x", .form = FOREIGN_TEXT }, { .key = "y", .form = FOREIGN_INT },
-					   { .key = "d", .form = FOREIGN_DATADOG }, { .key = "e", .form = FOREIGN_ELASTIC } };
+	const struct foreign_field f[] = { { .key = "x", .form = FOREIGN_TEXT },
+					   { .key = "y", .form = FOREIGN_INT },
+					   { .key = "d", .form = FOREIGN_DATADOG },
+					   { .key = "e", .form = FOREIGN_ELASTIC } };
 	const struct foreign_source s[3] = { { .kind = LABEL_OTEL, .keys = keys, .n_keys = 2 },
 					     { .kind = LABEL_CUSTOM },
 					     { .kind = LABEL_PATH, .fields = f, .n_fields = 4 } };
@@ -307,7 +320,10 @@ static void test_random(void **state)
 		size_t len = (size_t)rand_r(&seed) % 200;
 		uint8_t *p = malloc(len + 1); /* exactly: a sanitizer sees what is read behind */
 		for (size_t i = 0; i < len; i++)
-			p[i] = (uint8_t)(rand_r(&seed) % (i % 8 == 0 ? 4 : i % 8 < 3 ? 5 : i % 8 < 6 ? 40 : 256));
+			p[i] = (uint8_t)(rand_r(&seed) % (i % 8 == 0  ? 4
+							  : i % 8 < 3 ? 5
+							  : i % 8 < 6 ? 40
+								      : 256));
 		size_t n = foreign_decode(p, len, s, 3, out, &side);
 		assert_true(n <= FOREIGN_LABELS_MAX);
 		for (size_t i = 0; i < n; i++) {
@@ -387,9 +403,14 @@ static void test_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs),	   cmocka_unit_test(test_absent), cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_otel),	   cmocka_unit_test(test_fields),		cmocka_unit_test(test_ranks),
-		cmocka_unit_test(test_datadog_elastic), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_otel),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_datadog_elastic),
+		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,8 @@ static Dwarf_Word member_offset(int fd, const char *type, const char *member)
 		bool more = dwarf_offdie(d, at + head, &cu) && !dwarf_child(&cu, &die);
 		for (; more && !found; more = !dwarf_siblingof(&die, &die)) {
 			const char *name = dwarf_diename(&die);
-			found = name && !strcmp(name, type) && dwarf_tag(&die) == DW_TAG_structure_type &&
+			found = name && !strcmp(name, type) &&
+				dwarf_tag(&die) == DW_TAG_structure_type &&
 				member_in(&die, member, &offset);
 		}
 		at = next;
@@ -141,7 +142,8 @@ static void test_arm64_cgo(void **state)
 	close(open_built("go-cgo.arm64", path));
 	check("go-cgo.arm64", &tls, &at);
 	assert_true(tls);
-	snprintf(command, sizeof(command), "aarch64-linux-gnu-objdump -d --disassemble=runtime.load_g.abi0 '%s'", path);
+	snprintf(command, sizeof(command),
+		 "aarch64-linux-gnu-objdump -d --disassemble=runtime.load_g.abi0 '%s'", path);
 	FILE *f = popen(command, "r"); /* NOLINT(cert-env33-c) */
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {

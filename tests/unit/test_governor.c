@@ -85,7 +85,9 @@ static void one_step_a_minute(void **state)
 		assert_int_equal(g.cpu.step, ++expected);
 		assert_int_equal(g.cpu.moved, BIT(expected));
 		assert_true(s / 60 <= expected && s / 60 + 1 >= expected);
-		assert_int_equal(governor_weight(&g), expected < CPU_HALF_RATE ? 1 : expected < CPU_QUARTER_RATE ? 2 : 4);
+		assert_int_equal(governor_weight(&g), expected < CPU_HALF_RATE	    ? 1
+						      : expected < CPU_QUARTER_RATE ? 2
+										    : 4);
 	}
 	assert_int_equal(expected, CPU_NO_WAITS);
 	assert_int_equal(governor_weight(&g), 4);
@@ -234,7 +236,8 @@ static void it_does_not_swing(void **state)
 	(void)state;
 	begin();
 	for (unsigned s = 0; s < 86400; s += LOOK_S)
-		given_up += look(g.cpu.step >= CPU_NO_COLD_NAMES ? 0.005 : 0.02) == GOVERNOR_GIVE_UP;
+		given_up +=
+			look(g.cpu.step >= CPU_NO_COLD_NAMES ? 0.005 : 0.02) == GOVERNOR_GIVE_UP;
 	assert_true(given_up >= 2 && given_up < 26);
 	begin();
 	sampling = 1;

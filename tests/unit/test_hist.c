@@ -23,7 +23,8 @@ static void test_buckets(void **state)
 			assert_int_equal(hist_bucket_index(bits, high), i);
 			assert_int_equal(hist_bucket_index(bits, low + (high - low) / 3), i);
 			/* half a bucket is within the stated error of all that is in it */
-			assert_true((u128)(high - low + 1) << bits <= (u128)(low ? low : 1) || high == low);
+			assert_true((u128)(high - low + 1) << bits <= (u128)(low ? low : 1) ||
+				    high == low);
 			low = high + 1;
 		}
 		assert_true(low == 0);
@@ -39,7 +40,8 @@ static void check_within(unsigned bits, uint64_t got, uint64_t want)
 {
 	uint64_t off = got > want ? got - want : want - got;
 	if ((u128)off << (bits + 1) > want)
-		fail_msg("%u bits: %llu instead of %llu", bits, (unsigned long long)got, (unsigned long long)want);
+		fail_msg("%u bits: %llu instead of %llu", bits, (unsigned long long)got,
+			 (unsigned long long)want);
 }
 
 static void check_value(const struct hist_snapshot *s, struct hist_value got, uint64_t want)
@@ -77,7 +79,8 @@ static uint64_t upto(uint64_t v)
 static void check_rank_of(const struct hist_snapshot *s)
 {
 	for (unsigned i = 0; i < 100; i++) {
-		uint64_t v = i % 2 ? m.v[model_random() % m.n] : model_value(i % MODEL_SHAPES), low, high;
+		uint64_t v = i % 2 ? m.v[model_random() % m.n] : model_value(i % MODEL_SHAPES), low,
+			 high;
 		uint64_t first = model_low(s->bits, v), last = model_high(s->bits, v);
 		hist_snapshot_rank(s, v, &low, &high);
 		assert_int_equal(high, upto(last));
@@ -98,7 +101,8 @@ static void check_moments(const struct hist_snapshot *s)
 	}
 	struct hist_moments got = hist_snapshot_moments(s);
 	struct hist_sum bounds = hist_snapshot_sum(s);
-	double rms = (double)sqrtl((long double)(square / m.n)), deviation = (double)sqrtl((long double)(var / m.n));
+	double rms = (double)sqrtl((long double)(square / m.n)),
+	       deviation = (double)sqrtl((long double)(var / m.n));
 	double e = 1.0 / (2u << s->bits), rounding = 1e-12;
 	assert_true(got.error == e);
 	assert_true(bounds.low <= sum && sum <= bounds.high);
@@ -211,7 +215,8 @@ static void test_merge(void **state)
 	(void)state;
 	for (unsigned bits = 0; bits <= HIST_BITS_MAX; bits++)
 		for (unsigned bits2 = 0; bits2 <= HIST_BITS_MAX; bits2++)
-			check_merge(bits, bits2, (bits + 3 * bits2) % MODEL_SHAPES, (5 * bits + bits2) % MODEL_SHAPES);
+			check_merge(bits, bits2, (bits + 3 * bits2) % MODEL_SHAPES,
+				    (5 * bits + bits2) % MODEL_SHAPES);
 }
 
 static void test_merge_overflow(void **state)
@@ -314,9 +319,19 @@ static void test_carry(void **state)
 {
 	(void)state;
 	static const uint64_t values[] = { 0, 1, 127, 128, 12345678, 1ull << 63, UINT64_MAX };
-	static const uint64_t counts[] = { 1,	      (1u << 16) - 1,	    1u << 16,	   (1u << 16) + 1,    (1u << 31) - 1,
-					   1u << 31,  (1u << 31) + 1,	    UINT32_MAX,	   UINT32_MAX + 1ull, 5ull << 31,
-					   1ull << 40, (1ull << 61) + 12345, (1ull << 31) - 3 };
+	static const uint64_t counts[] = { 1,
+					   (1u << 16) - 1,
+					   1u << 16,
+					   (1u << 16) + 1,
+					   (1u << 31) - 1,
+					   1u << 31,
+					   (1u << 31) + 1,
+					   UINT32_MAX,
+					   UINT32_MAX + 1ull,
+					   5ull << 31,
+					   1ull << 40,
+					   (1ull << 61) + 12345,
+					   (1ull << 31) - 3 };
 	for (unsigned bits = 0; bits <= 6; bits += 3) {
 		for (size_t k = 0; k < sizeof(values) / sizeof(values[0]); k++) {
 			struct hist *h;
@@ -374,10 +389,12 @@ static void test_overflow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_buckets),	  cmocka_unit_test(test_questions), cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_ways),	  cmocka_unit_test(test_merge),	    cmocka_unit_test(test_merge_overflow),
-		cmocka_unit_test(test_memory),	  cmocka_unit_test(test_row_order), cmocka_unit_test(test_carry),
-		cmocka_unit_test(test_carry_own), cmocka_unit_test(test_overflow),
+		cmocka_unit_test(test_buckets),	 cmocka_unit_test(test_questions),
+		cmocka_unit_test(test_empty),	 cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_merge),	 cmocka_unit_test(test_merge_overflow),
+		cmocka_unit_test(test_memory),	 cmocka_unit_test(test_row_order),
+		cmocka_unit_test(test_carry),	 cmocka_unit_test(test_carry_own),
+		cmocka_unit_test(test_overflow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,8 @@ static glob_t objects;
 
 static struct hist_work *map_work(int fd)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (sizeof(struct hist_work) + page - 1) & ~(page - 1);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE),
+	       bytes = (sizeof(struct hist_work) + page - 1) & ~(page - 1);
 	struct hist_work *w = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(w != MAP_FAILED);
 	return w;

@@ -177,9 +177,9 @@ static void test_bad_binary(void **state)
 	assert_int_equal(TRY("HIST\1\6\1\0"), -EBADMSG);
 	assert_int_equal(TRY("HIST\1\6\1\0\0"), -EBADMSG);
 	assert_int_equal(TRY("HIST\1\6\0\0"), -EBADMSG);
-	assert_int_equal(TRY("HIST\1\6\2\0\1\0\1"), -EBADMSG);	       /* the same index twice */
-	assert_int_equal(TRY("HIST\1\6\1\277\35\1"), 0);	       /* 3775 is the last */
-	assert_int_equal(TRY("HIST\1\6\1\300\35\1"), -EBADMSG);	       /* 3776 */
+	assert_int_equal(TRY("HIST\1\6\2\0\1\0\1"), -EBADMSG);	/* the same index twice */
+	assert_int_equal(TRY("HIST\1\6\1\277\35\1"), 0);	/* 3775 is the last */
+	assert_int_equal(TRY("HIST\1\6\1\300\35\1"), -EBADMSG); /* 3776 */
 	/* Index wraps to 0 */
 	assert_int_equal(TRY("HIST\1\6\2\1\1\377\377\377\377\377\377\377\377\377\1\1"), -EBADMSG);
 	assert_int_equal(TRY("HIST\1\6\2\1\1\377\377\377\377\17\1"), -EBADMSG);
@@ -271,9 +271,12 @@ static void test_rebucket(void **state)
 			qsort(b.v, b.n, sizeof(b.v[0]), model_compare);
 			hist_rebucket(&s, b.v, b.n, got);
 			for (size_t i = 0; i < b.n; i++) {
-				uint64_t low = model_low(bits, b.v[i]), high = model_high(bits, b.v[i]);
+				uint64_t low = model_low(bits, b.v[i]),
+					 high = model_high(bits, b.v[i]);
 				bool whole = b.v[i] - low >= (high - low) / 2;
-				assert_int_equal(got[i], whole ? upto(high) : low ? upto(low - 1) : 0);
+				assert_int_equal(got[i], whole ? upto(high)
+							 : low ? upto(low - 1)
+							       : 0);
 				assert_true(b.v[i] < high || got[i] == upto(b.v[i]));
 				assert_true(!i || got[i] >= got[i - 1]);
 			}
@@ -299,8 +302,8 @@ static void test_bounds(void **state)
 
 /* ---- Prometheus ---- */
 
-static void check_text(const struct hist_family *f, const struct hist_snapshot *s, const struct hist_label *l, size_t n,
-		       const char *want)
+static void check_text(const struct hist_family *f, const struct hist_snapshot *s,
+		       const struct hist_label *l, size_t n, const char *want)
 {
 	struct buf b = BUF_INIT;
 	assert_int_equal(hist_prometheus_head(f, &b, &err), 0);
@@ -314,27 +317,30 @@ static void test_prometheus(void **state)
 {
 	(void)state;
 	static const uint64_t bounds[] = { 100, 1000000, 1500000000 };
-	struct hist_family f = { "x_seconds", "Help \\ with\nlines \"and\" \x01 \xff.", 9, bounds, 3 };
+	struct hist_family f = { "x_seconds", "Help \\ with\nlines \"and\" \x01 \xff.", 9, bounds,
+				 3 };
 	struct hist_snapshot s;
 	hist_snapshot_init(&s, 12);
-	check_text(&f, &s, NULL, 0,
-		   "# HELP x_seconds Help \\\\ with\\nlines \"and\"   \xef\xbf\xbd.\n# TYPE x_seconds histogram\n"
-		   "x_seconds_bucket{le=\"0.0000001\"} 0\nx_seconds_bucket{le=\"0.001\"} 0\nx_seconds_bucket{le=\"1.5\"} 0\n"
-		   "x_seconds_bucket{le=\"+Inf\"} 0\nx_seconds_sum 0\nx_seconds_count 0\n");
+	check_text(
+		&f, &s, NULL, 0,
+		"# HELP x_seconds Help \\\\ with\\nlines \"and\"   \xef\xbf\xbd.\n# TYPE x_seconds histogram\n"
+		"x_seconds_bucket{le=\"0.0000001\"} 0\nx_seconds_bucket{le=\"0.001\"} 0\nx_seconds_bucket{le=\"1.5\"} 0\n"
+		"x_seconds_bucket{le=\"+Inf\"} 0\nx_seconds_sum 0\nx_seconds_count 0\n");
 	hist_snapshot_count(&s, hist_bucket_index(12, 100), 3, &err);
 	hist_snapshot_count(&s, hist_bucket_index(12, 7000), 2, &err);
 	hist_snapshot_count(&s, hist_bucket_index(12, UINT64_MAX), 1, &err);
 	f.help = "h";
 	static const struct hist_label l[] = { { "a", "q\"b\\s\nn" }, { "b_1", "\xc3\xa9\xc3(" } };
 	/* the last bucket is 2^64 - 2^51 .. 2^64 - 1 */
-	check_text(&f, &s, l, 2,
-		   "# HELP x_seconds h\n# TYPE x_seconds histogram\n"
-		   "x_seconds_bucket{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\",le=\"0.0000001\"} 3\n"
-		   "x_seconds_bucket{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\",le=\"0.001\"} 5\n"
-		   "x_seconds_bucket{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\",le=\"1.5\"} 5\n"
-		   "x_seconds_bucket{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\",le=\"+Inf\"} 6\n"
-		   "x_seconds_sum{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\"} 18445618173.802723291\n"
-		   "x_seconds_count{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\"} 6\n");
+	check_text(
+		&f, &s, l, 2,
+		"# HELP x_seconds h\n# TYPE x_seconds histogram\n"
+		"x_seconds_bucket{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\",le=\"0.0000001\"} 3\n"
+		"x_seconds_bucket{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\",le=\"0.001\"} 5\n"
+		"x_seconds_bucket{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\",le=\"1.5\"} 5\n"
+		"x_seconds_bucket{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\",le=\"+Inf\"} 6\n"
+		"x_seconds_sum{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\"} 18445618173.802723291\n"
+		"x_seconds_count{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\"} 6\n");
 	hist_snapshot_fini(&s);
 }
 
@@ -360,7 +366,9 @@ static void test_prometheus_bad(void **state)
 	refuse_family(&(struct hist_family){ .name = "x", .help = "" }, "a:b");
 	refuse_family(&(struct hist_family){ .name = "x", .help = "" }, "");
 	refuse_family(&(struct hist_family){ .name = "x", .help = "", .decimals = 19 }, "a");
-	refuse_family(&(struct hist_family){ .name = "x", .help = "", .bounds = down, .n_bounds = 2 }, "a");
+	refuse_family(
+		&(struct hist_family){ .name = "x", .help = "", .bounds = down, .n_bounds = 2 },
+		"a");
 	/* a label of a megabyte is cut, at a character */
 	size_t n = 1 << 20;
 	char *long_value = malloc(n + 1);
@@ -372,7 +380,9 @@ static void test_prometheus_bad(void **state)
 	struct buf b = BUF_INIT;
 	struct hist_label l = { "a", long_value };
 	hist_snapshot_init(&s, 6);
-	assert_int_equal(hist_prometheus(&(struct hist_family){ .name = "x", .help = "" }, &s, &l, 1, &b, &err), 0);
+	assert_int_equal(hist_prometheus(&(struct hist_family){ .name = "x", .help = "" }, &s, &l,
+					 1, &b, &err),
+			 0);
 	assert_true(b.len < 3 * 2 * HIST_LABEL_BYTES_MAX);
 	buf_fini(&b);
 	free(long_value);
@@ -381,10 +391,11 @@ static void test_prometheus_bad(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_format),     cmocka_unit_test(test_bad_text),
-		cmocka_unit_test(test_bad_binary),  cmocka_unit_test(test_damage),     cmocka_unit_test(test_random_text),
-		cmocka_unit_test(test_rebucket),    cmocka_unit_test(test_bounds),     cmocka_unit_test(test_prometheus),
-		cmocka_unit_test(test_prometheus_bad),
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_format),
+		cmocka_unit_test(test_bad_text),   cmocka_unit_test(test_bad_binary),
+		cmocka_unit_test(test_damage),	   cmocka_unit_test(test_random_text),
+		cmocka_unit_test(test_rebucket),   cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_prometheus), cmocka_unit_test(test_prometheus_bad),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

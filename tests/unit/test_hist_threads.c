@@ -71,7 +71,9 @@ static void take(const struct work *w, struct hist_snapshot *s)
 {
 	struct err err = { 0 };
 	hist_snapshot_init(s, 6);
-	assert_int_equal(w->multi ? hist_multi_snapshot(w->multi, s, &err) : hist_snapshot_add(s, w->h, &err), 0);
+	assert_int_equal(w->multi ? hist_multi_snapshot(w->multi, s, &err)
+				  : hist_snapshot_add(s, w->h, &err),
+			 0);
 }
 
 static void watch(const struct work *w, uint64_t all)
@@ -93,7 +95,9 @@ static void run(struct hist *h, struct hist_multi *multi)
 	pthread_barrier_t start;
 	pthread_barrier_init(&start, NULL, THREADS + 1);
 	for (unsigned i = 0; i < THREADS; i++) {
-		w[i] = (struct work){ .h = h, .multi = multi, .start = &start, .seed = i + 1, .n = PER_THREAD };
+		w[i] = (struct work){
+			.h = h, .multi = multi, .start = &start, .seed = i + 1, .n = PER_THREAD
+		};
 		assert_int_equal(pthread_create(&w[i].thread, NULL, record, &w[i]), 0);
 	}
 	pthread_barrier_wait(&start);
@@ -139,7 +143,9 @@ static void test_first_values(void **state)
 		pthread_barrier_init(&start, NULL, THREADS);
 		assert_int_equal(hist_new(6, &h), 0);
 		for (unsigned i = 0; i < THREADS; i++) {
-			w[i] = (struct work){ .h = h, .start = &start, .seed = round * THREADS + i, .n = 300 };
+			w[i] = (struct work){
+				.h = h, .start = &start, .seed = round * THREADS + i, .n = 300
+			};
 			assert_int_equal(pthread_create(&w[i].thread, NULL, record, &w[i]), 0);
 		}
 		for (unsigned i = 0; i < THREADS; i++)
@@ -166,7 +172,9 @@ static void test_slots(void **state)
 	for (unsigned wave = 0; wave < WAVES; wave++) {
 		struct work *v = w + wave * N;
 		for (unsigned i = 0; i < N; i++) {
-			v[i] = (struct work){ .multi = multi, .end = &end, .seed = 1000 * wave + i, .n = 500 };
+			v[i] = (struct work){
+				.multi = multi, .end = &end, .seed = 1000 * wave + i, .n = 500
+			};
 			assert_int_equal(pthread_create(&v[i].thread, NULL, record, &v[i]), 0);
 		}
 		for (unsigned i = 0; i < N; i++)
@@ -349,9 +357,10 @@ static void test_snapshot_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shared),	     cmocka_unit_test(test_multi), cmocka_unit_test(test_first_values),
-		cmocka_unit_test(test_slots),	     cmocka_unit_test(test_carries), cmocka_unit_test(test_carry_own),
-		cmocka_unit_test(test_late_carry),   cmocka_unit_test(test_full_counter),
+		cmocka_unit_test(test_shared),	       cmocka_unit_test(test_multi),
+		cmocka_unit_test(test_first_values),   cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_carries),	       cmocka_unit_test(test_carry_own),
+		cmocka_unit_test(test_late_carry),     cmocka_unit_test(test_full_counter),
 		cmocka_unit_test(test_snapshot_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

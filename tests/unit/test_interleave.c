@@ -42,7 +42,8 @@ static void check(const struct interleave *s, const struct made *m, int32_t shif
 			continue;
 		assert_int_equal(first, next); /* in order, none twice, none left out */
 		assert_true(k + 1 == s->n_evals || (int32_t)m->owner[first] == (int32_t)k - shift);
-		assert_int_equal(m->owner[first], m->owner[first + (k + 1 == s->n_evals ? 0 : n - 1)]);
+		assert_int_equal(m->owner[first],
+				 m->owner[first + (k + 1 == s->n_evals ? 0 : n - 1)]);
 		next = first + n;
 	}
 	assert_int_equal(next, s->n_python);
@@ -79,7 +80,8 @@ static void test_native_cut(void **state)
 	(void)state;
 	for (int i = 0; i < 2000; i++) {
 		struct made m = make(&seed);
-		struct interleave s = { m.entry, m.n_python, 1 + (uint32_t)rand_r(&seed) % m.n_evals, false };
+		struct interleave s = { m.entry, m.n_python,
+					1 + (uint32_t)rand_r(&seed) % m.n_evals, false };
 		check(&s, &m, 0);
 	}
 }
@@ -109,8 +111,9 @@ static void test_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole), cmocka_unit_test(test_begun), cmocka_unit_test(test_native_cut),
-		cmocka_unit_test(test_python_cut), cmocka_unit_test(test_none),
+		cmocka_unit_test(test_whole),	   cmocka_unit_test(test_begun),
+		cmocka_unit_test(test_native_cut), cmocka_unit_test(test_python_cut),
+		cmocka_unit_test(test_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,8 +65,11 @@ static uint64_t brute_force(const uint64_t *v, size_t n, uint64_t mask)
  */
 static void test_against_brute_force(void **ctx)
 {
-	static const uint64_t masks[] = { 0, 3, 0xff, 0xffff, 0xffff0000, 0xfffull << 52, 0xffull << 28, ~0ull };
-	static const uint32_t sizes[] = { 0, 1, 2, 3, 4, 5, 8, 16, 63, 64, 65, 128, 129, 130, 200, 700, 1500 };
+	static const uint64_t masks[] = {
+		0, 3, 0xff, 0xffff, 0xffff0000, 0xfffull << 52, 0xffull << 28, ~0ull
+	};
+	static const uint32_t sizes[] = { 0,  1,  2,   3,   4,	 5,   8,   16,	63,
+					  64, 65, 128, 129, 130, 200, 700, 1500 };
 	static struct ascribe_unique unique;
 	static uint64_t v[1500];
 	(void)ctx;
@@ -83,7 +86,8 @@ static void test_against_brute_force(void **ctx)
 					v[k] = h;
 				}
 				struct hashes h = { v, masks[m] };
-				assert_int_equal(ascribe_set_key(&unique, n, hash_at, &h), brute_force(v, n, masks[m]));
+				assert_int_equal(ascribe_set_key(&unique, n, hash_at, &h),
+						 brute_force(v, n, masks[m]));
 			}
 }
 
@@ -92,9 +96,12 @@ static uint32_t make_labels(struct label *v, char (*text)[64], uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t key_len = rnd(24), len = rnd(40);
 		memset(text[i], 'a' + (int)rnd(3), 64);
-		v[i] = (struct label){ .key = text[i], .key_len = key_len, .type = (enum label_type)rnd(2) };
+		v[i] = (struct label){ .key = text[i],
+				       .key_len = key_len,
+				       .type = (enum label_type)rnd(2) };
 		if (v[i].type == LABEL_INT) {
-			static const int64_t edge[] = { 0, -1, 1, INT64_MIN, INT64_MAX, 10, 99, -1000 };
+			static const int64_t edge[] = { 0,	   -1, 1,  INT64_MIN,
+							INT64_MAX, 10, 99, -1000 };
 			v[i].num = rnd(2) ? edge[rnd(8)] : (int64_t)rnd64();
 			continue;
 		}
@@ -109,8 +116,9 @@ static uint64_t hash_of(const struct label *l, uint64_t seed)
 {
 	char text[32];
 	size_t len = label_text(l, text, sizeof(text));
-	return l->type == LABEL_INT ? ascribe_label_hash(seed, 1, l->key, l->key_len, text, len) :
-				      ascribe_label_hash(seed, 0, l->key, l->key_len, l->str, l->str_len);
+	return l->type == LABEL_INT
+		       ? ascribe_label_hash(seed, 1, l->key, l->key_len, text, len)
+		       : ascribe_label_hash(seed, 0, l->key, l->key_len, l->str, l->str_len);
 }
 
 /* In user space, beyond the size of its table too: labels compared as texts. */
@@ -140,7 +148,9 @@ static void test_labels(void **ctx)
 	}
 	uint64_t x = 0;
 	for (uint32_t i = 0; i < 20000; i++) {
-		v[i] = (struct label){ .key = "n", .key_len = 1, .num = i % 9000, .type = LABEL_INT };
+		v[i] = (struct label){
+			.key = "n", .key_len = 1, .num = i % 9000, .type = LABEL_INT
+		};
 		x ^= i < 9000 ? hash_of(&v[i], 3) : 0;
 	}
 	assert_int_equal(labels_key(v, 20000, 3), x);
@@ -149,7 +159,8 @@ static void test_labels(void **ctx)
 /* What a program publishes is what user space finds for the same labels. */
 static void test_published(void **ctx)
 {
-	static const char *const names[] = { "tenant", "query_id", "user", "a", "region of the world" };
+	static const char *const names[] = { "tenant", "query_id", "user", "a",
+					     "region of the world" };
 	(void)ctx;
 	for (int round = 0; round < 2000; round++) {
 		struct ascribe_label_set set;
@@ -160,14 +171,17 @@ static void test_published(void **ctx)
 		ascribe_set_init(&set);
 		for (uint32_t k = rnd(8); k; k--) {
 			const char *name = names[rnd(5)];
-			snprintf(value, sizeof(value), "%0*llu", (int)rnd(50), (unsigned long long)rnd64());
+			snprintf(value, sizeof(value), "%0*llu", (int)rnd(50),
+				 (unsigned long long)rnd64());
 			if (rnd(2))
 				ascribe_set_add_string(&set, name, value);
 			else
 				ascribe_set_add_int(&set, name, (int64_t)rnd64());
 		}
-		assert_int_equal(record_decode(&set.prefix, set.prefix.total_size, ascribe_state_v1.keys.text,
-					       ascribe_state_v1.keys.bytes, v, &n, &side), 0);
+		assert_int_equal(record_decode(&set.prefix, set.prefix.total_size,
+					       ascribe_state_v1.keys.text,
+					       ascribe_state_v1.keys.bytes, v, &n, &side),
+				 0);
 		assert_int_equal(labels_key(v, n, 0), set.prefix.set_id);
 	}
 }
@@ -218,7 +232,8 @@ static void find_collision(struct label (*pair)[2], uint64_t seed, uint8_t secon
  * Beside `a` another set with the same key: the key has 64 bits, of which a table uses 32, so that
  * sets that agree in these are found by trying (some 2^16 pairs of tries).
  */
-static bool find_twin(const struct setpool *p, struct label *l, char *text, uint32_t *ret_a, uint32_t *ret_b)
+static bool find_twin(const struct setpool *p, struct label *l, char *text, uint32_t *ret_a,
+		      uint32_t *ret_b)
 {
 	enum { TRIES = 1 << 18 };
 	static uint64_t keys[TRIES];
@@ -248,8 +263,10 @@ static void test_collisions(void **ctx)
 	assert_int_equal(setpool_init(&pool), 0);
 	for (int i = 0; i < PAIRS; i++) {
 		snprintf(key[i], sizeof(key[i]), "k%03d", i);
-		pair[i][0] = (struct label){ .key = key[i], .key_len = 4, .str = "no", .str_len = 2 };
-		pair[i][1] = (struct label){ .key = key[i], .key_len = 4, .str = "yes", .str_len = 3 };
+		pair[i][0] =
+			(struct label){ .key = key[i], .key_len = 4, .str = "no", .str_len = 2 };
+		pair[i][1] =
+			(struct label){ .key = key[i], .key_len = 4, .str = "yes", .str_len = 3 };
 	}
 	find_collision(pair, pool.seed, second);
 	for (int i = 0; i < PAIRS; i++) {
@@ -266,16 +283,17 @@ static void test_collisions(void **ctx)
 	size_t n = setpool_get(&pool, id_b, &kept);
 	assert_true(labels_equal(kept, n, b, PAIRS));
 	/* With another seed the same sets have different keys. */
-	assert_int_not_equal(labels_key(a, PAIRS, pool.seed + 1), labels_key(b, PAIRS, pool.seed + 1));
+	assert_int_not_equal(labels_key(a, PAIRS, pool.seed + 1),
+			     labels_key(b, PAIRS, pool.seed + 1));
 	setpool_fini(&pool);
 }
-
 
 /* Two sets of one hash in a pool stay two, whichever is looked for. */
 static void test_twins(void **ctx)
 {
 	char text[2][16];
-	struct label l[2] = { { .key = "query", .key_len = 5, .str = text[0] }, { .key = "query", .key_len = 5, .str = text[1] } };
+	struct label l[2] = { { .key = "query", .key_len = 5, .str = text[0] },
+			      { .key = "query", .key_len = 5, .str = text[1] } };
 	uint32_t a = 0, b = 0, id[2], again;
 	struct setpool pool;
 	(void)ctx;
@@ -283,7 +301,8 @@ static void test_twins(void **ctx)
 	assert_true(find_twin(&pool, &l[0], text[0], &a, &b));
 	l[0].str_len = (uint32_t)sprintf(text[0], "%u", a);
 	l[1].str_len = (uint32_t)sprintf(text[1], "%u", b);
-	uint64_t key[2] = { labels_list_key(&l[0], 1, pool.seed), labels_list_key(&l[1], 1, pool.seed) };
+	uint64_t key[2] = { labels_list_key(&l[0], 1, pool.seed),
+			    labels_list_key(&l[1], 1, pool.seed) };
 	assert_int_equal((uint32_t)(key[0] ^ key[0] >> 32), (uint32_t)(key[1] ^ key[1] >> 32));
 	assert_int_equal(setpool_add(&pool, &l[0], 1, &id[0]), 0);
 	assert_false(setpool_find(&pool, &l[1], 1, &again));
@@ -312,8 +331,11 @@ static void shuffle(struct label *v, size_t n)
  */
 static void test_lists(void **ctx)
 {
-	static const char *const names[] = { "a", "tenant", "tid", "the_name_of_a_key_of_the_application", "" };
-	static const char *const texts[] = { "", "x", "four", "of_eight", "of_sixteen_bytes", "longer_than_sixteen_bytes_by_far" };
+	static const char *const names[] = { "a", "tenant", "tid",
+					     "the_name_of_a_key_of_the_application", "" };
+	static const char *const texts[] = {
+		"", "x", "four", "of_eight", "of_sixteen_bytes", "longer_than_sixteen_bytes_by_far"
+	};
 	static struct label kept[4096][8];
 	static size_t n_kept[4096];
 	struct setpool pool;
@@ -325,17 +347,23 @@ static void test_lists(void **ctx)
 		uint32_t n = 1 + rnd(8), id, expected = 1;
 		for (uint32_t i = 0; i < n; i++) {
 			const char *key = names[rnd(5)], *str = texts[rnd(6)];
-			v[i] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .type = (enum label_type)(rnd(4) == 0) };
+			v[i] = (struct label){ .key = key,
+					       .key_len = (uint32_t)strlen(key),
+					       .type = (enum label_type)(rnd(4) == 0) };
 			if (v[i].type == LABEL_INT)
 				v[i].num = rnd(2);
 			else
-				v[i] = (struct label){ .key = key, .key_len = v[i].key_len, .str = str, .str_len = (uint32_t)strlen(str) };
+				v[i] = (struct label){ .key = key,
+						       .key_len = v[i].key_len,
+						       .str = str,
+						       .str_len = (uint32_t)strlen(str) };
 		}
 		memcpy(set, v, sizeof(set));
 		size_t n_set = labels_normalize(set, n);
 		if (n_set == n)
 			shuffle(v, n);
-		while (expected < n_sets && !labels_equal(kept[expected], n_kept[expected], set, n_set))
+		while (expected < n_sets &&
+		       !labels_equal(kept[expected], n_kept[expected], set, n_set))
 			expected++;
 		if (expected == 4096)
 			break;
@@ -407,7 +435,8 @@ static void test_counted(void **ctx)
 	char text[32];
 	(void)ctx;
 	for (uint64_t i = 0; i < N; i++) {
-		int len = snprintf(text, sizeof(text), i % 2 ? "%llu" : "request-%012llu", (unsigned long long)i);
+		int len = snprintf(text, sizeof(text), i % 2 ? "%llu" : "request-%012llu",
+				   (unsigned long long)i);
 		v[i] = ascribe_hash(seed, text, (size_t)len);
 	}
 	qsort(v, N, sizeof(v[0]), cmp64);
@@ -424,10 +453,15 @@ static void test_counted(void **ctx)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_against_brute_force), cmocka_unit_test(test_labels), cmocka_unit_test(test_published),
-		cmocka_unit_test(test_collisions), cmocka_unit_test(test_twins),
-		cmocka_unit_test(test_lists), cmocka_unit_test(test_twice_in_a_list),
-		cmocka_unit_test(test_avalanche), cmocka_unit_test(test_counted),
+		cmocka_unit_test(test_against_brute_force),
+		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_published),
+		cmocka_unit_test(test_collisions),
+		cmocka_unit_test(test_twins),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_twice_in_a_list),
+		cmocka_unit_test(test_avalanche),
+		cmocka_unit_test(test_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

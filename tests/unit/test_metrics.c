@@ -87,7 +87,8 @@ static void test_time(void **state)
 	leave_early(false);
 	leave_early(true);
 	clock_gettime(CLOCK_MONOTONIC, &b);
-	uint64_t took = (uint64_t)(b.tv_sec - a.tv_sec) * 1000000000ull + (uint64_t)b.tv_nsec - (uint64_t)a.tv_nsec;
+	uint64_t took = (uint64_t)(b.tv_sec - a.tv_sec) * 1000000000ull + (uint64_t)b.tv_nsec -
+			(uint64_t)a.tv_nsec;
 	hist_snapshot_init(&s, 6);
 	assert_int_equal(metric_snapshot(METRIC_query, &s, &err), 0);
 	assert_int_equal(s.total, 2);

@@ -59,8 +59,9 @@ static int setup(void **state)
 	FILE *f = fopen(path, "w");
 	if (!f || fputs(program, f) < 0 || fclose(f))
 		return -1;
-	return run("${CC:-cc} -O1 -DA=3 -Wl,--build-id=sha1 -o with p.c && ${CC:-cc} -O1 -DA=5 -Wl,--build-id=none -o without p.c && "
-		   "${CC:-cc} -O1 -DA=7 -Wl,--build-id=sha1 -o other p.c");
+	return run(
+		"${CC:-cc} -O1 -DA=3 -Wl,--build-id=sha1 -o with p.c && ${CC:-cc} -O1 -DA=5 -Wl,--build-id=none -o without p.c && "
+		"${CC:-cc} -O1 -DA=7 -Wl,--build-id=sha1 -o other p.c");
 }
 
 static int teardown(void **state)
@@ -80,7 +81,8 @@ static struct world *world_new(void)
 	/* Room for one table only: with two programs one of them is always out of memory. */
 	struct symbolizer_config c = { .table_bytes = 1 };
 	snprintf(path, sizeof(path), "%s/store%u", dir, n++);
-	assert_int_equal(store_writer_open_with(&w->store, path, &model_meta, &model_options, &err), 0);
+	assert_int_equal(store_writer_open_with(&w->store, path, &model_meta, &model_options, &err),
+			 0);
 	assert_int_equal(symbolizer_new(&w->symbolizer, &c), 0);
 	assert_int_equal(procs_new(&w->procs, module_put), 0);
 	assert_int_equal(modules_new(&w->modules, w->store, w->symbolizer, w->procs), 0);
@@ -170,8 +172,11 @@ static void tell_with_build_id(struct world *w, const struct process *p, const c
 	snprintf(maps, sizeof(maps), "/proc/%d/maps", p->pid);
 	f = fopen(maps, "r");
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx r-xp %lx %*s %*u %255s", &begin, &end, &offset, file) == 4 && !strcmp(file, path))
-			procs_mmap(w->procs, (uint32_t)p->pid, begin, end - begin, offset, path, 0, 0, id, sizeof(id), proc_now_ns());
+		if (sscanf(line, "%lx-%lx r-xp %lx %*s %*u %255s", &begin, &end, &offset, file) ==
+			    4 &&
+		    !strcmp(file, path))
+			procs_mmap(w->procs, (uint32_t)p->pid, begin, end - begin, offset, path, 0,
+				   0, id, sizeof(id), proc_now_ns());
 	fclose(f);
 }
 
@@ -239,7 +244,9 @@ static void test_links_copies_deleted(void **state)
 {
 	struct world *w = world_new();
 	(void)state;
-	assert_int_equal(run("ln -f with with-link && cp with with-copy && cp with with-gone && ln -f without without-link"), 0);
+	assert_int_equal(
+		run("ln -f with with-link && cp with with-copy && cp with with-gone && ln -f without without-link"),
+		0);
 	struct process p = start("with"), q = start("without");
 	assert_name(w, &p, 0, "first");
 	assert_name(w, &q, 0, "first");
@@ -322,7 +329,9 @@ static void test_rebuilt(void **state)
 	struct process p = start("without-a");
 	assert_name(w, &p, 0, "first");
 	stop(w, &p);
-	assert_int_equal(run("sed 's/first/third/g' p.c >q.c && ${CC:-cc} -O1 -DA=5 -Wl,--build-id=none -o without-b q.c && cat without-b >without-a"), 0);
+	assert_int_equal(
+		run("sed 's/first/third/g' p.c >q.c && ${CC:-cc} -O1 -DA=5 -Wl,--build-id=none -o without-b q.c && cat without-b >without-a"),
+		0);
 	p = start("without-a");
 	assert_name(w, &p, 0, "third");
 	stop(w, &p);
@@ -346,7 +355,8 @@ static void test_bounded(void **state)
 		close(fd);
 		uint64_t now = proc_now_ns();
 		procs_exec(w->procs, (uint32_t)getpid(), "many", now);
-		struct proc_file *f = procs_mmap(w->procs, (uint32_t)getpid(), 4096, 4096, 0, path, st.st_dev, st.st_ino, NULL, 0, now);
+		struct proc_file *f = procs_mmap(w->procs, (uint32_t)getpid(), 4096, 4096, 0, path,
+						 st.st_dev, st.st_ino, NULL, 0, now);
 		struct proc_image *im = procs_find(w->procs, (uint32_t)getpid(), UINT64_MAX);
 		assert_non_null(f);
 		assert_non_null(modules_of(w->modules, im, &im->maps[0]));
@@ -364,8 +374,9 @@ static void test_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_parse), cmocka_unit_test(test_links_copies_deleted), cmocka_unit_test(test_again),
-		cmocka_unit_test(test_rebuilt),   cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_one_parse), cmocka_unit_test(test_links_copies_deleted),
+		cmocka_unit_test(test_again),	  cmocka_unit_test(test_rebuilt),
+		cmocka_unit_test(test_bounded),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

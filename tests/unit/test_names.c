@@ -28,7 +28,8 @@ static const struct {
 	{ "v1.2", NULL, NULL },
 	{ "foo(int) [clone .isra.0]", "foo(int)", "foo" },
 	{ "foo(int) [clone .part.0] [clone .cold]", "foo(int)", "foo" },
-	{ "std::vector<int, std::allocator<int> >::push_back(int const&)", NULL, "std::vector::push_back" },
+	{ "std::vector<int, std::allocator<int> >::push_back(int const&)", NULL,
+	  "std::vector::push_back" },
 	{ "void foo<int>(int)", NULL, "foo" },
 	{ "Foo<int>::bar() const", NULL, "Foo::bar" },
 	{ "inner.<locals>.<genexpr>", NULL, NULL },
@@ -54,7 +55,8 @@ static const struct {
 	  NULL, "std::__cxx11::basic_string::copy_construct" },
 	{ "operator<(A const&, A const&)", NULL, "operator<" },
 	{ "bool operator< <int>(A<int> const&, A<int> const&)", NULL, "operator<" },
-	{ "std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char const*)", NULL, "std::operator<<" },
+	{ "std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char const*)",
+	  NULL, "std::operator<<" },
 	{ "std::istream& operator>>(std::istream&, A&)", NULL, "operator>>" },
 	{ "Foo::operator->() const", NULL, "Foo::operator->" },
 	{ "Foo<int>::operator->*(int Foo::*)", NULL, "Foo::operator->*" },
@@ -68,7 +70,8 @@ static const struct {
 	{ "my_operator<int>(int)", NULL, "my_operator" },
 	{ "main::{lambda(int)#1}::operator()(int) const", NULL, "main::{lambda#1}::operator()" },
 	{ "foo(int)::{lambda()#2}::operator()() const", NULL, "foo::{lambda#2}::operator()" },
-	{ "Foo::bar(int) const::{lambda(auto:1)#1}::_FUN(int)", NULL, "Foo::bar::{lambda#1}::_FUN" },
+	{ "Foo::bar(int) const::{lambda(auto:1)#1}::_FUN(int)", NULL,
+	  "Foo::bar::{lambda#1}::_FUN" },
 	{ "(anonymous namespace)::foo(int)", NULL, "(anonymous namespace)::foo" },
 	{ "void (anonymous namespace)::foo<int>(int)", NULL, "(anonymous namespace)::foo" },
 	{ "a::(anonymous namespace)::Foo<int>::bar()", NULL, "a::(anonymous namespace)::Foo::bar" },
@@ -80,7 +83,8 @@ static const struct {
 	{ "Foo<((1)<<(3))>::bar(int)", NULL, "Foo::bar" },
 	{ "decltype (((x).f)(0)) call<X>(X)", NULL, "call" },
 	{ "std::function<void (int)>::operator()(int) const", NULL, "std::function::operator()" },
-	{ "void call<std::function<int (char const*)> >(std::function<int (char const*)>)", NULL, "call" },
+	{ "void call<std::function<int (char const*)> >(std::function<int (char const*)>)", NULL,
+	  "call" },
 	{ "f[abi:cxx11](int)", NULL, "f" },
 	{ "non-virtual thunk to Foo<int>::bar(int)", NULL, "non-virtual thunk to Foo::bar" },
 	{ "<alloc::vec::Vec<T> as core::ops::index::Index<I>>::index", NULL, NULL },
@@ -109,10 +113,12 @@ static void test_table(void **state)
 		const char *simple = table[i].simple ? table[i].simple : folded;
 		name_fold_clones(table[i].name, out, sizeof(out));
 		if (strcmp(out, folded))
-			failed++, print_message("%s: folded %s, want %s\n", table[i].name, out, folded);
+			failed++, print_message("%s: folded %s, want %s\n", table[i].name, out,
+						folded);
 		name_simplify(table[i].name, out, sizeof(out));
 		if (strcmp(out, simple))
-			failed++, print_message("%s: simple %s, want %s\n", table[i].name, out, simple);
+			failed++, print_message("%s: simple %s, want %s\n", table[i].name, out,
+						simple);
 	}
 	assert_int_equal(failed, 0);
 }

@@ -16,7 +16,8 @@
 static int make_store(const char *dir, const char *lines, const char *how)
 {
 	char command[700];
-	snprintf(command, sizeof(command), "python3 tests/tools/old_store.py %s %s >%s", dir, how, lines);
+	snprintf(command, sizeof(command), "python3 tests/tools/old_store.py %s %s >%s", dir, how,
+		 lines);
 	return system(command);
 }
 
@@ -90,12 +91,14 @@ static void print_totals(struct dump *d)
 	struct store_totals *t;
 	struct err err = { 0 };
 	assert_int_equal(store_block_totals(d->s, d->b, &t, &err), 0);
-	fprintf(d->out, "T %lld %llu %llu %llu", (long long)d->b->t0_ns, (unsigned long long)t->outside,
-		(unsigned long long)t->own_cpu_ns, (unsigned long long)t->own_rss);
+	fprintf(d->out, "T %lld %llu %llu %llu", (long long)d->b->t0_ns,
+		(unsigned long long)t->outside, (unsigned long long)t->own_cpu_ns,
+		(unsigned long long)t->own_rss);
 	for (size_t i = 0; i < t->n_cpus; i++)
 		fprintf(d->out, " %u:%llu,%llu,%llu,%llu,%llu", t->cpu[i].cpu,
 			(unsigned long long)t->cpu[i].fired, (unsigned long long)t->cpu[i].stored,
-			(unsigned long long)t->cpu[i].lost[0], (unsigned long long)t->cpu[i].lost[1],
+			(unsigned long long)t->cpu[i].lost[0],
+			(unsigned long long)t->cpu[i].lost[1],
 			(unsigned long long)t->cpu[i].flagged[0]);
 	fputs("\n", d->out);
 	store_totals_free(t);
@@ -327,7 +330,8 @@ static void key_with_nul(void **state)
 	assert_int_equal(tree_remove(p.old), 0);
 	assert_int_equal(make_store(p.old, p.got, "nul"), 0);
 	assert_int_equal(store_convert(p.old, p.new, true, &c, &err), -EBADMSG);
-	assert_non_null(strstr(err.text, "seg/1m-00000004.seg is damaged or cut short at offset 32"));
+	assert_non_null(
+		strstr(err.text, "seg/1m-00000004.seg is damaged or cut short at offset 32"));
 	end(&p);
 }
 
@@ -359,7 +363,8 @@ static bool is_there(const char *dir, const char *name)
 
 static void check_rewritten(const struct paths *p)
 {
-	static const char *const parts[] = { "rewriting", "MANIFEST.2", "sym", "lab", "seg/10s-00000099.seg" };
+	static const char *const parts[] = { "rewriting", "MANIFEST.2", "sym", "lab",
+					     "seg/10s-00000099.seg" };
 	assert_false(store_is_old(p->old));
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		assert_false(is_there(p->old, parts[i]));
@@ -415,8 +420,9 @@ static void rewrite(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row), cmocka_unit_test(torn_end), cmocka_unit_test(damage),
-		cmocka_unit_test(crafted), cmocka_unit_test(key_with_nul),   cmocka_unit_test(rewrite),
+		cmocka_unit_test(every_row),	cmocka_unit_test(torn_end),
+		cmocka_unit_test(damage),	cmocka_unit_test(crafted),
+		cmocka_unit_test(key_with_nul), cmocka_unit_test(rewrite),
 	};
 	if (system("command -v python3 >/dev/null")) {
 		print_message("skipped: python3 is needed\n");

@@ -21,8 +21,10 @@ static const struct opt table[] = {
 	{ "all", 'a', OPT_FLAG, NULL, "every process", offsetof(struct values, all), 0, 0 },
 	{ "quiet", 'q', OPT_FLAG, NULL, "no words", offsetof(struct values, quiet), 0, 0 },
 	{ "output", 'o', OPT_STRING, "FILE", "where to", offsetof(struct values, out), 0, 0 },
-	{ "rate", 'F', OPT_UINT, "HZ", "samples\nper second", offsetof(struct values, rate), 1, 10000 },
-	{ "duration", 'd', OPT_DURATION, "TIME", "how long", offsetof(struct values, duration), 0, 0 },
+	{ "rate", 'F', OPT_UINT, "HZ", "samples\nper second", offsetof(struct values, rate), 1,
+	  10000 },
+	{ "duration", 'd', OPT_DURATION, "TIME", "how long", offsetof(struct values, duration), 0,
+	  0 },
 	{ "from", 0, OPT_TIME, "T", "since", offsetof(struct values, from), 0, 0 },
 	{ "by", 'b', OPT_LIST, "KEY,..", "keys", offsetof(struct values, keys), 0, 0 },
 };
@@ -54,7 +56,8 @@ static void good_lines(void **state)
 	struct opt_args args;
 	struct err err = { 0 };
 	(void)state;
-	assert_int_equal(parse(&v, &args, &err, "dir -aq -F99 --output=x -d 1m30s --by a,b -b c"), 0);
+	assert_int_equal(parse(&v, &args, &err, "dir -aq -F99 --output=x -d 1m30s --by a,b -b c"),
+			 0);
 	assert_true(v.all && v.quiet);
 	assert_int_equal(v.rate, 99);
 	assert_string_equal(v.out, "x");
@@ -105,7 +108,8 @@ static void bad_lines(void **state)
 		{ "-F 0", "--rate 0: must be from 1 to 10000" },
 		{ "-F 10001", "--rate 10001: must be from 1 to 10000" },
 		{ "-F -1", "--rate -1: not a whole number" },
-		{ "-F 99999999999999999999", "--rate 99999999999999999999: must be from 1 to 10000" },
+		{ "-F 99999999999999999999",
+		  "--rate 99999999999999999999: must be from 1 to 10000" },
 		{ "-F 1x", "--rate 1x: not a whole number" },
 		{ "-F", "--rate needs a value: HZ" },
 		{ "--all=1", "--all takes no value" },
@@ -116,9 +120,11 @@ static void bad_lines(void **state)
 		{ "-z", "unknown option -z" },
 		{ "--by a,,b", "--by a,,b: an element of the list is empty" },
 		{ "--by ,", "--by ,: an element of the list is empty" },
-		{ "-d 0s", "--duration 0s: a duration must be more than 0 and less than 292 years" },
+		{ "-d 0s",
+		  "--duration 0s: a duration must be more than 0 and less than 292 years" },
 		{ "-d soon", "--duration soon: not a duration; try 10s, 500ms, 2m or 1h30m" },
-		{ "--from noon", "--from noon: not a time; try -1h, \"10 minutes ago\", 14:05, \"2026-11-23 14:05\", 2026-11-23T14:05:00Z or epoch seconds" },
+		{ "--from noon",
+		  "--from noon: not a time; try -1h, \"10 minutes ago\", 14:05, \"2026-11-23 14:05\", 2026-11-23T14:05:00Z or epoch seconds" },
 		{ "a b", "unexpected argument 'b'" },
 	};
 	(void)state;
@@ -259,8 +265,9 @@ static void suggestions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good_lines), cmocka_unit_test(runs_a_command), cmocka_unit_test(bad_lines),
-		cmocka_unit_test(durations),  cmocka_unit_test(times),		cmocka_unit_test(suggestions),
+		cmocka_unit_test(good_lines), cmocka_unit_test(runs_a_command),
+		cmocka_unit_test(bad_lines),  cmocka_unit_test(durations),
+		cmocka_unit_test(times),      cmocka_unit_test(suggestions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,8 @@ static void map_random(struct procs *p, uint32_t tgid, struct page *model, uint6
 	uint64_t offset = (uint64_t)(rand() % 100) * PAGE;
 	char path[32];
 	snprintf(path, sizeof(path), "/file%d", file);
-	assert_non_null(procs_mmap(p, tgid, (uint64_t)start * PAGE, (uint64_t)len * PAGE, offset, path, 1, 2, NULL, 0, ns));
+	assert_non_null(procs_mmap(p, tgid, (uint64_t)start * PAGE, (uint64_t)len * PAGE, offset,
+				   path, 1, 2, NULL, 0, ns));
 	for (unsigned i = 0; i < len; i++)
 		model[start + i] = (struct page){ file, offset + (uint64_t)i * PAGE };
 }
@@ -584,7 +585,8 @@ static void test_scan_self(void **state)
 	assert_true(opened >= 1);
 
 	/* News from before /proc was read is old news. */
-	assert_null(procs_mmap(p, (uint32_t)getpid(), m->start, PAGE, 0, "/other", 1, 1, NULL, 0, im->read_ns - 1));
+	assert_null(procs_mmap(p, (uint32_t)getpid(), m->start, PAGE, 0, "/other", 1, 1, NULL, 0,
+			       im->read_ns - 1));
 	assert_string_equal(proc_image_map(im, m->start)->file->path, exe);
 	procs_free(p);
 }
@@ -604,7 +606,8 @@ static void test_open_refuses(void **state)
 	assert_int_equal(mkfifo(fifo, 0600), 0);
 	assert_int_equal(procs_new(&p, NULL), 0);
 	procs_fork(p, 0x7ffffff0, NOBODY, 1);
-	const char *const paths[] = { fifo, "/tmp", "/dev/zero", "/proc/self/exe", "relative", "[anon]", "/no/such/file" };
+	const char *const paths[] = { fifo,	  "/tmp",   "/dev/zero",    "/proc/self/exe",
+				      "relative", "[anon]", "/no/such/file" };
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		procs_mmap(p, 0x7ffffff0, 0x1000, PAGE, 0, paths[i], 1, 1, NULL, 0, 2 + i);
 		const struct proc_image *im = procs_find(p, 0x7ffffff0, 100);
@@ -622,15 +625,19 @@ static void test_cgroup_names(void **state)
 	(void)state;
 	const char *id;
 	char pod[64];
-	static const char hex[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+	static const char hex[] =
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 	char path[300];
-	snprintf(path, sizeof(path), "/kubepods/burstable/pod12345678-1234-1234-1234-123456789abc/%s", hex);
+	snprintf(path, sizeof(path),
+		 "/kubepods/burstable/pod12345678-1234-1234-1234-123456789abc/%s", hex);
 	assert_int_equal(proc_container_id(path, &id), 64);
 	assert_memory_equal(id, hex, 64);
 	assert_int_equal(proc_pod_uid(path, pod, sizeof(pod)), 36);
 	assert_string_equal(pod, "12345678-1234-1234-1234-123456789abc");
-	snprintf(path, sizeof(path), "/kubepods.slice/kubepods-pod12345678_1234_1234_1234_123456789abc.slice/cri-containerd-%s.scope",
-		 hex);
+	snprintf(
+		path, sizeof(path),
+		"/kubepods.slice/kubepods-pod12345678_1234_1234_1234_123456789abc.slice/cri-containerd-%s.scope",
+		hex);
 	assert_int_equal(proc_container_id(path, &id), 64);
 	assert_int_equal(proc_pod_uid(path, pod, sizeof(pod)), 36);
 	assert_string_equal(pod, "12345678-1234-1234-1234-123456789abc");

@@ -19,7 +19,8 @@ static char *name_of(const struct query *q, const struct query_node *n)
 	const struct store_frame *f = store_frame(s, frame);
 	query_frame_name(s, frame, name, sizeof(name));
 	char *out = NULL;
-	assert_true(asprintf(&out, "%s (%s) %u", name, f ? store_string(s, f->module, NULL) : "", f ? f->kind : 0) > 0);
+	assert_true(asprintf(&out, "%s (%s) %u", name, f ? store_string(s, f->module, NULL) : "",
+			     f ? f->kind : 0) > 0);
 	return out;
 }
 
@@ -36,7 +37,9 @@ static int by_text(const void *a, const void *b)
 /* Every node by its path; those with the same are added up. */
 static size_t paths_of(struct store *s, struct path **ret, uint64_t *ret_samples, bool *ret_bounded)
 {
-	struct query_spec spec = { .labels = QUERY_NO_LABELS, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .idle = true };
+	struct query_spec spec = {
+		.labels = QUERY_NO_LABELS, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .idle = true
+	};
 	const struct query_node *nodes;
 	struct query *q;
 	struct err err = { 0 };
@@ -82,7 +85,8 @@ static void free_paths(struct path *v, size_t n)
  * Of `less` every path that is not (other) is in `all`, with the same sums, or no larger ones.
  * Returns how many of its nodes are (other).
  */
-static size_t compare(struct path *all, size_t n_all, const struct path *less, size_t n_less, bool exact)
+static size_t compare(struct path *all, size_t n_all, const struct path *less, size_t n_less,
+		      bool exact)
 {
 	size_t others = 0;
 	uint64_t self = 0;
@@ -107,7 +111,8 @@ static size_t compare(struct path *all, size_t n_all, const struct path *less, s
 /* Most stacks come once; one of a few functions at the root has half of the samples. */
 static void put_row(struct store_writer *w, struct model *m)
 {
-	uint32_t event, frame, stack = 0, depth = 1 + model_random(m, 10), n = 1 + model_random(m, 9);
+	uint32_t event, frame, stack = 0, depth = 1 + model_random(m, 10),
+			       n = 1 + model_random(m, 9);
 	assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
 	for (uint32_t i = 0; i < depth; i++) {
 		char name[32];
@@ -128,7 +133,9 @@ static void fill(struct store_writer *w, struct model *m)
 		const struct store_totals t = { .cpu = &cpu, .n_cpus = 1 };
 		for (int row = 0; row < 60; row++)
 			put_row(w, m);
-		assert_int_equal(store_commit_window(w, T0 + i * 10 * SECOND, T0 + (i + 1) * 10 * SECOND, i + 1, &t, &err), 0);
+		assert_int_equal(store_commit_window(w, T0 + i * 10 * SECOND,
+						     T0 + (i + 1) * 10 * SECOND, i + 1, &t, &err),
+				 0);
 		assert_int_equal(store_writer_state(w)->parents_failed, 0);
 		store_renew(w);
 		store_renew_end(w);
@@ -167,7 +174,8 @@ static void reader_without_room(void **state)
 		store_limit(s, &(struct store_limits){ .symbols = limits[i] });
 		size_t n = paths_of(s, &less, &sum, &bounded);
 		size_t other = compare(all, n_all, less, n, true);
-		print_message("%zu bytes: %zu nodes of %zu, %zu of them (other)\n", limits[i], n, n_all, other);
+		print_message("%zu bytes: %zu nodes of %zu, %zu of them (other)\n", limits[i], n,
+			      n_all, other);
 		assert_int_equal(sum, samples);
 		assert_int_equal(bounded, other > 0);
 		others += other;

@@ -40,8 +40,8 @@ static bool holds_no_tenant(const char *labels)
 
 static bool holds_regex(const char *labels)
 {
-	return (strstr(labels, "tenant=t1\n") || strstr(labels, "tenant=t2\n")) && !strstr(labels, "comm=sh\n") &&
-	       !strstr(labels, "query_id=-");
+	return (strstr(labels, "tenant=t1\n") || strstr(labels, "tenant=t2\n")) &&
+	       !strstr(labels, "comm=sh\n") && !strstr(labels, "query_id=-");
 }
 
 static bool holds_never(const char *labels)
@@ -55,7 +55,8 @@ static const struct question questions[] = {
 	{ "", holds_always, "cpu-clock", 0, 0, 30, true },
 	{ "{tenant=\"t3\"}", holds_tenant, "page-faults", 1, 3, 17, false },
 	{ "tenant=\"\"", holds_no_tenant, NULL, 0, 29, 30, true },
-	{ "{tenant=~\"t[12]\",comm!=\"sh\",query_id!~\"-.*\"}", holds_regex, NULL, 0, 5, 28, false },
+	{ "{tenant=~\"t[12]\",comm!=\"sh\",query_id!~\"-.*\"}", holds_regex, NULL, 0, 5, 28,
+	  false },
 	{ "tenant=\"nobody\"", holds_never, NULL, 0, 0, 30, false },
 	{ "event=\"page-faults\",tenant=\"t3\"", holds_tenant, NULL, 1, 0, 30, false },
 	{ "event=\"page-faults\"", holds_never, "cpu-clock", 0, 0, 30, false },
@@ -71,14 +72,17 @@ static struct query *ask(struct fixture *f, const struct question *a)
 	struct query_spec spec = { .where = a->where, .event = a->event, .idle = a->idle };
 	/* From within a window to within a window: both are whole in the answer. */
 	spec.from_ns = a->from ? f->m.w[a->from].t0 + 5 : INT64_MIN;
-	spec.to_ns = a->to == 30 ? INT64_MAX : a->to > a->from ? f->m.w[a->to - 1].t1 - 5 : spec.from_ns;
+	spec.to_ns = a->to == 30       ? INT64_MAX
+		     : a->to > a->from ? f->m.w[a->to - 1].t1 - 5
+				       : spec.from_ns;
 	if (query_open(&q, f->s, &spec, &err))
 		fail_msg("%s", err.text);
 	return q;
 }
 
 /* The rows of the answer, one per (labels, stack). */
-static struct model_window expect(const struct fixture *f, const struct question *a, uint64_t *ret_idle)
+static struct model_window expect(const struct fixture *f, const struct question *a,
+				  uint64_t *ret_idle)
 {
 	struct model_window out = { 0 };
 	*ret_idle = 0;
@@ -115,7 +119,8 @@ static void rows_and_info(void **state)
 		const struct store_row *rows = query_rows(q, &n);
 		for (size_t k = 0; k < n; k++) {
 			assert_true(!k || rows[k - 1].set < rows[k].set ||
-				    (rows[k - 1].set == rows[k].set && rows[k - 1].stack < rows[k].stack));
+				    (rows[k - 1].set == rows[k].set &&
+				     rows[k - 1].stack < rows[k].stack));
 			read_back_row(&b, &rows[k]);
 		}
 		model_sort(b.rows, b.n);
@@ -145,7 +150,8 @@ static void rows_and_info(void **state)
 		assert_int_equal(info->to_ns, a->to > a->from ? f->m.w[a->to - 1].t1 : 0);
 		assert_string_equal(info->event->name, model_events[a->event_id].name);
 		assert_true(fabs(info->seconds -
-				 (double)samples * (double)model_events[a->event_id].ns_per_sample / 1e9) < 1e-6);
+				 (double)samples * (double)model_events[a->event_id].ns_per_sample /
+					 1e9) < 1e-6);
 		struct model_window got = { b.rows, b.n, 0, 0 };
 		model_window_fini(&got);
 		model_window_fini(&want);
@@ -173,7 +179,8 @@ static uint64_t sum_paths(const struct model_window *w, const char *path, bool s
 {
 	uint64_t n = 0;
 	for (size_t i = 0; i < w->n; i++)
-		if (self ? !strcmp(w->rows[i].stack, path) : !strncmp(w->rows[i].stack, path, strlen(path)))
+		if (self ? !strcmp(w->rows[i].stack, path)
+			 : !strncmp(w->rows[i].stack, path, strlen(path)))
 			n += w->rows[i].samples;
 	return n;
 }
@@ -221,8 +228,8 @@ static void tree(void **state)
 /* ---- tables ---- */
 
 /* The lines of a stack's text are its frames: name (module) kind line. */
-static void brute_function(const struct model_window *w, const char *name, const char *module, uint64_t *ret_self,
-			   uint64_t *ret_total)
+static void brute_function(const struct model_window *w, const char *name, const char *module,
+			   uint64_t *ret_self, uint64_t *ret_total)
 {
 	char prefix[200];
 	snprintf(prefix, sizeof(prefix), "%s (%s) ", name, module);
@@ -257,7 +264,8 @@ static void functions(void **state)
 			assert_true(total > 0);
 			assert_true(!k || t->rows[k - 1].self >= self);
 			for (size_t j = 0; j < k; j++)
-				assert_true(strcmp(t->rows[j].text, r->text) || strcmp(t->rows[j].module, r->module));
+				assert_true(strcmp(t->rows[j].text, r->text) ||
+					    strcmp(t->rows[j].module, r->module));
 			double share = (double)total / (double)query_info(q)->samples;
 			assert_true(r->low <= share && share <= r->high);
 			self_sum += self;
@@ -343,16 +351,23 @@ static void limits(void **state)
 	struct err err = { 0 };
 	bool stop = false;
 	for (int kind = QUERY_ALL_LABELS; kind <= QUERY_KEYS_STACKS; kind++) {
-		const struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .labels = (enum query_labels)kind, .keys = tenant, .n_keys = 1 };
+		const struct query_spec spec = { .from_ns = INT64_MIN,
+						 .to_ns = INT64_MAX,
+						 .labels = (enum query_labels)kind,
+						 .keys = tenant,
+						 .n_keys = 1 };
 		const struct {
 			size_t bytes;
 			bool stop;
 			int rc;
-		} v[] = { { 1, false, 0 }, { 0, false, 0 }, { 64 << 20, false, 0 }, { 64 << 20, true, -EAGAIN }, { 0, true, -EAGAIN }, { 0, false, 0 } };
+		} v[] = { { 1, false, 0 },	  { 0, false, 0 },
+			  { 64 << 20, false, 0 }, { 64 << 20, true, -EAGAIN },
+			  { 0, true, -EAGAIN },	  { 0, false, 0 } };
 		for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
 			struct query *q = NULL;
 			stop = v[i].stop;
-			store_limit(f->s, &(struct store_limits){ .bytes = v[i].bytes, .stop = &stop });
+			store_limit(f->s,
+				    &(struct store_limits){ .bytes = v[i].bytes, .stop = &stop });
 			assert_int_equal(query_open(&q, f->s, &spec, &err), v[i].rc);
 			if (q)
 				assert_int_equal(query_info(q)->bounded, v[i].bytes == 1);
@@ -366,7 +381,8 @@ static void limits(void **state)
 
 #define RATES_ROWS 400
 
-static const struct store_event rates[] = { { "clock", "nanoseconds", 10000000, 10000000 }, { "clock", "nanoseconds", 30000000, 30000000 } };
+static const struct store_event rates[] = { { "clock", "nanoseconds", 10000000, 10000000 },
+					    { "clock", "nanoseconds", 30000000, 30000000 } };
 
 /*
  * Windows 0 and 1 are of the higher rate, 2 of both, 3 of the lower one: what was put in, by set.
@@ -380,7 +396,11 @@ static struct store *store_of_rates(const char *dir, uint64_t ns[4][5])
 	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &model_options, &err), 0);
 	for (size_t i = 0; i < 4; i++) {
 		for (size_t k = 0; k < RATES_ROWS; k++) {
-			uint32_t tenant = model_random(&m, 5), rate = i < 2 ? 0 : i == 3 ? 1 : model_random(&m, 2), n = 1 + model_random(&m, 3), event, set, stack;
+			uint32_t tenant = model_random(&m, 5),
+				 rate = i < 2	 ? 0
+					: i == 3 ? 1
+						 : model_random(&m, 2),
+				 n = 1 + model_random(&m, 3), event, set, stack;
 			char text[40], *at = model_draw_stack(&m);
 			if (!strncmp(at, "[idle]", 6))
 				*at = 0;
@@ -388,7 +408,8 @@ static struct store *store_of_rates(const char *dir, uint64_t ns[4][5])
 			assert_int_equal(store_add_event(w, &rates[rate], &event), 0);
 			assert_int_equal(model_put_set(w, text, &set), 0);
 			assert_int_equal(model_put_stack(w, at, &stack), 0);
-			assert_int_equal(store_add_row(w, set, stack, event, n, n * rates[rate].period), 0);
+			assert_int_equal(
+				store_add_row(w, set, stack, event, n, n * rates[rate].period), 0);
 			ns[i][tenant] += n * rates[rate].ns_per_sample;
 			free(at);
 		}
@@ -400,7 +421,8 @@ static struct store *store_of_rates(const char *dir, uint64_t ns[4][5])
 }
 
 /* Windows [from, to), in samples of `each` nanoseconds. */
-static void check_rates(struct store *s, uint64_t ns[4][5], size_t from, size_t to, uint64_t asked, uint64_t each)
+static void check_rates(struct store *s, uint64_t ns[4][5], size_t from, size_t to, uint64_t asked,
+			uint64_t each)
 {
 	static const char *const tenant[] = { "tenant" };
 	uint64_t want[5] = { 0 }, all = 0;
@@ -411,8 +433,13 @@ static void check_rates(struct store *s, uint64_t ns[4][5], size_t from, size_t 
 		}
 	for (int kind = QUERY_ALL_LABELS; kind <= QUERY_KEYS_STACKS; kind++) {
 		const int64_t t0 = 1700000000000000000, window = 10000000000;
-		const struct query_spec spec = { .from_ns = t0 + (int64_t)from * window, .to_ns = t0 + (int64_t)to * window, .labels = (enum query_labels)kind,
-						 .keys = tenant, .n_keys = 1, .event = "clock", .ns_per_sample = asked };
+		const struct query_spec spec = { .from_ns = t0 + (int64_t)from * window,
+						 .to_ns = t0 + (int64_t)to * window,
+						 .labels = (enum query_labels)kind,
+						 .keys = tenant,
+						 .n_keys = 1,
+						 .event = "clock",
+						 .ns_per_sample = asked };
 		struct query *q;
 		struct query_table *t;
 		struct err err = { 0 };
@@ -430,7 +457,8 @@ static void check_rates(struct store *s, uint64_t ns[4][5], size_t from, size_t 
 			assert_int_equal(query_table(q, tenant, 1, &t, &err), 0);
 			assert_int_equal(t->n_rows, 5);
 			for (size_t i = 0; i < 5; i++) {
-				double exact = (double)want[t->rows[i].values[0][1] - '0'] / (double)each;
+				double exact =
+					(double)want[t->rows[i].values[0][1] - '0'] / (double)each;
 				assert_true(fabs((double)t->rows[i].samples - exact) <= 1);
 			}
 			query_table_free(t);
@@ -532,8 +560,8 @@ static void frame_names(void **state)
 		{ .offset = 0xffffffffffffffff },
 		{ .module = model_text(w, "/dir/"), .offset = 1 },
 	};
-	static const char *const want[] = { "f", "demo+0x1f0", "[vdso]+0x10", "[unknown]+0xffffffffffffffff",
-					    "/dir/+0x1" };
+	static const char *const want[] = { "f", "demo+0x1f0", "[vdso]+0x10",
+					    "[unknown]+0xffffffffffffffff", "/dir/+0x1" };
 	assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
 	for (uint32_t i = 0; i < 5; i++) {
 		assert_int_equal(store_add_frame(w, &v[i], &id), 0);
@@ -554,10 +582,11 @@ static void frame_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_and_info), cmocka_unit_test(tree),	cmocka_unit_test(functions),
-		cmocka_unit_test(key_tables),	 cmocka_unit_test(errors),	cmocka_unit_test(two_rates), cmocka_unit_test(empty_store),
-		cmocka_unit_test(interval),	 cmocka_unit_test(frame_names),
-		cmocka_unit_test(limits),
+		cmocka_unit_test(rows_and_info), cmocka_unit_test(tree),
+		cmocka_unit_test(functions),	 cmocka_unit_test(key_tables),
+		cmocka_unit_test(errors),	 cmocka_unit_test(two_rates),
+		cmocka_unit_test(empty_store),	 cmocka_unit_test(interval),
+		cmocka_unit_test(frame_names),	 cmocka_unit_test(limits),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

@@ -68,9 +68,11 @@ static void share_by_enumeration(void **state)
 		for (unsigned n2 = 1; n2 <= 17; n2++)
 			for (unsigned k1 = 0; k1 <= n1; k1++)
 				for (unsigned k2 = 0; k2 <= n2; k2++, n++)
-					if (!near(stats_share_p(k1, n1, k2, n2), brute_share(k1, n1, k2, n2), 1e-11))
-						fail_msg("%u/%u %u/%u: %.17g, %.17g", k1, n1, k2, n2,
-							 stats_share_p(k1, n1, k2, n2), brute_share(k1, n1, k2, n2));
+					if (!near(stats_share_p(k1, n1, k2, n2),
+						  brute_share(k1, n1, k2, n2), 1e-11))
+						fail_msg("%u/%u %u/%u: %.17g, %.17g", k1, n1, k2,
+							 n2, stats_share_p(k1, n1, k2, n2),
+							 brute_share(k1, n1, k2, n2));
 	assert_true(n > 10000);
 }
 
@@ -81,10 +83,12 @@ static void rate_by_enumeration(void **state)
 	for (size_t i = 0; i < 25; i++)
 		for (unsigned k1 = 0; k1 <= 30; k1++)
 			for (unsigned k2 = 0; k2 <= 30; k2++) {
-				double e1 = exposures[i / 5], e2 = exposures[i % 5], want = brute_rate(k1, e1, k2, e2);
+				double e1 = exposures[i / 5], e2 = exposures[i % 5],
+				       want = brute_rate(k1, e1, k2, e2);
 				want = want < STATS_P_MIN ? STATS_P_MIN : want;
 				if (!near(stats_rate_p(k1, e1, k2, e2), want, 1e-9))
-					fail_msg("%u/%g %u/%g: %.17g, %.17g", k1, e1, k2, e2, stats_rate_p(k1, e1, k2, e2), want);
+					fail_msg("%u/%g %u/%g: %.17g, %.17g", k1, e1, k2, e2,
+						 stats_rate_p(k1, e1, k2, e2), want);
 			}
 }
 
@@ -99,7 +103,8 @@ static void known_values(void **state)
 	assert_true(near(stats_share_p(4, 4, 0, 4), 2.0 / 70, 1e-12));
 	assert_true(near(stats_share_p(1, 10, 11, 14), 0.002759456185220088, 1e-12));
 	assert_true(near(stats_rate_p(10, 1, 0, 1), 2.0 / 1024, 1e-12));
-	assert_true(stats_share_p(0, 0, 5, 10) == 1 && stats_share_p(0, 5, 0, 10) == 1 && stats_share_p(5, 5, 10, 10) == 1);
+	assert_true(stats_share_p(0, 0, 5, 10) == 1 && stats_share_p(0, 5, 0, 10) == 1 &&
+		    stats_share_p(5, 5, 10, 10) == 1);
 	assert_true(stats_rate_p(0, 1, 0, 1) == 1 && stats_rate_p(5, 0, 0, 1) == 1);
 	assert_true(stats_share_p(1000000, 1000000, 0, 1000000) == STATS_P_MIN);
 	assert_true(stats_rate_p(UINT32_MAX, 1, 0, 1) == STATS_P_MIN);
@@ -114,10 +119,12 @@ static void large_counts(void **state)
 		 * Expected counts over 10,000: z. Below, half of that: exact until d goes beyond.
 		 */
 		double large = stats_share_p(19000 + d, 1000000, 19000, 1000000);
-		double z = (double)d / 1e6 / sqrt(2e-6 * ((38000.0 + d) / 2e6) * (1 - (38000.0 + d) / 2e6));
+		double z = (double)d / 1e6 /
+			   sqrt(2e-6 * ((38000.0 + d) / 2e6) * (1 - (38000.0 + d) / 2e6));
 		assert_true(near(large, erfc(z / M_SQRT2), 1e-9));
 		double small = stats_share_p(9900 + d, 500000, 9900, 500000);
-		double zs = (double)d / 5e5 / sqrt(4e-6 * ((19800.0 + d) / 1e6) * (1 - (19800.0 + d) / 1e6));
+		double zs = (double)d / 5e5 /
+			    sqrt(4e-6 * ((19800.0 + d) / 1e6) * (1 - (19800.0 + d) / 1e6));
 		if (9900 + d / 2 < 10000)
 			assert_true(fabs(small - erfc(zs / M_SQRT2)) < 0.006);
 	}
@@ -178,7 +185,8 @@ struct side {
 };
 
 static const struct side sides[][2] = {
-	{ { "{tenant=\"t3\"}", "tenant=t3\n", 0, N_WINDOWS }, { "{tenant=\"t1\"}", "tenant=t1\n", 0, N_WINDOWS } },
+	{ { "{tenant=\"t3\"}", "tenant=t3\n", 0, N_WINDOWS },
+	  { "{tenant=\"t1\"}", "tenant=t1\n", 0, N_WINDOWS } },
 	{ { NULL, "", 0, 5 }, { NULL, "", 5, N_WINDOWS } },
 	{ { "comm=\"sh\"", "comm=sh\n", 2, 9 }, { NULL, "", 3, 4 } },
 	{ { "comm=\"nobody\"", "comm=nobody\n", 0, N_WINDOWS }, { NULL, "", 0, N_WINDOWS } },
@@ -190,7 +198,9 @@ static struct query *ask(struct fixture *f, const struct side *a)
 {
 	struct query *q = NULL;
 	struct err err = { 0 };
-	struct query_spec spec = { .where = a->where, .from_ns = f->m.w[a->from].t0, .to_ns = f->m.w[a->to - 1].t1 };
+	struct query_spec spec = { .where = a->where,
+				   .from_ns = f->m.w[a->from].t0,
+				   .to_ns = f->m.w[a->to - 1].t1 };
 	if (query_open(&q, f->s, &spec, &err))
 		fail_msg("%s", err.text);
 	return q;
@@ -202,7 +212,8 @@ static bool admits(const struct side *a, const struct model_row *r)
 }
 
 /* The samples of a side in which the function is the leaf, or anywhere. */
-static uint64_t brute(const struct fixture *f, const struct side *a, const char *text, const char *module, bool leaf)
+static uint64_t brute(const struct fixture *f, const struct side *a, const char *text,
+		      const char *module, bool leaf)
 {
 	char prefix[200];
 	uint64_t sum = 0;
@@ -236,11 +247,16 @@ static void check_verdicts(const struct query_diff *d, bool absolute)
 	size_t changed = 0, tested = 0;
 	for (size_t i = 0; i < d->n_rows; i++) {
 		const struct query_diff_row *r = &d->rows[i];
-		double least = absolute ? stats_rate_least_p(r->count[0] + r->count[1], d->covered_s[0], d->covered_s[1]) :
-					  stats_share_least_p(r->count[0] + r->count[1], d->samples[0], d->samples[1]);
-		double p = absolute ? stats_rate_p(r->count[0], d->covered_s[0], r->count[1], d->covered_s[1]) :
-				      stats_share_p(r->count[0], d->samples[0], r->count[1], d->samples[1]);
-		double x = absolute ? r->rate[0] : r->share[0], y = absolute ? r->rate[1] : r->share[1];
+		double least = absolute ? stats_rate_least_p(r->count[0] + r->count[1],
+							     d->covered_s[0], d->covered_s[1])
+					: stats_share_least_p(r->count[0] + r->count[1],
+							      d->samples[0], d->samples[1]);
+		double p = absolute ? stats_rate_p(r->count[0], d->covered_s[0], r->count[1],
+						   d->covered_s[1])
+				    : stats_share_p(r->count[0], d->samples[0], r->count[1],
+						    d->samples[1]);
+		double x = absolute ? r->rate[0] : r->share[0],
+		       y = absolute ? r->rate[1] : r->share[1];
 		assert_true(near(r->p, p, 1e-9));
 		assert_int_equal(r->tested, least < 0.05);
 		assert_int_equal(r->verdict != DIFF_NOISE, r->q < 0.05);
@@ -269,13 +285,17 @@ static void functions(void **state)
 		for (size_t k = 0; k < d->n_rows; k++) {
 			const struct query_diff_row *r = &d->rows[k];
 			for (int side = 0; side < 2; side++) {
-				assert_int_equal(r->self[side], brute(f, &v[side], r->text, r->module, true));
-				assert_int_equal(r->samples[side], brute(f, &v[side], r->text, r->module, false));
-				assert_int_equal(r->count[side], spec.inclusive ? r->samples[side] : r->self[side]);
+				assert_int_equal(r->self[side],
+						 brute(f, &v[side], r->text, r->module, true));
+				assert_int_equal(r->samples[side],
+						 brute(f, &v[side], r->text, r->module, false));
+				assert_int_equal(r->count[side],
+						 spec.inclusive ? r->samples[side] : r->self[side]);
 				self[side] += r->self[side];
 			}
 			for (size_t j = 0; j < k; j++)
-				assert_true(strcmp(d->rows[j].text, r->text) || strcmp(d->rows[j].module, r->module));
+				assert_true(strcmp(d->rows[j].text, r->text) ||
+					    strcmp(d->rows[j].module, r->module));
 			assert_true(near(r->change, r->share[0] - r->share[1], 1e-12));
 			assert_true(r->low <= r->change && r->change <= r->high);
 		}
@@ -283,7 +303,8 @@ static void functions(void **state)
 			uint64_t all = brute_all(f, &v[side], ""), named = self[side];
 			assert_int_equal(d->samples[side], all);
 			assert_true(named <= all); /* some stacks are empty */
-			assert_true(near(d->covered_s[side], 10.0 * (double)(v[side].to - v[side].from), 1e-12));
+			assert_true(near(d->covered_s[side],
+					 10.0 * (double)(v[side].to - v[side].from), 1e-12));
 		}
 		/*
 		 * Amounts are compared in samples of one CPU: with one event on both sides time
@@ -312,7 +333,8 @@ static void keys(void **state)
 			snprintf(label, sizeof(label), "tenant=%s\n", d->rows[k].values[0]);
 			for (int side = 0; side < 2; side++) {
 				if (d->rows[k].present[0])
-					assert_int_equal(d->rows[k].samples[side], brute_all(f, &sides[i][side], label));
+					assert_int_equal(d->rows[k].samples[side],
+							 brute_all(f, &sides[i][side], label));
 				sum[side] += d->rows[k].samples[side];
 			}
 		}
@@ -333,18 +355,46 @@ static void shared(void **state)
 		const char *both[2];
 		size_t from, to;
 	} v[] = {
-		{ { NULL, "", 0, 10 }, { " { tenant=\"t3\", } ", "", 4, N_WINDOWS }, { "tenant=t3\n", "" }, 4, 10 },
-		{ { "comm=\"sh\"", "", 3, 9 }, { "{tenant=\"t3\"}", "", 0, 6 }, { "tenant=t3\n", "comm=sh\n" }, 3, 6 },
-		{ { "{tenant=\"t1\"}", "", 0, 9 }, { "{tenant=\"t3\"}", "", 0, 9 }, { "none", "" }, 0, 9 },
-		{ { "{tenant!=\"t3\"}", "", 0, 9 }, { "{comm=\"sh\",tenant=\"t3\"}", "", 0, 9 }, { "none", "" }, 0, 9 },
-		{ { "{tenant=\"t3\"}", "", 0, 9 }, { "{comm=\"sh\",tenant=\"t3\"}", "", 0, 9 }, { "tenant=t3\n", "comm=sh\n" }, 0, 9 },
-		{ { "{comm!=\"t3\"}", "", 0, 9 }, { "{comm=\"sh\",tenant=\"t3\"}", "", 0, 9 }, { "tenant=t3\n", "comm=sh\n" }, 0, 9 },
+		{ { NULL, "", 0, 10 },
+		  { " { tenant=\"t3\", } ", "", 4, N_WINDOWS },
+		  { "tenant=t3\n", "" },
+		  4,
+		  10 },
+		{ { "comm=\"sh\"", "", 3, 9 },
+		  { "{tenant=\"t3\"}", "", 0, 6 },
+		  { "tenant=t3\n", "comm=sh\n" },
+		  3,
+		  6 },
+		{ { "{tenant=\"t1\"}", "", 0, 9 },
+		  { "{tenant=\"t3\"}", "", 0, 9 },
+		  { "none", "" },
+		  0,
+		  9 },
+		{ { "{tenant!=\"t3\"}", "", 0, 9 },
+		  { "{comm=\"sh\",tenant=\"t3\"}", "", 0, 9 },
+		  { "none", "" },
+		  0,
+		  9 },
+		{ { "{tenant=\"t3\"}", "", 0, 9 },
+		  { "{comm=\"sh\",tenant=\"t3\"}", "", 0, 9 },
+		  { "tenant=t3\n", "comm=sh\n" },
+		  0,
+		  9 },
+		{ { "{comm!=\"t3\"}", "", 0, 9 },
+		  { "{comm=\"sh\",tenant=\"t3\"}", "", 0, 9 },
+		  { "tenant=t3\n", "comm=sh\n" },
+		  0,
+		  9 },
 		{ { "", "", 0, 5 }, { "{}", "", 5, 9 }, { "", "" }, 5, 5 },
 		{ { "", "", 2, 5 }, { "{}", "", 2, 5 }, { "", "" }, 2, 5 },
 	};
 	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
-		struct query_spec a = { .where = v[i].a.where, .from_ns = f->m.w[v[i].a.from].t0, .to_ns = f->m.w[v[i].a.to - 1].t1 };
-		struct query_spec b = { .where = v[i].b.where, .from_ns = f->m.w[v[i].b.from].t0, .to_ns = f->m.w[v[i].b.to - 1].t1 };
+		struct query_spec a = { .where = v[i].a.where,
+					.from_ns = f->m.w[v[i].a.from].t0,
+					.to_ns = f->m.w[v[i].a.to - 1].t1 };
+		struct query_spec b = { .where = v[i].b.where,
+					.from_ns = f->m.w[v[i].b.from].t0,
+					.to_ns = f->m.w[v[i].b.to - 1].t1 };
 		struct side both = { NULL, v[i].both[0], v[i].from, v[i].to };
 		uint64_t n = 99;
 		struct err err = { 0 };
@@ -362,7 +412,8 @@ static void path_of(const struct query_diff_tree *t, uint32_t node, char *out, s
 	for (; node && n < 64; node = t->nodes[node].parent)
 		path[n++] = node;
 	for (*out = 0; n--;)
-		snprintf(out + strlen(out), cap - strlen(out), "%s (%s)\n", t->nodes[path[n]].text, t->nodes[path[n]].module);
+		snprintf(out + strlen(out), cap - strlen(out), "%s (%s)\n", t->nodes[path[n]].text,
+			 t->nodes[path[n]].module);
 }
 
 /* The text of a model's stack without kinds and lines. */
@@ -393,7 +444,8 @@ static void tree(void **state)
 					for (size_t r = 0; k % 7 == 0 && r < f->m.w[w].n; r++) {
 						const struct model_row *row = &f->m.w[w].rows[r];
 						plain_stack(row->stack, stack, sizeof(stack));
-						if (admits(&sides[i][side], row) && !strcmp(stack, path))
+						if (admits(&sides[i][side], row) &&
+						    !strcmp(stack, path))
 							self[side] += row->samples;
 					}
 			uint64_t last = UINT64_MAX;
@@ -401,7 +453,8 @@ static void tree(void **state)
 				assert_int_equal(t->nodes[c].parent, k);
 				assert_true(t->nodes[c].total[0] + t->nodes[c].total[1] <= last);
 				last = t->nodes[c].total[0] + t->nodes[c].total[1];
-				for (uint32_t e = t->nodes[c].next_sibling; e; e = t->nodes[e].next_sibling)
+				for (uint32_t e = t->nodes[c].next_sibling; e;
+				     e = t->nodes[e].next_sibling)
 					assert_true(strcmp(t->nodes[c].text, t->nodes[e].text) ||
 						    strcmp(t->nodes[c].module, t->nodes[e].module));
 				kids[0] += t->nodes[c].total[0];
@@ -429,9 +482,12 @@ static void tree(void **state)
  * Windows of one sample per row drawn from 200 functions; in `hot` the first ten are 1.5 times as
  * likely.
  */
-static void draws(struct model *m, struct store_writer *w, const uint32_t *stacks, const char *who, size_t n, bool hot)
+static void draws(struct model *m, struct store_writer *w, const uint32_t *stacks, const char *who,
+		  size_t n, bool hot)
 {
-	struct label l = { .key = "who", .key_len = 3, .str = who, .str_len = (uint32_t)strlen(who) };
+	struct label l = {
+		.key = "who", .key_len = 3, .str = who, .str_len = (uint32_t)strlen(who)
+	};
 	uint32_t set;
 	assert_int_equal(store_add_set(w, &l, 1, &set), 0);
 	for (size_t i = 0; i < n; i++) {
@@ -474,7 +530,8 @@ static void alarms(void **state)
 		char x[32], y[32];
 		snprintf(x, sizeof(x), i < 20 ? "who=\"same%u\"" : "who=\"hot\"", 2 * i);
 		snprintf(y, sizeof(y), i < 20 ? "who=\"same%u\"" : "who=\"cold\"", 2 * i + 1);
-		struct query_spec sx = { .where = x, .from_ns = INT64_MIN, .to_ns = INT64_MAX }, sy = sx;
+		struct query_spec sx = { .where = x, .from_ns = INT64_MIN, .to_ns = INT64_MAX },
+				  sy = sx;
 		struct query_diff_spec spec = { 0 };
 		struct query *a, *b;
 		struct query_diff *d;
@@ -506,8 +563,8 @@ static void alarms(void **state)
 		query_close(b);
 	}
 	/* 5% of single tests are below 0.05 by chance; of whole tables about 5% have any alarm. */
-	print_message("same: %zu of 20 tables with an alarm, %.1f%% of rows with p < 0.05\n", with_alarm,
-		      100.0 * (double)raw / (double)rows);
+	print_message("same: %zu of 20 tables with an alarm, %.1f%% of rows with p < 0.05\n",
+		      with_alarm, 100.0 * (double)raw / (double)rows);
 	assert_true(with_alarm <= 4);
 	assert_true(raw > rows / 50 && raw < rows / 14);
 	store_close(s);
@@ -517,12 +574,18 @@ static void alarms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(share_by_enumeration), cmocka_unit_test(rate_by_enumeration),
-		cmocka_unit_test(known_values),		cmocka_unit_test(large_counts),
-		cmocka_unit_test(least_p),		cmocka_unit_test(adjust),
-		cmocka_unit_test(change_interval),	cmocka_unit_test(functions),
-		cmocka_unit_test(keys),			cmocka_unit_test(shared),
-		cmocka_unit_test(tree),			cmocka_unit_test(alarms),
+		cmocka_unit_test(share_by_enumeration),
+		cmocka_unit_test(rate_by_enumeration),
+		cmocka_unit_test(known_values),
+		cmocka_unit_test(large_counts),
+		cmocka_unit_test(least_p),
+		cmocka_unit_test(adjust),
+		cmocka_unit_test(change_interval),
+		cmocka_unit_test(functions),
+		cmocka_unit_test(keys),
+		cmocka_unit_test(shared),
+		cmocka_unit_test(tree),
+		cmocka_unit_test(alarms),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

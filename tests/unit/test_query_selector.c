@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STR(k, v)                                                                                                      \
-	{                                                                                                              \
-		.key = (k), .str = (v), .key_len = sizeof(k) - 1, .str_len = sizeof(v) - 1, .type = LABEL_STRING       \
-	}
+#define STR(k, v) \
+	{ .key = (k), \
+	  .str = (v), \
+	  .key_len = sizeof(k) - 1, \
+	  .str_len = sizeof(v) - 1, \
+	  .type = LABEL_STRING }
 
 static const struct label labels[] = {
 	STR("comm", "sh"),
@@ -150,7 +152,8 @@ static void limits(void **state)
 static void catastrophic(void **state)
 {
 	(void)state;
-	static const char *const patterns[] = { "v=~\"(a+)+[bc]\"", "v=~\"(a|aa)+[bc]\"", "v!~\"(?:a*b?)*[cd]\"",
+	static const char *const patterns[] = { "v=~\"(a+)+[bc]\"", "v=~\"(a|aa)+[bc]\"",
+						"v!~\"(?:a*b?)*[cd]\"",
 						"v=~\"(*NO_JIT)(a+)+[bc]\"" };
 	char value[2001];
 	memset(value, 'a', 2000);

@@ -56,8 +56,8 @@ static bool counts(const struct model_row *r, const char *label, const char *lac
 }
 
 /* Samples of the windows that begin in [from, to). */
-static uint64_t brute(const struct fixture *f, int64_t from, int64_t to, const char *label, const char *lacks,
-		      uint64_t *ret_windows)
+static uint64_t brute(const struct fixture *f, int64_t from, int64_t to, const char *label,
+		      const char *lacks, uint64_t *ret_windows)
 {
 	uint64_t sum = 0;
 	*ret_windows = 0;
@@ -108,7 +108,8 @@ static void check_frame(const struct query_series *s, int64_t step_s)
 static void one_series(void **state)
 {
 	struct fixture *f = *state;
-	static const int64_t steps[][2] = { { 10, 10 }, { 7, 10 }, { 60, 60 }, { 95, 100 }, { 3600, 3600 }, { 86400, 86400 } };
+	static const int64_t steps[][2] = { { 10, 10 },	 { 7, 10 },	 { 60, 60 },
+					    { 95, 100 }, { 3600, 3600 }, { 86400, 86400 } };
 	for (size_t i = 0; i < 6; i++) {
 		struct query_series_spec spec = all(steps[i][0]);
 		struct query_series *s = ask(f, &spec);
@@ -118,7 +119,8 @@ static void one_series(void **state)
 		assert_true(s->from_ns <= f->m.w[0].t0 && s->to_ns > f->m.w[N_WINDOWS - 1].t0);
 		for (size_t k = 0; k < s->n_steps; k++) {
 			int64_t from = s->from_ns + (int64_t)k * s->step_ns;
-			assert_int_equal(s->rows[0].points[k], brute(f, from, from + s->step_ns, "", NULL, &windows));
+			assert_int_equal(s->rows[0].points[k],
+					 brute(f, from, from + s->step_ns, "", NULL, &windows));
 			assert_int_equal(s->windows[k], windows);
 			covered += (uint64_t)s->covered_ns[k];
 		}
@@ -147,8 +149,10 @@ static void by_tenant(void **state)
 		assert_int_equal(s->n_groups, 7); /* t0 .. t5, and none */
 		assert_int_equal(s->n_rows, top && top < 7 ? top + 1 : 7);
 		assert_int_equal(s->other_groups, top && top < 7 ? 7 - top : 0);
-		assert_true(s->from_ns <= spec.range.from_ns && spec.range.from_ns < s->from_ns + s->step_ns);
-		assert_true(s->to_ns >= spec.range.to_ns && spec.range.to_ns > s->to_ns - s->step_ns);
+		assert_true(s->from_ns <= spec.range.from_ns &&
+			    spec.range.from_ns < s->from_ns + s->step_ns);
+		assert_true(s->to_ns >= spec.range.to_ns &&
+			    spec.range.to_ns > s->to_ns - s->step_ns);
 		for (size_t i = 0; i < s->n_rows; i++) {
 			const struct query_series_row *r = &s->rows[i];
 			char label[32] = "";
@@ -159,8 +163,9 @@ static void by_tenant(void **state)
 				snprintf(label, sizeof(label), "tenant=%s\n", r->values[0]);
 			for (size_t k = 0; k < s->n_steps; k++) {
 				int64_t from = s->from_ns + (int64_t)k * s->step_ns;
-				assert_int_equal(r->points[k], brute(f, from, from + s->step_ns, label,
-								     r->present[0] ? NULL : "tenant=", &windows));
+				assert_int_equal(r->points[k],
+						 brute(f, from, from + s->step_ns, label,
+						       r->present[0] ? NULL : "tenant=", &windows));
 			}
 			assert_true(!i || s->rows[i - 1].samples >= r->samples);
 			named += r->samples;
@@ -182,7 +187,8 @@ static void selected(void **state)
 	uint64_t windows;
 	check_frame(s, 30);
 	assert_int_equal(s->n_rows, 3); /* sh, postgres, none */
-	assert_int_equal(query_info(s->whole)->samples, brute(f, INT64_MIN, INT64_MAX, "tenant=t2\n", NULL, &windows));
+	assert_int_equal(query_info(s->whole)->samples,
+			 brute(f, INT64_MIN, INT64_MAX, "tenant=t2\n", NULL, &windows));
 	query_series_free(s);
 	spec.range.where = "tenant=\"nobody\"";
 	s = ask(f, &spec);
@@ -249,7 +255,8 @@ static void too_many(void **state)
 	int64_t year = 365 * 86400 * SECOND;
 	assert_int_equal(store_writer_open(&w, temp_dir(dir), &model_meta, &err), 0);
 	assert_int_equal(store_commit_window(w, T0, T0 + 10 * SECOND, 0, &t, &err), 0);
-	assert_int_equal(store_commit_window(w, T0 + year, T0 + year + 10 * SECOND, 0, &t, &err), 0);
+	assert_int_equal(store_commit_window(w, T0 + year, T0 + year + 10 * SECOND, 0, &t, &err),
+			 0);
 	store_writer_close(w);
 	assert_int_equal(store_open(&s, dir, &err), 0);
 	assert_int_equal(query_series(&series, s, &spec, &err), -E2BIG);
@@ -266,8 +273,9 @@ static void too_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_series), cmocka_unit_test(by_tenant),     cmocka_unit_test(selected),
-		cmocka_unit_test(refused),    cmocka_unit_test(nothing_there), cmocka_unit_test(too_many),
+		cmocka_unit_test(one_series),	 cmocka_unit_test(by_tenant),
+		cmocka_unit_test(selected),	 cmocka_unit_test(refused),
+		cmocka_unit_test(nothing_there), cmocka_unit_test(too_many),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

@@ -19,7 +19,9 @@ static int setup(void **state)
 
 static struct query *ask(struct fixture *f, const char *where)
 {
-	struct query_spec spec = { .where = where, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .labels = QUERY_NO_LABELS };
+	struct query_spec spec = {
+		.where = where, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .labels = QUERY_NO_LABELS
+	};
 	struct query *q;
 	struct err err = { 0 };
 	assert_int_equal(query_open(&q, f->s, &spec, &err), 0);
@@ -30,7 +32,8 @@ static char *name_of(const struct store *s, uint32_t frame)
 {
 	char text[600], *name;
 	query_frame_name(s, frame, text, sizeof(text));
-	assert_true(asprintf(&name, "%s%s (%s)", text, store_frame(s, frame)->flags & FRAME_INLINED ? " i" : "",
+	assert_true(asprintf(&name, "%s%s (%s)", text,
+			     store_frame(s, frame)->flags & FRAME_INLINED ? " i" : "",
 			     store_string(s, store_frame(s, frame)->module, NULL)) > 0);
 	return name;
 }
@@ -74,14 +77,16 @@ static size_t seen_as(const struct query_view_spec *spec, char **stack, size_t n
 }
 
 /* Samples whose view begins with a path: [0] in all, [1] that end there. */
-static void brute(struct query *q, const struct query_view_spec *spec, char **path, size_t n, uint64_t ret[2], const struct store *s)
+static void brute(struct query *q, const struct query_view_spec *spec, char **path, size_t n,
+		  uint64_t ret[2], const struct store *s)
 {
 	size_t n_rows;
 	const struct store_row *rows = query_rows(q, &n_rows);
 	ret[0] = ret[1] = 0;
 	for (size_t r = 0; r < n_rows; r++) {
 		char *stack[DEPTH], *view[DEPTH];
-		size_t depth = names_of(s, rows[r].stack, stack), len = depth ? seen_as(spec, stack, depth, view) : 0, k = 0;
+		size_t depth = names_of(s, rows[r].stack, stack),
+		       len = depth ? seen_as(spec, stack, depth, view) : 0, k = 0;
 		while (k < n && k < len && !strcmp(path[k], view[k]))
 			k++;
 		if (k == n && (len || (!depth && spec->view == QUERY_VIEW_INVERTED))) {
@@ -93,7 +98,8 @@ static void brute(struct query *q, const struct query_view_spec *spec, char **pa
 	}
 }
 
-static size_t path_of(const struct store *s, const struct query_view_tree *t, uint32_t node, char **out)
+static size_t path_of(const struct store *s, const struct query_view_tree *t, uint32_t node,
+		      char **out)
 {
 	uint32_t at[DEPTH], n = 0, parent, frame;
 	for (; node; node = t->nodes[node].parent)
@@ -130,8 +136,10 @@ static void check_view(struct fixture *f, const char *where, const struct query_
 		size_t len = path_of(f->s, &t, i, path);
 		brute(q, spec, path, len, want, f->s);
 		if (n->total != want[0] || (n->total >= least && i && n->self != want[1]))
-			fail_msg("node %u, %s: %llu %llu, want %llu %llu", i, len ? path[len - 1] : "all", (unsigned long long)n->total,
-				 (unsigned long long)n->self, (unsigned long long)want[0], (unsigned long long)want[1]);
+			fail_msg("node %u, %s: %llu %llu, want %llu %llu", i,
+				 len ? path[len - 1] : "all", (unsigned long long)n->total,
+				 (unsigned long long)n->self, (unsigned long long)want[0],
+				 (unsigned long long)want[1]);
 		drop(path, len);
 		checked++;
 	}
@@ -156,7 +164,8 @@ static void around_functions(void **state)
 	assert_int_equal(query_table(q, NULL, 0, &t, &err), 0);
 	for (size_t i = 0; i < t->n_rows; i++) {
 		for (int view = QUERY_VIEW_CALLEES; view <= QUERY_VIEW_CALLERS; view++) {
-			struct query_view_spec spec = { (enum query_view)view, t->rows[i].text, t->rows[i].module };
+			struct query_view_spec spec = { (enum query_view)view, t->rows[i].text,
+							t->rows[i].module };
 			struct query_view_tree v;
 			assert_int_equal(query_view(&v, q, &spec, &err), 0);
 			assert_int_equal(v.nodes[0].total, t->rows[i].samples);
@@ -193,16 +202,18 @@ static void inverted_difference(void **state)
 	size_t n = 0, seen = 0;
 	assert_int_equal(query_diff_view(&t, a, b, &spec, &err), 0);
 	assert_int_equal(query_diff(&d, a, b, &how, &err), 0);
-	uint64_t (*counts)[2] = calloc(d->n_rows + 1, sizeof(*counts));
+	uint64_t(*counts)[2] = calloc(d->n_rows + 1, sizeof(*counts));
 	uint8_t *verdict = calloc(d->n_rows + 1, 1);
 	for (size_t i = 0; i < d->n_rows; i++, n++)
 		memcpy(counts[n], d->rows[i].self, sizeof(counts[0]));
-	assert_int_equal(query_diff_verdicts((const uint64_t (*)[2])counts, n, d->samples, verdict), 0);
+	assert_int_equal(query_diff_verdicts((const uint64_t(*)[2])counts, n, d->samples, verdict),
+			 0);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(verdict[i], d->rows[i].verdict);
 	for (uint32_t c = t->nodes[0].first_child; c; c = t->nodes[c].next_sibling)
 		for (size_t i = 0; i < n; i++)
-			if (!strcmp(d->rows[i].text, t->nodes[c].text) && !strcmp(d->rows[i].module, t->nodes[c].module)) {
+			if (!strcmp(d->rows[i].text, t->nodes[c].text) &&
+			    !strcmp(d->rows[i].module, t->nodes[c].module)) {
 				assert_int_equal(d->rows[i].self[0], t->nodes[c].total[0]);
 				assert_int_equal(d->rows[i].self[1], t->nodes[c].total[1]);
 				seen++;

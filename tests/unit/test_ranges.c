@@ -21,7 +21,9 @@ static void no_free(void *ctx, struct range_list *l)
 static struct unwind_range *fill(struct unwind_range *r, uint64_t first)
 {
 	for (uint32_t i = 0; i < MAPPINGS; i++)
-		r[i] = (struct unwind_range){ .start = first + 2ull * i * 4096, .end = first + (2ull * i + 1) * 4096, .page = i };
+		r[i] = (struct unwind_range){ .start = first + 2ull * i * 4096,
+					      .end = first + (2ull * i + 1) * 4096,
+					      .page = i };
 	return r;
 }
 

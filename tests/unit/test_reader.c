@@ -40,7 +40,9 @@ static const sandbox_op ops[] = { no_op };
 
 static int set_up(void **state)
 {
-	struct sandbox_config cfg = { .ops = ops, .n_ops = 1, .reader = proc_reader_run, .memory = 16u << 20, .serves = 8 };
+	struct sandbox_config cfg = {
+		.ops = ops, .n_ops = 1, .reader = proc_reader_run, .memory = 16u << 20, .serves = 8
+	};
 	(void)state;
 	int rc = sandbox_new(&sandbox, &cfg, NULL);
 	if (!rc)
@@ -75,7 +77,8 @@ static pid_t helper(const char *name)
 {
 	char cmd[128];
 	int pid = 0;
-	snprintf(cmd, sizeof(cmd), "pgrep -nx %s -P $(pgrep -x ascribe-nursery -P %d | head -1)", name, (int)getpid());
+	snprintf(cmd, sizeof(cmd), "pgrep -nx %s -P $(pgrep -x ascribe-nursery -P %d | head -1)",
+		 name, (int)getpid());
 	FILE *p = popen(cmd, "r");
 	assert_non_null(p);
 	if (fscanf(p, "%d", &pid) != 1)
@@ -89,7 +92,8 @@ static const char text[] = "read from another process";
 /* Let what is on its way come, as the recorder's loop does. */
 static void turn(void)
 {
-	struct pollfd p[2] = { { .fd = proc_reader_fd(), .events = POLLIN }, { .fd = sandbox_fd(sandbox), .events = POLLIN } };
+	struct pollfd p[2] = { { .fd = proc_reader_fd(), .events = POLLIN },
+			       { .fd = sandbox_fd(sandbox), .events = POLLIN } };
 	int ms = proc_reader_tick();
 	poll(p, 2, ms < 0 || ms > 10 ? 10 : ms);
 	sandbox_tick(sandbox);
@@ -126,12 +130,15 @@ static void test_memory(void **state)
 	(void)state;
 	expect_read();
 	assert_int_equal(read_memory(getpid(), 8, got, sizeof(got)), -EFAULT);
-	assert_int_equal(read_memory(0x7ffffff0, (uint64_t)(uintptr_t)text, got, sizeof(got)), -EFAULT);
-	assert_int_equal(ANSWER(proc_line_at((uint32_t)getpid(), (uint64_t)(uintptr_t)&test_memory, &l)), 0);
+	assert_int_equal(read_memory(0x7ffffff0, (uint64_t)(uintptr_t)text, got, sizeof(got)),
+			 -EFAULT);
+	assert_int_equal(
+		ANSWER(proc_line_at((uint32_t)getpid(), (uint64_t)(uintptr_t)&test_memory, &l)), 0);
 	assert_true(l.exec && l.ino && l.start <= (uint64_t)(uintptr_t)&test_memory);
 	assert_int_equal(ANSWER(proc_line_at((uint32_t)getpid(), 8, &l)), -ENOENT);
 	assert_int_equal(ANSWER(proc_find_mapping((uint32_t)getpid(), "no such\n[stack]", &at)), 0);
-	uint64_t frame = (uint64_t)(uintptr_t)__builtin_frame_address(0); /* AddressSanitizer moves variables elsewhere */
+	uint64_t frame = (uint64_t)(uintptr_t)__builtin_frame_address(
+		0); /* AddressSanitizer moves variables elsewhere */
 	assert_true(at < frame && frame - at < 1u << 23);
 	double begin = now_s();
 	for (int i = 0; i < 2000; i++)
@@ -193,7 +200,8 @@ static void test_copies(void **state)
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		skip();
 	int rc = 0;
-	while (n < MANY && !(rc = ANSWER(proc_open_in_root((uint32_t)getpid(), 0, "/sys/kernel/btf/vmlinux", &o)))) {
+	while (n < MANY && !(rc = ANSWER(proc_open_in_root((uint32_t)getpid(), 0,
+							   "/sys/kernel/btf/vmlinux", &o)))) {
 		fds[n++] = o.fd;
 		sum += o.size;
 	}
@@ -201,7 +209,8 @@ static void test_copies(void **state)
 	assert_true(sum <= READER_COPIES_MAX && sum > READER_COPIES_MAX / 2);
 	for (size_t i = 0; i < n; i++)
 		close(fds[i]);
-	assert_int_equal(ANSWER(proc_open_in_root((uint32_t)getpid(), 0, "/sys/kernel/btf/vmlinux", &o)), 0);
+	assert_int_equal(
+		ANSWER(proc_open_in_root((uint32_t)getpid(), 0, "/sys/kernel/btf/vmlinux", &o)), 0);
 	close(o.fd);
 }
 
@@ -218,9 +227,11 @@ static pid_t start_trap(uint64_t *ret_page)
 	pid_t p = fork();
 	if (p == 0) {
 		struct uffdio_api api = { .api = UFFD_API };
-		struct uffdio_register reg = { .range = { (uintptr_t)page, PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+		struct uffdio_register reg = { .range = { (uintptr_t)page, PAGE },
+					       .mode = UFFDIO_REGISTER_MODE_MISSING };
 		int u = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-		if (u < 0 || ioctl(u, UFFDIO_API, &api) || ioctl(u, UFFDIO_REGISTER, &reg) || setresuid(USER, USER, USER) ||
+		if (u < 0 || ioctl(u, UFFDIO_API, &api) || ioctl(u, UFFDIO_REGISTER, &reg) ||
+		    setresuid(USER, USER, USER) ||
 		    prctl(PR_SET_PDEATHSIG, SIGKILL) || /* a change of user clears it */
 		    write(pipes[1], "x", 1) != 1)
 			_exit(1);
@@ -319,13 +330,17 @@ static void test_late(void **state)
 	pid_t h = helper("ascribe-reader");
 	uint64_t late = stats().late;
 	assert_int_equal(kill(h, SIGSTOP), 0);
-	assert_int_equal(proc_read_memory((uint32_t)getpid(), (uint64_t)(uintptr_t)text, got, sizeof(got)), -EINPROGRESS);
+	assert_int_equal(
+		proc_read_memory((uint32_t)getpid(), (uint64_t)(uintptr_t)text, got, sizeof(got)),
+		-EINPROGRESS);
 	assert_int_equal(stats().late, late + 1);
 	assert_int_equal(kill(h, SIGCONT), 0);
 	uint64_t moved = stats().moved, requests = stats().requests;
 	for (double until = now_s() + 5; stats().moved == moved && now_s() < until;)
 		turn();
-	assert_int_equal(proc_read_memory((uint32_t)getpid(), (uint64_t)(uintptr_t)text, got, sizeof(got)), 0);
+	assert_int_equal(
+		proc_read_memory((uint32_t)getpid(), (uint64_t)(uintptr_t)text, got, sizeof(got)),
+		0);
 	assert_string_equal(got, text);
 	assert_int_equal(stats().requests, requests);
 	expect_read();
@@ -344,14 +359,17 @@ static void test_late_maps(void **state)
 	expect_read();
 	assert_int_equal(procs_new(&p, NULL), 0);
 	assert_int_equal(proc_start((uint32_t)getpid(), &tick), 0);
-	const struct proc_id id = { .start_ns = tick + 1, .tgid = (uint32_t)getpid(), .exec_id = 1 };
+	const struct proc_id id = { .start_ns = tick + 1,
+				    .tgid = (uint32_t)getpid(),
+				    .exec_id = 1 };
 	pid_t h = helper("ascribe-reader");
 	assert_int_equal(kill(h, SIGSTOP), 0);
 	struct proc_image *im = procs_identify(p, &id, proc_now_ns(), PROC_MAPS);
 	assert_non_null(im);
 	assert_true(proc_image_is_late(im));
 	assert_false(proc_image_mapped(im));
-	assert_non_null(procs_mmap(p, id.tgid, PAGE, PAGE, 0, "/made/since", 1, 2, NULL, 0, proc_now_ns()));
+	assert_non_null(
+		procs_mmap(p, id.tgid, PAGE, PAGE, 0, "/made/since", 1, 2, NULL, 0, proc_now_ns()));
 	assert_int_equal(kill(h, SIGCONT), 0);
 	uint64_t moved = stats().moved;
 	for (double until = now_s() + 5; stats().moved == moved && now_s() < until;)
@@ -392,8 +410,9 @@ static void test_blocking_user(void **state)
 		turn();
 	}
 	double took = now_s() - begin;
-	print_message("%u processes that block: %.2f s, the longest call %.4f s, %llu readers abandoned\n", TRAPS, took, longest,
-		      (unsigned long long)stats().abandoned);
+	print_message(
+		"%u processes that block: %.2f s, the longest call %.4f s, %llu readers abandoned\n",
+		TRAPS, took, longest, (unsigned long long)stats().abandoned);
 	assert_int_equal(left, 0);
 	assert_true(stats().abandoned >= 4 && stats().abandoned <= 8);
 	assert_true(longest < 0.05);
@@ -441,12 +460,15 @@ static void test_starved(void **state)
 		skip();
 	double begin = now_s();
 	for (; n < 4; n++) { /* more in all than READER_SPEND_NS */
-		while ((rc = proc_find_mapping((uint32_t)p, "no such\nneither", &at)) == -EINPROGRESS && now_s() - begin < 60)
+		while ((rc = proc_find_mapping((uint32_t)p, "no such\nneither", &at)) ==
+			       -EINPROGRESS &&
+		       now_s() - begin < 60)
 			turn();
 		if (rc != -ENOENT)
 			break;
 	}
-	print_message("%d of 4 requests answered in %.2f s, the last by %d\n", n, now_s() - begin, rc);
+	print_message("%d of 4 requests answered in %.2f s, the last by %d\n", n, now_s() - begin,
+		      rc);
 	starve_end(loop);
 	end_trap(p);
 	assert_int_equal(n, 4);
@@ -487,9 +509,10 @@ static void test_owners(void **state)
 		mode_t mode;
 		int rc;
 	} cases[] = {
-		{ USER, 0600, 0 }, { USER, 0, 0 },	     { 0, 0644, 0 },
-		{ 0, 0604, 0 },	   { 0, 0600, -EPERM },	     { 0, 0640, -EPERM },
-		{ 0, 0, -EPERM },  { USER + 1, 0644, -EPERM },
+		{ USER, 0600, 0 },   { USER, 0, 0 },
+		{ 0, 0644, 0 },	     { 0, 0604, 0 },
+		{ 0, 0600, -EPERM }, { 0, 0640, -EPERM },
+		{ 0, 0, -EPERM },    { USER + 1, 0644, -EPERM },
 	};
 	char name[] = "/tmp/ascribe-reader-XXXXXX", link[64];
 	struct proc_root root = { 0 };

@@ -36,22 +36,23 @@ static void test_whole(void **state)
 	struct recipes r = { .n = 0 };
 	struct err err;
 	(void)state;
-	assert_int_equal(parse(&r,
-			       "# a comment\n"
-			       "recipe pg\t# another\n"
-			       "file postgres\n"
-			       "contains \"PostgreSQL 15. \\\"x\\\"\"\n"
-			       "let be = symbol MyBEEntry +8 deref -16 # here too\n"
-			       "label query_id = be i64 +0x1a8 nonzero\n"
-			       "label state = be u32 and 0xff shift 4 names 1=idle \"2=in transaction\"\n"
-			       "label app = be deref +240 cstr 63 +1\n"
-			       "label s = be text 100 +8 +16\n"
-			       "label n = be via f value\n"
-			       "env TEAM as team\n"
-			       "\n"
-			       "recipe other\ntitle \"^(?<a>x)\"",
-			       &err),
-			 0);
+	assert_int_equal(
+		parse(&r,
+		      "# a comment\n"
+		      "recipe pg\t# another\n"
+		      "file postgres\n"
+		      "contains \"PostgreSQL 15. \\\"x\\\"\"\n"
+		      "let be = symbol MyBEEntry +8 deref -16 # here too\n"
+		      "label query_id = be i64 +0x1a8 nonzero\n"
+		      "label state = be u32 and 0xff shift 4 names 1=idle \"2=in transaction\"\n"
+		      "label app = be deref +240 cstr 63 +1\n"
+		      "label s = be text 100 +8 +16\n"
+		      "label n = be via f value\n"
+		      "env TEAM as team\n"
+		      "\n"
+		      "recipe other\ntitle \"^(?<a>x)\"",
+		      &err),
+		0);
 	assert_int_equal(r.n, 2);
 	const struct recipe *p = r.v[0];
 	assert_string_equal(p->text[0], "PostgreSQL 15. \"x\"");
@@ -79,22 +80,35 @@ static void test_refused(void **state)
 		{ "file x", "t.recipe:1: 'file' before the first 'recipe NAME'" },
 		{ "recipe", "t.recipe:1: the recipe's name is missing" },
 		{ "recipe a\nfile f\nlabel k u8", "t.recipe:3: k: '=' is missing" },
-		{ "recipe a\nfile f\nlabel k = symbol", "t.recipe:3: k: the symbol's name is missing" },
-		{ "recipe a\nfile f\nlabel k = symbol s cstr 256", "t.recipe:3: k: the number of bytes: 256 is not" },
-		{ "recipe a\nfile f\nlabel k = symbol s cstr", "t.recipe:3: k: the number of bytes is missing" },
+		{ "recipe a\nfile f\nlabel k = symbol",
+		  "t.recipe:3: k: the symbol's name is missing" },
+		{ "recipe a\nfile f\nlabel k = symbol s cstr 256",
+		  "t.recipe:3: k: the number of bytes: 256 is not" },
+		{ "recipe a\nfile f\nlabel k = symbol s cstr",
+		  "t.recipe:3: k: the number of bytes is missing" },
 		{ "recipe a\nfile f\nlabel k = symbol s deref", "t.recipe:3: k: it reads nothing" },
 		{ "recipe a\nfile f\nlet k = symbol s u8", "t.recipe:3: k: a let is an address" },
 		{ "recipe a\nfile f\nlabel k = deref u8", "t.recipe:3: k: a path begins with" },
-		{ "recipe a\nfile f\nlabel k = symbol s symbol t u8", "t.recipe:3: k: a path begins with" },
-		{ "recipe a\nfile f\nlabel k = later u8\nlet later = symbol s", "t.recipe:3: k: 'later' is neither" },
-		{ "recipe a\nfile f\nlabel k = symbol s u8 deref", "t.recipe:3: k: 'deref' behind a number" },
-		{ "recipe a\nfile f\nlabel k = symbol s cstr 9 names 1=a", "t.recipe:3: k: 'names' stands behind" },
-		{ "recipe a\nfile f\nlabel k = symbol s u8 names a=1", "t.recipe:3: k: names: 'a' is not a number" },
-		{ "recipe a\nfile f\nlabel k = symbol s u8 shift 64", "t.recipe:3: k: shift: 64 is not between" },
-		{ "recipe a\nfile f\nlabel k = symbol s require u8 +1", "t.recipe:3: k: what it must be is missing" },
-		{ "recipe a\nfile f\nlabel k = symbol s require u4", "t.recipe:3: k: require: 'main', or a number" },
-		{ "recipe a\nfile f\nlabel k = symbol s field x u8", "t.recipe:3: k: field x: it is struct.member" },
-		{ "recipe a\nlabel k = symbol s u8", "t.recipe:2: a: labels from memory need 'file'" },
+		{ "recipe a\nfile f\nlabel k = symbol s symbol t u8",
+		  "t.recipe:3: k: a path begins with" },
+		{ "recipe a\nfile f\nlabel k = later u8\nlet later = symbol s",
+		  "t.recipe:3: k: 'later' is neither" },
+		{ "recipe a\nfile f\nlabel k = symbol s u8 deref",
+		  "t.recipe:3: k: 'deref' behind a number" },
+		{ "recipe a\nfile f\nlabel k = symbol s cstr 9 names 1=a",
+		  "t.recipe:3: k: 'names' stands behind" },
+		{ "recipe a\nfile f\nlabel k = symbol s u8 names a=1",
+		  "t.recipe:3: k: names: 'a' is not a number" },
+		{ "recipe a\nfile f\nlabel k = symbol s u8 shift 64",
+		  "t.recipe:3: k: shift: 64 is not between" },
+		{ "recipe a\nfile f\nlabel k = symbol s require u8 +1",
+		  "t.recipe:3: k: what it must be is missing" },
+		{ "recipe a\nfile f\nlabel k = symbol s require u4",
+		  "t.recipe:3: k: require: 'main', or a number" },
+		{ "recipe a\nfile f\nlabel k = symbol s field x u8",
+		  "t.recipe:3: k: field x: it is struct.member" },
+		{ "recipe a\nlabel k = symbol s u8",
+		  "t.recipe:2: a: labels from memory need 'file'" },
 		{ "recipe a\n\n\n", "t.recipe:3: a: the recipe has no labels" },
 		{ "recipe a\nenv X y", "t.recipe:2: env: env VARIABLE as KEY" },
 		{ "recipe a\ntitle \"(?<x\"", "t.recipe:2: title: " },
@@ -191,12 +205,13 @@ static void test_rules(void **state)
 	struct err err;
 	char text[600];
 	(void)state;
-	assert_int_equal(parse(&r,
-			       "recipe a\nfile worker\nenv TEAM as team\nenv EMPTY as empty\nenv NONE as none\nenv LONG as long\n"
-			       "title \"job-(?<job>[0-9]+)( (?<user>\\\\w+))?\"\n"
-			       "recipe b\ncgroup \"^/(?<top>[^/]+)\"\n",
-			       &err),
-			 0);
+	assert_int_equal(
+		parse(&r,
+		      "recipe a\nfile worker\nenv TEAM as team\nenv EMPTY as empty\nenv NONE as none\nenv LONG as long\n"
+		      "title \"job-(?<job>[0-9]+)( (?<user>\\\\w+))?\"\n"
+		      "recipe b\ncgroup \"^/(?<top>[^/]+)\"\n",
+		      &err),
+		0);
 	assert_int_equal(rules_new(&rules, &r, &err), 0);
 	assert_true(rules_want_title(rules, "/usr/bin/worker"));
 	assert_false(rules_want_title(rules, "/usr/bin/other"));
@@ -243,13 +258,35 @@ struct outer {
 static struct outer global_outer;
 static struct outer *volatile global_pointer = &global_outer;
 
-PLAIN uint64_t get_id(const struct outer *o) { return o->inner->id; }
-PLAIN uint64_t get_number(const struct outer *o) { return o->number; }
-PLAIN uint64_t get_small(const struct outer *o) { return o->inner->small; }
-PLAIN uint64_t get_direct(const struct outer *o) { return (uint64_t)(uintptr_t)&o->direct; }
-PLAIN uint64_t get_checked(const struct outer *o) { return o->inner ? o->inner->id : 0; }
-PLAIN uint64_t get_global(const struct outer *o) { (void)o; return (uint64_t)(uintptr_t)global_pointer; }
-PLAIN uint64_t get_sum(const struct outer *o) { return o->number + 1; }
+PLAIN uint64_t get_id(const struct outer *o)
+{
+	return o->inner->id;
+}
+PLAIN uint64_t get_number(const struct outer *o)
+{
+	return o->number;
+}
+PLAIN uint64_t get_small(const struct outer *o)
+{
+	return o->inner->small;
+}
+PLAIN uint64_t get_direct(const struct outer *o)
+{
+	return (uint64_t)(uintptr_t)&o->direct;
+}
+PLAIN uint64_t get_checked(const struct outer *o)
+{
+	return o->inner ? o->inner->id : 0;
+}
+PLAIN uint64_t get_global(const struct outer *o)
+{
+	(void)o;
+	return (uint64_t)(uintptr_t)global_pointer;
+}
+PLAIN uint64_t get_sum(const struct outer *o)
+{
+	return o->number + 1;
+}
 
 static uint64_t follow(const struct accessor_step *s, int n, uint64_t at)
 {
@@ -271,8 +308,9 @@ static void test_accessors(void **state)
 {
 	struct inner inner = { .id = 0x1122334455667788ull, .small = 0xabcd };
 	struct outer o = { .inner = &inner, .number = 0xfedcba98u };
-	uint64_t (*const functions[])(const struct outer *) = { get_id, get_number, get_small, get_direct, get_checked,
-								get_global };
+	uint64_t (*const functions[])(const struct outer *) = {
+		get_id, get_number, get_small, get_direct, get_checked, get_global
+	};
 	struct accessor_step s[ACCESSOR_STEPS_MAX];
 	(void)state;
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
@@ -326,7 +364,8 @@ static void test_members(void **state)
 		{ "dwarf_outer", "inner", offsetof(struct dwarf_outer, inner) },
 		{ "dwarf_outer", "small", offsetof(struct dwarf_outer, small) },
 		{ "dwarf_outer", "last", offsetof(struct dwarf_outer, last) },
-		{ "dwarf_anonymous", "named_by_typedef", offsetof(dwarf_anonymous, named_by_typedef) },
+		{ "dwarf_anonymous", "named_by_typedef",
+		  offsetof(dwarf_anonymous, named_by_typedef) },
 		{ "dwarf_union", "second", 0 },
 	};
 	uint64_t at;
@@ -336,7 +375,8 @@ static void test_members(void **state)
 		at = 12345;
 		int rc = member_offset(fd, want[i].type, want[i].member, &at);
 		if (rc || at != want[i].at)
-			fail_msg("%s.%s: %d, %llu", want[i].type, want[i].member, rc, (unsigned long long)at);
+			fail_msg("%s.%s: %d, %llu", want[i].type, want[i].member, rc,
+				 (unsigned long long)at);
 	}
 	assert_int_equal(member_offset(fd, "dwarf_outer", "none", &at), -ENOENT);
 	assert_int_equal(member_offset(fd, "none", "b", &at), -ENOENT);
@@ -429,7 +469,8 @@ static void test_file_facts(void **state)
 
 static void test_file_path(void **state)
 {
-	static const char text[] = "recipe self\nfile *\nlabel at = symbol otel_thread_ctx_v1 field dwarf_outer.small u32\n";
+	static const char text[] =
+		"recipe self\nfile *\nlabel at = symbol otel_thread_ctx_v1 field dwarf_outer.small u32\n";
 	struct recipes all = { 0 };
 	struct buf request = BUF_INIT, out = BUF_INIT;
 	static struct path p;
@@ -437,7 +478,9 @@ static void test_file_path(void **state)
 	int fd = open("/proc/self/exe", O_RDONLY);
 	const struct recipe *r = one_recipe(&all, text);
 	assert_int_equal(file_path_request(r, "/some/file", &request), 0);
-	const struct sandbox_request q = { .bytes = request.data, .len = request.len, .fds = &fd, .n_fds = 1 };
+	const struct sandbox_request q = {
+		.bytes = request.data, .len = request.len, .fds = &fd, .n_fds = 1
+	};
 	assert_int_equal(file_path_op(&q, &out), 0);
 	assert_int_equal(file_path_decode(&p, r, &out), 0);
 	assert_int_equal(p.n_fields, 1);
@@ -453,7 +496,8 @@ static void test_file_path(void **state)
 		if (file_path_decode(&p, r, &out))
 			refused++;
 		else
-			assert_true(p.n_steps <= LABEL_PATH_STEPS && p.start.access <= ELF_ACCESS_MODULE);
+			assert_true(p.n_steps <= LABEL_PATH_STEPS &&
+				    p.start.access <= ELF_ACCESS_MODULE);
 		out.data[i] ^= 0x5a;
 	}
 	assert_true(refused > 0);
@@ -466,7 +510,8 @@ static void test_file_path(void **state)
 /* Any bytes: an answer, nothing read behind. */
 static void test_accessors_random(void **state)
 {
-	static const uint8_t some[] = { 0x48, 0x8b, 0x8d, 0x05, 0x47, 0x87, 0xc3, 0x66, 0x64, 0x04, 0x25, 0x0f, 0xb6, 0x85, 0xc0 };
+	static const uint8_t some[] = { 0x48, 0x8b, 0x8d, 0x05, 0x47, 0x87, 0xc3, 0x66,
+					0x64, 0x04, 0x25, 0x0f, 0xb6, 0x85, 0xc0 };
 	struct accessor_step s[ACCESSOR_STEPS_MAX];
 	unsigned seed = 5;
 	int understood = 0;
@@ -475,7 +520,8 @@ static void test_accessors_random(void **state)
 		size_t n = (size_t)rand_r(&seed) % 24;
 		uint8_t *p = malloc(n + !n);
 		for (size_t i = 0; i < n; i++)
-			p[i] = rand_r(&seed) % 4 ? some[(size_t)rand_r(&seed) % sizeof(some)] : (uint8_t)rand_r(&seed);
+			p[i] = rand_r(&seed) % 4 ? some[(size_t)rand_r(&seed) % sizeof(some)]
+						 : (uint8_t)rand_r(&seed);
 		int steps = accessor_decode(p, n, 0x1000, s);
 		assert_true(steps == -EBADMSG || (steps > 0 && steps <= ACCESSOR_STEPS_MAX));
 		understood += steps > 0;
@@ -487,13 +533,12 @@ static void test_accessors_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),	  cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_built_in),  cmocka_unit_test(test_glob),	  cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_members),
-		cmocka_unit_test(test_members_damaged),
-		cmocka_unit_test(test_file_facts),
-		cmocka_unit_test(test_file_path),
-		cmocka_unit_test(test_accessors), cmocka_unit_test(test_accessors_random),
+		cmocka_unit_test(test_whole),	   cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_limits),	   cmocka_unit_test(test_built_in),
+		cmocka_unit_test(test_glob),	   cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_members),	   cmocka_unit_test(test_members_damaged),
+		cmocka_unit_test(test_file_facts), cmocka_unit_test(test_file_path),
+		cmocka_unit_test(test_accessors),  cmocka_unit_test(test_accessors_random),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,9 @@ static const char *show(const struct label *v, size_t n)
 	text[0] = 0;
 	for (size_t i = 0; i < n; i++) {
 		label_text(&v[i], value, sizeof(value));
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s=%s%s", i ? "," : "", (int)v[i].key_len,
-				       v[i].key, v[i].type == LABEL_INT ? "#" : "", value);
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s=%s%s", i ? "," : "",
+				       (int)v[i].key_len, v[i].key,
+				       v[i].type == LABEL_INT ? "#" : "", value);
 	}
 	return text;
 }
@@ -46,8 +47,10 @@ static const char *decode_set(const struct ascribe_label_set *set, struct record
 {
 	static struct label v[RECORD_LABELS_MAX];
 	size_t n = 0;
-	assert_int_equal(record_decode(&set->prefix, set->prefix.total_size, ascribe_state_v1.keys.text,
-				       ascribe_state_v1.keys.bytes, v, &n, side), 0);
+	assert_int_equal(record_decode(&set->prefix, set->prefix.total_size,
+				       ascribe_state_v1.keys.text, ascribe_state_v1.keys.bytes, v,
+				       &n, side),
+			 0);
 	return show(v, n);
 }
 
@@ -65,8 +68,9 @@ static void test_written_by_the_library(void **state)
 	ascribe_set_add_int(&set, "max", INT64_MAX);
 	ascribe_set_add_string(&set, "empty", "");
 	ascribe_set_add_uint(&set, "big", (uint64_t)INT64_MAX + 1);
-	assert_string_equal(decode_set(&set, &side), "big=9223372036854775808,empty=,max=#9223372036854775807,"
-						     "query_id=#-9223372036854775808,tenant=acme");
+	assert_string_equal(decode_set(&set, &side),
+			    "big=9223372036854775808,empty=,max=#9223372036854775807,"
+			    "query_id=#-9223372036854775808,tenant=acme");
 	assert_int_equal(side.unknown_keys, 0);
 	assert_int_equal(side.not_integer, 0);
 	for (int i = 0; i < 24; i++)
@@ -108,8 +112,10 @@ static void put_attr(struct sample *s, unsigned int key, const char *value)
 
 static void put_head(struct sample *s)
 {
-	struct ascribe_record_prefix p = { .magic = ASCRIBE_RECORD_MAGIC, .abi = ASCRIBE_ABI_VERSION,
-					   .total_size = (uint16_t)s->len, .set_id = 1 };
+	struct ascribe_record_prefix p = { .magic = ASCRIBE_RECORD_MAGIC,
+					   .abi = ASCRIBE_ABI_VERSION,
+					   .total_size = (uint16_t)s->len,
+					   .set_id = 1 };
 	uint16_t attrs = (uint16_t)(s->len - 60);
 	memset(s->record, 0, 60);
 	memcpy(s->record, &p, sizeof(p));
@@ -205,12 +211,12 @@ static void test_refused(void **state)
 	REFUSED(t.len = 0, -EBADMSG);
 	REFUSED(t.len = 59, -EBADMSG);
 	REFUSED(t.len--, -EBADMSG);
-	REFUSED(t.record[0]++, -EBADMSG);         /* magic */
+	REFUSED(t.record[0]++, -EBADMSG);	  /* magic */
 	REFUSED(t.record[4]++, -EPROTONOSUPPORT); /* abi */
-	REFUSED(t.record[6]--, -EBADMSG);         /* total_size */
-	REFUSED(t.record[8] = 0, -EBADMSG);       /* set_id */
-	REFUSED(t.record[56] = 0, -EBADMSG);      /* valid */
-	REFUSED(t.record[59] = 255, -EBADMSG);    /* attrs_size */
+	REFUSED(t.record[6]--, -EBADMSG);	  /* total_size */
+	REFUSED(t.record[8] = 0, -EBADMSG);	  /* set_id */
+	REFUSED(t.record[56] = 0, -EBADMSG);	  /* valid */
+	REFUSED(t.record[59] = 255, -EBADMSG);	  /* attrs_size */
 	t = s;
 	t.record[61]++; /* a value that goes past the end */
 	assert_int_equal(decode(&t, v, &n, &side), -EBADMSG);
@@ -255,15 +261,17 @@ static const char *oracle(const struct sample *s)
 			}
 		}
 		if (!seen && last >= 0)
-			snprintf(rows[n++], sizeof(rows[0]), "%s=%s%.*s", name, last_type ? "#" : "",
-				 s->record[last + 1], (const char *)s->record + last + 2);
+			snprintf(rows[n++], sizeof(rows[0]), "%s=%s%.*s", name,
+				 last_type ? "#" : "", s->record[last + 1],
+				 (const char *)s->record + last + 2);
 	}
 	for (int i = 0; i < n; i++)
 		order[i] = rows[i];
 	qsort(order, (size_t)n, sizeof(*order), by_text);
 	text[0] = 0;
 	for (int i = 0; i < n; i++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? "," : "", order[i]);
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? "," : "",
+				       order[i]);
 	return text;
 }
 

@@ -64,7 +64,9 @@ static void life_open(struct life *l)
 static void life_begin(struct life *l, uint64_t seed)
 {
 	boot = 1;
-	*l = (struct life){ .m.random = seed, .real_ns = T0, .boot_ns = 20 * SECOND, .up_ns = 20 * SECOND };
+	*l = (struct life){
+		.m.random = seed, .real_ns = T0, .boot_ns = 20 * SECOND, .up_ns = 20 * SECOND
+	};
 	store_options_default(&l->o);
 	l->o.reserve_bytes = 1;
 	l->o.max_bytes = 1ull << 40;
@@ -99,7 +101,8 @@ static void life_window(struct life *l, int64_t pause_ns)
 	uint32_t set, stack, event;
 	char labels[32], frames[64];
 	snprintf(labels, sizeof(labels), "comm=c%u\n", model_random(&l->m, 4));
-	snprintf(frames, sizeof(frames), "main (/bin/x) 0 0\nf%u (/bin/x) 0 0\n", model_random(&l->m, 9));
+	snprintf(frames, sizeof(frames), "main (/bin/x) 0 0\nf%u (/bin/x) 0 0\n",
+		 model_random(&l->m, 9));
 	l->real_ns += pause_ns;
 	l->boot_ns += pause_ns + 10 * SECOND;
 	l->up_ns += pause_ns + 10 * SECOND;
@@ -107,7 +110,9 @@ static void life_window(struct life *l, int64_t pause_ns)
 	assert_int_equal(store_add_event(l->w, &model_events[0], &event), 0);
 	assert_int_equal(model_put_set(l->w, labels, &set), 0);
 	assert_int_equal(model_put_stack(l->w, frames, &stack), 0);
-	assert_int_equal(store_add_row(l->w, set, stack, event, samples, samples * model_events[0].period), 0);
+	assert_int_equal(
+		store_add_row(l->w, set, stack, event, samples, samples * model_events[0].period),
+		0);
 	int64_t t0 = l->real_ns + l->wrong_ns;
 	if (store_commit_window(l->w, t0, t0 + 10 * SECOND, l->boot_ns, &t, &err))
 		fail_msg("window %zu: %s", l->n, err.text);
@@ -141,7 +146,8 @@ static void check_sum(const struct life *l, struct store *s)
 	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
 	for (size_t i = 0; i < c.n; i++) {
 		windows += c.blocks[i]->n_windows;
-		assert_int_equal(store_block_folded(s, c.blocks[i], add_samples, &samples, &err), 0);
+		assert_int_equal(store_block_folded(s, c.blocks[i], add_samples, &samples, &err),
+				 0);
 	}
 	store_cover_free(&c);
 	assert_int_equal(windows, l->n);
@@ -185,9 +191,11 @@ static void check_level(const struct life *l, struct store *s, uint8_t level, bo
 		int64_t age = l->up_ns - l->v[i].up_ns;
 		there[i] |= held[i];
 		if (!there[i] && (!keep || age < keep))
-			fail_msg("level %u: window %zu of age %.1f h is gone", level, i, (double)age / HOUR);
+			fail_msg("level %u: window %zu of age %.1f h is gone", level, i,
+				 (double)age / HOUR);
 		if (held[i] && keep && age > keep + 2 * levels[level].file_ns)
-			fail_msg("level %u: window %zu of age %.1f h is there", level, i, (double)age / HOUR);
+			fail_msg("level %u: window %zu of age %.1f h is there", level, i,
+				 (double)age / HOUR);
 		n_gone += !there[i];
 	}
 	assert_true(n > 0);
@@ -259,7 +267,9 @@ static void one_glitch(void **state)
 		struct store *s = life_look(&l);
 		for (uint8_t level = 0; level < N_SEGMENT_LEVELS; level++)
 			if (store_cut(s, level)->blocks)
-				fail_msg("a clock wrong by %lld s: %" PRIu64 " blocks of level %u are cut", (long long)(wrong[k] / SECOND),
+				fail_msg("a clock wrong by %lld s: %" PRIu64
+					 " blocks of level %u are cut",
+					 (long long)(wrong[k] / SECOND),
 					 store_cut(s, level)->blocks, level);
 		check_windows(&l, s);
 		check_sum(&l, s);
@@ -370,7 +380,9 @@ static void cap_at_every_moment(void **state)
 		most = tree_bytes > most ? tree_bytes : most;
 	}
 	struct store *s = life_look(&l);
-	print_message("at most %" PRIu64 " of %" PRIu64 " bytes; %" PRIu64 " blocks of 10s were cut\n", most, l.o.max_bytes, store_cut(s, 0)->blocks);
+	print_message("at most %" PRIu64 " of %" PRIu64 " bytes; %" PRIu64
+		      " blocks of 10s were cut\n",
+		      most, l.o.max_bytes, store_cut(s, 0)->blocks);
 	assert_true(most <= l.o.max_bytes / 100 * 105);
 	assert_true(store_cut(s, 0)->blocks > 0);
 	store_close(s);

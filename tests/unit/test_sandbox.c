@@ -76,7 +76,9 @@ static void test_deaths(void **state)
 
 static int ask_soon(struct fixture *f)
 {
-	struct sandbox_call c = { .op = ECHO, .bytes = "x", .len = 1, .deadline_ms = 200, .max_reply = 100 };
+	struct sandbox_call c = {
+		.op = ECHO, .bytes = "x", .len = 1, .deadline_ms = 200, .max_reply = 100
+	};
 	return run(f, &c);
 }
 
@@ -126,7 +128,9 @@ static void test_starved_worker(void **state)
 	pid_t worker = child_of(child_of(getpid())), loop = starve(worker, 10);
 	if (!loop)
 		skip();
-	struct sandbox_call c = { .op = BURN, .bytes = loops, .len = sizeof(loops), .deadline_ms = 200, .max_reply = 1 };
+	struct sandbox_call c = {
+		.op = BURN, .bytes = loops, .len = sizeof(loops), .deadline_ms = 200, .max_reply = 1
+	};
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	int rc = run(f, &c);
 	ms = since_ms(&begin);

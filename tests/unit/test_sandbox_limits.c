@@ -5,7 +5,12 @@
 /* Submit for a user; the deadline is far. */
 static struct sandbox_job *submit(struct fixture *f, unsigned op, uint32_t user, const char *text)
 {
-	struct sandbox_call c = { .op = op, .user = user, .bytes = text, .len = strlen(text), .deadline_ms = 2000, .max_reply = 100 };
+	struct sandbox_call c = { .op = op,
+				  .user = user,
+				  .bytes = text,
+				  .len = strlen(text),
+				  .deadline_ms = 2000,
+				  .max_reply = 100 };
 	struct sandbox_job *job = NULL;
 	assert_int_equal(sandbox_submit(f->s, &c, &job), 0);
 	return job;
@@ -60,7 +65,11 @@ static void test_keeping_lane(void **state)
 	struct fixture *f = *state;
 	struct sandbox_job *slow = NULL;
 	struct timespec begin;
-	struct sandbox_call c = { .lane = SANDBOX_KEEPING_LANE, .op = HANG, .deadline_ms = 10000, .user = 1, .max_reply = 100 };
+	struct sandbox_call c = { .lane = SANDBOX_KEEPING_LANE,
+				  .op = HANG,
+				  .deadline_ms = 10000,
+				  .user = 1,
+				  .max_reply = 100 };
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	assert_int_equal(sandbox_submit(f->s, &c, &slow), 0);
 	c.op = ECHO;
@@ -74,7 +83,9 @@ static void test_keeping_lane(void **state)
 static void test_keeping_lane_starved(void **state)
 {
 	struct fixture *f = *state;
-	struct sandbox_call c = { .lane = SANDBOX_KEEPING_LANE, .op = ECHO, .deadline_ms = 10000, .max_reply = 100 };
+	struct sandbox_call c = {
+		.lane = SANDBOX_KEEPING_LANE, .op = ECHO, .deadline_ms = 10000, .max_reply = 100
+	};
 	struct sandbox_job *job = NULL;
 	struct timespec begin;
 	char loops[16] = "10000000";
@@ -123,7 +134,9 @@ static void test_limits(void **state)
 		;
 	sandbox_stats(f->s, &st);
 	assert_int_equal(st.calls, calls + 2);
-	struct sandbox_call c = { .lane = 1, .op = ECHO, .bytes = "x", .len = 1, .deadline_ms = 2000, .max_reply = 100 };
+	struct sandbox_call c = {
+		.lane = 1, .op = ECHO, .bytes = "x", .len = 1, .deadline_ms = 2000, .max_reply = 100
+	};
 	assert_int_equal(run(f, &c), 0);
 	for (unsigned i = 0; i < 3; i++)
 		sandbox_cancel(f->s, &slow[i]);
@@ -171,7 +184,13 @@ static void test_priority(void **state)
 {
 	struct fixture *f = *state;
 	struct sandbox_job *job[30], *urgent;
-	const struct sandbox_call c = { .op = ECHO, .user = 1, .priority = 1, .bytes = "now", .len = 3, .deadline_ms = 60000, .max_reply = 100 };
+	const struct sandbox_call c = { .op = ECHO,
+					.user = 1,
+					.priority = 1,
+					.bytes = "now",
+					.len = 3,
+					.deadline_ms = 60000,
+					.max_reply = 100 };
 	uint64_t cpu_ns;
 	for (unsigned i = 0; i < 30; i++)
 		job[i] = submit(f, ECHO, 1, "later");
@@ -227,7 +246,9 @@ static void test_unprivileged(void **state)
 	fclose(p);
 	text[n] = 0;
 	assert_non_null(strstr(text, "ascribe-parser"));
-	assert_int_equal(status_of(text, "CapEff:", 16) | status_of(text, "CapPrm:", 16) | status_of(text, "CapInh:", 16), 0);
+	assert_int_equal(status_of(text, "CapEff:", 16) | status_of(text, "CapPrm:", 16) |
+				 status_of(text, "CapInh:", 16),
+			 0);
 	assert_int_equal(status_of(text, "NoNewPrivs:", 10), 1);
 	assert_int_equal(status_of(text, "Seccomp:", 10), 2);
 	if (geteuid() == 0)

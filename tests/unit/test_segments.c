@@ -82,8 +82,9 @@ static void round_range(const struct fixture *f, int64_t *from, int64_t *to)
  * What the rows should be: labels cut down to `key` (NULL: to none; "*": whole), without stacks
  * where there is a key.
  */
-static struct model_window expect(const struct fixture *f, int64_t from, int64_t to, bool (*holds)(const char *),
-				  const char *key, uint64_t *ret_windows)
+static struct model_window expect(const struct fixture *f, int64_t from, int64_t to,
+				  bool (*holds)(const char *), const char *key,
+				  uint64_t *ret_windows)
 {
 	struct model_window out = { 0 };
 	*ret_windows = 0;
@@ -143,9 +144,12 @@ static void same(const struct model_window *a, const struct model_window *b)
 	}
 }
 
-static void check_query(struct fixture *f, int64_t from, int64_t to, size_t selector, const char *key)
+static void check_query(struct fixture *f, int64_t from, int64_t to, size_t selector,
+			const char *key)
 {
-	struct query_spec spec = { .where = selectors[selector].where, .from_ns = from, .to_ns = to, .idle = true };
+	struct query_spec spec = {
+		.where = selectors[selector].where, .from_ns = from, .to_ns = to, .idle = true
+	};
 	struct query *q;
 	struct err err = { 0 };
 	uint64_t windows, fired = 0, lost = 0;
@@ -181,8 +185,10 @@ static void random_ranges(void **state)
 	struct fixture *f = *state;
 	static const char *const keys[] = { NULL, "comm", "tenant", "query_id", "*" };
 	for (int i = 0; i < 250; i++) {
-		const struct model_window *a = &f->m.w[model_random(&f->m, 400)], *b = &f->m.w[model_random(&f->m, 400)];
-		int64_t from = (a->t0 < b->t0 ? a->t0 : b->t0) - 5 * SECOND + SECOND * model_random(&f->m, 30);
+		const struct model_window *a = &f->m.w[model_random(&f->m, 400)],
+					  *b = &f->m.w[model_random(&f->m, 400)];
+		int64_t from = (a->t0 < b->t0 ? a->t0 : b->t0) - 5 * SECOND +
+			       SECOND * model_random(&f->m, 30);
 		int64_t to = (a->t0 < b->t0 ? b->t1 : a->t1) - SECOND * model_random(&f->m, 10);
 		if (model_random(&f->m, 10) == 0)
 			from = INT64_MIN;
@@ -201,7 +207,8 @@ static void uses_parents(void **state)
 	struct store_cover c;
 	struct err err = { 0 };
 	size_t of_level[STORE_N_LEVELS] = { 0 };
-	assert_int_equal(store_cover(f->s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	assert_int_equal(store_cover(f->s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err),
+			 0);
 	uint64_t windows = 0;
 	for (size_t i = 0; i < c.n; i++) {
 		of_level[c.blocks[i]->level]++;
@@ -216,7 +223,6 @@ static void uses_parents(void **state)
 	assert_true(of_level[7] + of_level[8] > 0);
 	store_cover_free(&c);
 }
-
 
 /* How many blocks a level has; and where block k of the first segment of level 0 ends. */
 static size_t count_level(const char *dir, uint8_t level, size_t k, off_t *ret_end)
@@ -311,7 +317,8 @@ static void free_lines(struct lines *l)
 static void model_line(struct lines *l, const struct model_row *r)
 {
 	char line[6000], *p = line;
-	p += sprintf(p, "row %s %" PRIu64 " %" PRIu64 " {", model_events[r->event].name, r->samples, r->value);
+	p += sprintf(p, "row %s %" PRIu64 " %" PRIu64 " {", model_events[r->event].name, r->samples,
+		     r->value);
 	for (const char *k = r->labels; *k; k = strchr(k, '\n') + 1)
 		p += sprintf(p, "%s%.*s", k == r->labels ? "" : ",", (int)strcspn(k, "\n"), k);
 	p += sprintf(p, "} ");
@@ -373,12 +380,15 @@ static void decoder_agrees(void **state)
 		assert_string_equal(got.v[i], want.v[i]);
 	free_lines(&got);
 	free_lines(&want);
-	assert_int_equal(store_cover(f->s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	assert_int_equal(store_cover(f->s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err),
+			 0);
 	for (uint8_t level = 6; level < STORE_N_LEVELS; level++) {
 		uint64_t all = 0, theirs = decode(f->dir, store_level_name(level), NULL, &fired);
 		for (size_t i = 0; i < c.n; i++)
 			if (c.blocks[i]->level == level)
-				assert_int_equal(store_block_folded(f->s, c.blocks[i], add_samples, &all, &err), 0);
+				assert_int_equal(store_block_folded(f->s, c.blocks[i], add_samples,
+								    &all, &err),
+						 0);
 		/* Those of the cover are among those of the level; of the highest they are all. */
 		assert_true(level < STORE_N_LEVELS - 1 ? theirs >= all : theirs == all);
 	}
@@ -391,8 +401,13 @@ static void labels_need_no_names(void **state)
 	static const char *const key = "comm", *const wheres[] = { NULL, "comm=\"sh\"" };
 	struct fixture *f = *state;
 	for (size_t k = 0; k < 2; k++) {
-		struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .event = "cpu-clock",
-					   .labels = QUERY_KEYS, .keys = &key, .n_keys = 1, .where = wheres[k] };
+		struct query_spec spec = { .from_ns = INT64_MIN,
+					   .to_ns = INT64_MAX,
+					   .event = "cpu-clock",
+					   .labels = QUERY_KEYS,
+					   .keys = &key,
+					   .n_keys = 1,
+					   .where = wheres[k] };
 		uint64_t idle = 0, busy = 0;
 		struct err err = { 0 };
 		struct store *s;
@@ -412,7 +427,8 @@ static void labels_need_no_names(void **state)
 		assert_int_equal(query_info(q)->idle, idle);
 		assert_int_equal(query_info(q)->samples, busy);
 		for (size_t i = 0; i < s->n_segments; i++)
-			assert_false(s->segments[i].symbols && s->segments[i].symbols->have & SYMBOLS_NAMES);
+			assert_false(s->segments[i].symbols &&
+				     s->segments[i].symbols->have & SYMBOLS_NAMES);
 		query_close(q);
 		store_close(s);
 	}
@@ -431,16 +447,21 @@ static void posted_windows(void **state)
 	struct fixture *f = *state;
 	size_t n = 0, want = 0, windows = 0;
 	struct err err = { 0 };
-	assert_int_equal(store_roots(f->s, 0, LEVEL_POSTINGS, INT64_MIN, INT64_MAX, count_root, &n, &err), 0);
+	assert_int_equal(
+		store_roots(f->s, 0, LEVEL_POSTINGS, INT64_MIN, INT64_MAX, count_root, &n, &err),
+		0);
 	for (size_t i = 0; i < f->s->n_segments; i++) /* store_roots has loaded them */
-		for (size_t k = 0; f->s->segments[i].m.level == 0 && k < f->s->segments[i].n_refs; k++) {
+		for (size_t k = 0; f->s->segments[i].m.level == 0 && k < f->s->segments[i].n_refs;
+		     k++) {
 			const struct store_block *b = &f->s->segments[i].refs[k].b;
 			bool posted = false;
 			for (size_t j = 0; j < f->s->n_segments; j++)
 				for (size_t m = 0; f->s->segments[j].m.level == LEVEL_POSTINGS &&
-						   m < f->s->segments[j].n_refs; m++) {
+						   m < f->s->segments[j].n_refs;
+				     m++) {
 					const struct store_block *p = &f->s->segments[j].refs[m].b;
-					posted |= slot_of(LEVEL_POSTINGS, p->t0_ns) == slot_of(LEVEL_POSTINGS, b->t0_ns) &&
+					posted |= slot_of(LEVEL_POSTINGS, p->t0_ns) ==
+							  slot_of(LEVEL_POSTINGS, b->t0_ns) &&
 						  b->seq >= p->child_lo && b->seq < p->child_hi;
 				}
 			windows++;
@@ -453,12 +474,9 @@ static void posted_windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_ranges),
-		cmocka_unit_test(uses_parents),
-		cmocka_unit_test(decoder_agrees),
-		cmocka_unit_test(labels_need_no_names),
-		cmocka_unit_test(posted_windows),
-		cmocka_unit_test(damaged_child),
+		cmocka_unit_test(random_ranges),  cmocka_unit_test(uses_parents),
+		cmocka_unit_test(decoder_agrees), cmocka_unit_test(labels_need_no_names),
+		cmocka_unit_test(posted_windows), cmocka_unit_test(damaged_child),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

@@ -8,9 +8,12 @@
 #include <sys/statvfs.h>
 
 /* Counters of everything, when they can be had. */
-static int ask_all(const char *dir, uint64_t *ret_samples, uint64_t *ret_fired, uint64_t *ret_windows)
+static int ask_all(const char *dir, uint64_t *ret_samples, uint64_t *ret_fired,
+		   uint64_t *ret_windows)
 {
-	struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .idle = true, .labels = QUERY_NO_LABELS };
+	struct query_spec spec = {
+		.from_ns = INT64_MIN, .to_ns = INT64_MAX, .idle = true, .labels = QUERY_NO_LABELS
+	};
 	struct store *s;
 	struct query *q;
 	struct err err = { 0 };
@@ -88,7 +91,8 @@ static void every_flip(void **state)
 		struct stat st;
 		unsigned char c;
 		fstat(fd, &st);
-		for (off_t bit = model_random(&m, 8); bit < 8 * st.st_size; bit += step + (full ? 0 : (off_t)model_random(&m, 16))) {
+		for (off_t bit = model_random(&m, 8); bit < 8 * st.st_size;
+		     bit += step + (full ? 0 : (off_t)model_random(&m, 16))) {
 			assert_int_equal(pread(fd, &c, 1, bit / 8), 1);
 			c ^= (unsigned char)(1u << bit % 8);
 			assert_int_equal(pwrite(fd, &c, 1, bit / 8), 1);
@@ -105,10 +109,12 @@ static void every_flip(void **state)
 				struct err err = { 0 };
 				copy_tree(dir, copy);
 				if (store_repair(copy, count, &n, &err))
-					fail_msg("%s: bit %lld: %s", walked[i], (long long)bit, err.text);
+					fail_msg("%s: bit %lld: %s", walked[i], (long long)bit,
+						 err.text);
 				struct findings after = verify(copy);
 				if (after.damaged || after.torn)
-					fail_msg("%s: bit %lld: after repair: %s", walked[i], (long long)bit, after.first);
+					fail_msg("%s: bit %lld: after repair: %s", walked[i],
+						 (long long)bit, after.first);
 				assert_int_equal(ask_all(copy, &s2, &f2, &w2), 0);
 				assert_true(s2 <= samples && w2 <= windows);
 				/*
@@ -119,8 +125,10 @@ static void every_flip(void **state)
 					assert_true(w2 + 1 >= windows);
 				repaired++;
 				struct store_writer *w;
-				if (store_writer_open_with(&w, copy, &model_meta, &model_options, &err))
-					fail_msg("%s: bit %lld: %s", walked[i], (long long)bit, err.text);
+				if (store_writer_open_with(&w, copy, &model_meta, &model_options,
+							   &err))
+					fail_msg("%s: bit %lld: %s", walked[i], (long long)bit,
+						 err.text);
 				store_writer_close(w);
 			}
 			c ^= (unsigned char)(1u << bit % 8);
@@ -128,8 +136,9 @@ static void every_flip(void **state)
 		}
 		close(fd);
 	}
-	print_message("%zu bits of %zu files: all found; %zu questions did not meet them; %zu repaired\n", bits, n_walked,
-		      harmless, repaired);
+	print_message(
+		"%zu bits of %zu files: all found; %zu questions did not meet them; %zu repaired\n",
+		bits, n_walked, harmless, repaired);
 	remove_tree(dir);
 	remove_tree(copy);
 	model_fini(&m);
@@ -177,9 +186,11 @@ static void retention(void **state)
 	int64_t from = T0 + 15 * SECOND;
 	assert_int_equal(store_cover(s, from, from + SECOND, STORE_FOLDED, NULL, 0, &c, &err), 0);
 	assert_int_equal(c.n, 1);
-	assert_true(c.from_ns <= T0 + 10 * SECOND && c.to_ns >= T0 + 20 * SECOND && c.blocks[0]->level > 0);
+	assert_true(c.from_ns <= T0 + 10 * SECOND && c.to_ns >= T0 + 20 * SECOND &&
+		    c.blocks[0]->level > 0);
 	store_cover_free(&c);
-	assert_int_equal(store_cover(s, from, from + SECOND, STORE_ALL_LABELS, NULL, 0, &c, &err), 0);
+	assert_int_equal(store_cover(s, from, from + SECOND, STORE_ALL_LABELS, NULL, 0, &c, &err),
+			 0);
 	assert_true(c.coarse > 0);
 	store_cover_free(&c);
 	store_close(s);

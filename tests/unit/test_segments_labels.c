@@ -26,15 +26,18 @@ static void top_values(void **state)
 	struct store_cover c;
 	struct store_top top;
 	struct err err = { 0 };
-	assert_int_equal(store_cover(f->s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	assert_int_equal(store_cover(f->s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err),
+			 0);
 	assert_int_equal(store_top(f->s, c.blocks, c.n, "tenant", 0, &top, &err), 0);
 	assert_true(top.n >= 6);
 	uint64_t listed = 0, carrying = samples_with(&f->m, "tenant=");
 	for (size_t k = 0; k < top.n; k++) {
 		char line[64];
-		snprintf(line, sizeof(line), "tenant=%.*s\n", (int)top.v[k].label.str_len, top.v[k].label.str);
+		snprintf(line, sizeof(line), "tenant=%.*s\n", (int)top.v[k].label.str_len,
+			 top.v[k].label.str);
 		uint64_t samples = samples_with(&f->m, line);
-		assert_true(top.v[k].samples <= samples && samples <= top.v[k].samples + top.v[k].error);
+		assert_true(top.v[k].samples <= samples &&
+			    samples <= top.v[k].samples + top.v[k].error);
 		listed += top.v[k].samples;
 	}
 	assert_true(listed <= top.total);
@@ -54,10 +57,12 @@ struct value_sums {
 
 static void put_row(struct store_writer *w, struct model *m, struct value_sums *sums)
 {
-	uint32_t set, name, stack, event, many = model_random(m, MANY), few = model_random(m, FEW), n = 1 + model_random(m, 9);
+	uint32_t set, name, stack, event, many = model_random(m, MANY), few = model_random(m, FEW),
+					  n = 1 + model_random(m, 9);
 	struct store_frame f = { .kind = FRAME_USER };
 	char text[2][16];
-	struct label l[2] = { { .key = "few", .str = text[0], .key_len = 3 }, { .key = "many", .str = text[1], .key_len = 4 } };
+	struct label l[2] = { { .key = "few", .str = text[0], .key_len = 3 },
+			      { .key = "many", .str = text[1], .key_len = 4 } };
 	bool both = model_random(m, 4);
 	l[0].str_len = (uint32_t)snprintf(text[0], 16, "%u", few);
 	l[1].str_len = (uint32_t)snprintf(text[1], 16, "%u", many);
@@ -75,7 +80,11 @@ static void put_row(struct store_writer *w, struct model *m, struct value_sums *
 /* The samples of each value, by the query; whether fewer blocks were read than windows. */
 static bool is_by_lists(struct store *s, const char *key, const uint64_t *samples, size_t n)
 {
-	struct query_spec spec = { .labels = QUERY_KEYS, .keys = &key, .n_keys = 1, .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	struct query_spec spec = { .labels = QUERY_KEYS,
+				   .keys = &key,
+				   .n_keys = 1,
+				   .from_ns = INT64_MIN,
+				   .to_ns = INT64_MAX };
 	struct query *q;
 	struct query_table *t;
 	struct err err = { 0 };
@@ -98,7 +107,8 @@ static bool is_by_lists(struct store *s, const char *key, const uint64_t *sample
 	return by_lists;
 }
 
-static void put_windows(struct store_writer *w, struct model *m, int64_t from, int64_t to, struct value_sums *sums)
+static void put_windows(struct store_writer *w, struct model *m, int64_t from, int64_t to,
+			struct value_sums *sums)
 {
 	struct err err = { 0 };
 	struct store_cpu_totals cpu = { 0, 0, 0, (uint64_t[2]){ 0 }, (uint64_t[1]){ 0 } };
@@ -106,7 +116,9 @@ static void put_windows(struct store_writer *w, struct model *m, int64_t from, i
 	for (int64_t i = from; i < to; i++) {
 		for (int row = 0; row < 30; row++)
 			put_row(w, m, sums);
-		assert_int_equal(store_commit_window(w, T0 + i * 10 * SECOND, T0 + (i + 1) * 10 * SECOND, i + 1, &t, &err), 0);
+		assert_int_equal(store_commit_window(w, T0 + i * 10 * SECOND,
+						     T0 + (i + 1) * 10 * SECOND, i + 1, &t, &err),
+				 0);
 	}
 }
 
@@ -146,7 +158,8 @@ static void keep_lines(const char *labels, const struct store_keys *keys, char *
 		for (size_t k = 0; k < keys->n; k++) {
 			size_t key = strlen(keys->v[k]);
 			if (!strncmp(line, keys->v[k], key) && line[key] == '=')
-				len += (size_t)snprintf(out + len, cap - len, "%.*s\n", (int)(end - line), line);
+				len += (size_t)snprintf(out + len, cap - len, "%.*s\n",
+							(int)(end - line), line);
 		}
 	}
 }
@@ -232,7 +245,8 @@ static void some_keys(void **state)
 	struct fixture *f = *state;
 	struct store_cover c;
 	struct err err = { 0 };
-	assert_int_equal(store_cover(f->s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err), 0);
+	assert_int_equal(
+		store_cover(f->s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err), 0);
 	for (unsigned mask = 0; mask < 32; mask++) {
 		const char *v[4];
 		struct store_keys keys = { v, 0 };
@@ -247,20 +261,27 @@ static void some_keys(void **state)
 				char labels[200];
 				keep_lines(row->labels, &keys, labels, sizeof(labels));
 				if (!l->filtered || !strstr(labels, "tenant=t1\n"))
-					*left_of(l, labels, true) += row->event ? 0 : (int64_t)row->samples;
+					*left_of(l, labels, true) +=
+						row->event ? 0 : (int64_t)row->samples;
 			}
-		struct store_reading how = { .keys = &keys, .filter = l->filtered ? not_of_t1 : NULL, .group = of_first_event, .ctx = l };
+		struct store_reading how = { .keys = &keys,
+					     .filter = l->filtered ? not_of_t1 : NULL,
+					     .group = of_first_event,
+					     .ctx = l };
 		int64_t wanted = 0;
 		for (size_t i = 0; i < l->n; i++)
 			wanted += l->v[i].samples;
 		for (size_t i = 0; i < c.n; i++)
 			if (mask & 1) {
-				assert_int_equal(store_block_rows(f->s, c.blocks[i], &keys, how.filter, take_left, l, &err), 0);
+				assert_int_equal(store_block_rows(f->s, c.blocks[i], &keys,
+								  how.filter, take_left, l, &err),
+						 0);
 			} else {
 				how.rows = take_some_left;
 				how.fold_stacks = true;
 				how.fold_sets = false;
-				assert_int_equal(store_block_read(f->s, c.blocks[i], &how, &err), 0);
+				assert_int_equal(store_block_read(f->s, c.blocks[i], &how, &err),
+						 0);
 			}
 		how.rows = take_all;
 		how.fold_stacks = false;
@@ -294,15 +315,20 @@ static int count_holding(void *ctx, const struct store_row *r)
 	return 0;
 }
 
-static struct holding holding(struct store *s, enum store_want want, int64_t to, const char *text, struct store_cover *c)
+static struct holding holding(struct store *s, enum store_want want, int64_t to, const char *text,
+			      struct store_cover *c)
 {
 	static const char *const keys[] = { "comm" };
 	struct holding h = { s, text, 0, 0 };
 	struct err err = { 0 };
 	assert_int_equal(store_cover(s, T0, to, want, keys, want == STORE_NARROW_KEYS, c, &err), 0);
 	for (size_t i = 0; i < c->n; i++)
-		assert_int_equal(want == STORE_FOLDED ? store_block_folded(s, c->blocks[i], count_holding, &h, &err) :
-							store_block_rows(s, c->blocks[i], NULL, NULL, count_holding, &h, &err), 0);
+		assert_int_equal(
+			want == STORE_FOLDED
+				? store_block_folded(s, c->blocks[i], count_holding, &h, &err)
+				: store_block_rows(s, c->blocks[i], NULL, NULL, count_holding, &h,
+						   &err),
+			0);
 	return h;
 }
 
@@ -321,7 +347,8 @@ static void part_of_a_minute(void **state)
 	struct findings n = { 0 };
 	struct model m = { .random = 77 };
 	int64_t t = T0 + 100 * SECOND; /* where five minutes begin */
-	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
 	for (; m.n < 20; t += 10 * SECOND)
 		commit_at(&m, w, t, 12);
 	store_writer_close(w);

@@ -138,7 +138,9 @@ static void check_rows(struct procs *p, const pid_t *log)
 {
 	for (unsigned i = 1; i < 2 * STORM_CHILDREN; i += 2) {
 		const struct proc_image *im = procs_find(p, (uint32_t)log[i], UINT64_MAX);
-		struct proc_id id = { .start_ns = im->older->from_ns, .tgid = (uint32_t)log[i], .exec_id = 41 };
+		struct proc_id id = { .start_ns = im->older->from_ns,
+				      .tgid = (uint32_t)log[i],
+				      .exec_id = 41 };
 		uint64_t forked = im->older->from_ns, executed = im->from_ns + 50000000;
 		assert_ptr_equal(procs_identify(p, &id, forked, PROC_MAPS), im->older);
 		assert_ptr_equal(procs_identify(p, &id, executed, PROC_MAPS), im->older);

@@ -42,7 +42,8 @@ static void within_the_budget(void **state)
 			struct sizes s;
 			sizes_choose(&q, &s);
 			assert_true(s.bytes <= SIZES_BUDGET);
-			assert_true(is_pow2(s.rows) && is_pow2(s.words) && is_pow2(s.runs) && is_pow2(s.reuse) && is_pow2(s.copies));
+			assert_true(is_pow2(s.rows) && is_pow2(s.words) && is_pow2(s.runs) &&
+				    is_pow2(s.reuse) && is_pow2(s.copies));
 			assert_true(s.rows >= 64 && s.words >= 512 && s.runs >= 64 && s.reuse >= 1);
 			assert_true(s.n_halves > n && s.n_halves <= n + 16);
 			assert_true(is_pow2((uint32_t)s.ring_bytes) && s.ring_bytes >= 16384);
@@ -96,7 +97,8 @@ static void they_begin_by_memory(void **state)
 	assert_int_equal(sizes_first_rows(2, 1 * MIB), 2048);
 	assert_int_equal(sizes_first_rows(512, 8 * MIB), 2048);
 	for (unsigned n = 1; n <= 512; n++)
-		assert_true(is_pow2(sizes_first_rows(n, 8 * MIB)) && sizes_first_rows(n, 8 * MIB) >= sizes_first_rows(n + 1, 8 * MIB));
+		assert_true(is_pow2(sizes_first_rows(n, 8 * MIB)) &&
+			    sizes_first_rows(n, 8 * MIB) >= sizes_first_rows(n + 1, 8 * MIB));
 }
 
 int main(void)

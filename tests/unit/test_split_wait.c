@@ -19,13 +19,15 @@ static enum state state_at(unsigned ns, unsigned blocked, unsigned elsewhere)
 	return ns < blocked ? BLOCKED : ns < blocked + elsewhere ? ELSEWHERE : HERE;
 }
 
-static void check(unsigned blocked, unsigned elsewhere, unsigned here, unsigned reported, bool preempted)
+static void check(unsigned blocked, unsigned elsewhere, unsigned here, unsigned reported,
+		  bool preempted)
 {
 	const uint64_t began = 1000;
 	unsigned all = blocked + elsewhere + here, n[3] = { 0 };
 	for (unsigned ns = reported; ns < all; ns++)
 		n[state_at(ns, blocked, elsewhere)]++;
-	const struct wait_times t = { began, began + reported, began + all, here, elsewhere, !preempted };
+	const struct wait_times t = { began, began + reported, began + all,
+				      here,  elsewhere,	       !preempted };
 	struct wait_parts p = split_wait(&t);
 	assert_int_equal(p.off, n[BLOCKED]);
 	assert_int_equal(p.runq, n[ELSEWHERE] + n[HERE]);
@@ -42,7 +44,8 @@ static void test_timeline(void **state)
 	for (unsigned blocked = 0; blocked <= SPAN; blocked++)
 		for (unsigned elsewhere = 0; elsewhere <= SPAN; elsewhere++)
 			for (unsigned here = 0; here <= SPAN; here++)
-				for (unsigned reported = 0; reported <= blocked + elsewhere + here; reported++) {
+				for (unsigned reported = 0; reported <= blocked + elsewhere + here;
+				     reported++) {
 					check(blocked, elsewhere, here, reported, false);
 					if (!blocked)
 						check(0, elsewhere, here, reported, true);
@@ -78,7 +81,9 @@ static void test_sums_hold(void **state)
 		for (unsigned e = 0; e < sizeof(odd) / sizeof(*odd); e++)
 			for (unsigned blocked = 0; blocked < 2; blocked++)
 				for (unsigned all = 0; all < 200; all += 33) {
-					const struct wait_times t = { 400, 1000, 1000 + all, odd[h], odd[e] / 2, blocked };
+					const struct wait_times t = { 400,	  1000,
+								      1000 + all, odd[h],
+								      odd[e] / 2, blocked };
 					struct wait_parts p = split_wait(&t);
 					assert_int_equal(p.off + p.runq, all);
 					assert_int_equal(p.here + p.elsewhere, p.runq);

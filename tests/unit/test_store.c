@@ -22,7 +22,8 @@ static void round_trip(void **state)
 	for (int pass = 0; pass < 4; pass++) {
 		struct store_writer *w = open_writer(dir);
 		for (int i = 0; i < 15; i++)
-			assert_int_equal(model_commit(&m, w, i == 3 ? 0 : model_random(&m, 300), &err), 0);
+			assert_int_equal(
+				model_commit(&m, w, i == 3 ? 0 : model_random(&m, 300), &err), 0);
 		/* An open window that is not committed leaves nothing. */
 		struct model_window dropped = { 0 };
 		model_fill(&m, w, &dropped, 50);
@@ -93,7 +94,9 @@ static void ids(void **state)
 	assert_int_equal(store_add_row(w, 0, 2, 0, 1, 1), -EINVAL);
 	assert_int_equal(store_add_row(w, 0, 1, 0, 1, 1), 0);
 	for (int i = 0; i < 300; i++)
-		l[i] = (struct label){ .key = big + i, .key_len = (uint32_t)i + 1, .type = LABEL_INT, .num = i };
+		l[i] = (struct label){
+			.key = big + i, .key_len = (uint32_t)i + 1, .type = LABEL_INT, .num = i
+		};
 	assert_int_equal(store_add_set(w, l, 300, &id), -E2BIG);
 	assert_int_equal(store_add_set(w, l, 256, &id), 0);
 	assert_int_equal(id, 1);
@@ -190,7 +193,10 @@ static void key_with_nul(void **state)
 		char value[20];
 		uint32_t set, event;
 		snprintf(value, sizeof(value), "v%u", i);
-		const struct label l = { .key = "k\0y", .key_len = 3, .str = value, .str_len = (uint32_t)strlen(value) };
+		const struct label l = { .key = "k\0y",
+					 .key_len = 3,
+					 .str = value,
+					 .str_len = (uint32_t)strlen(value) };
 		assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
 		assert_int_equal(store_add_set(w, &l, 1, &set), 0);
 		assert_int_equal(store_add_row(w, set, 0, event, 1, 1), 0);
@@ -201,9 +207,12 @@ static void key_with_nul(void **state)
 	store_writer_close(w);
 	assert_int_equal(verify_findings(dir), 0);
 	assert_int_equal(store_open(&r, dir, &err), 0);
-	assert_int_equal(store_cover(r, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err), 0);
+	assert_int_equal(store_cover(r, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err),
+			 0);
 	for (size_t i = 0; i < c.n; i++)
-		assert_int_equal(store_block_rows(r, c.blocks[i], NULL, NULL, add_samples, &samples, &err), 0);
+		assert_int_equal(
+			store_block_rows(r, c.blocks[i], NULL, NULL, add_samples, &samples, &err),
+			0);
 	assert_int_equal(samples, 40 * 20);
 	store_cover_free(&c);
 	store_close(r);
@@ -309,7 +318,9 @@ static void other_versions(void **state)
 static void counters_may_grow(void **state)
 {
 	(void)state;
-	static const char *const more[] = { "not_run", "rows_full", "third" }, *const other[] = { "other" };
+	static const char *const more[] = { "not_run", "rows_full", "third" }, *const other[] = {
+		"other"
+	};
 	char dir[64];
 	struct err err = { 0 };
 	struct model m = { .random = 5 };
@@ -470,7 +481,8 @@ int main(void)
 		cmocka_unit_test(round_trip),
 		cmocka_unit_test(meta_and_mode),
 		cmocka_unit_test(ids),
-		cmocka_unit_test(prefix_chains), cmocka_unit_test(key_with_nul),
+		cmocka_unit_test(prefix_chains),
+		cmocka_unit_test(key_with_nul),
 		cmocka_unit_test(refuses_other_things),
 		cmocka_unit_test(one_writer),
 		cmocka_unit_test(other_versions),

@@ -82,7 +82,8 @@ static void read_nm(struct truth *t, const char *path, int dynamic)
 	char cmd[4600];
 	char *line = NULL;
 	size_t cap = 0;
-	snprintf(cmd, sizeof(cmd), "LC_ALL=C nm -f sysv --defined-only --no-demangle %s '%s' 2>/dev/null",
+	snprintf(cmd, sizeof(cmd),
+		 "LC_ALL=C nm -f sysv --defined-only --no-demangle %s '%s' 2>/dev/null",
 		 dynamic ? "-D" : "", path);
 	FILE *f = popen(cmd, "r");
 	assert_non_null(f);
@@ -123,7 +124,9 @@ static int covers(const struct truth_symbol *s, uint64_t addr)
 static int class_rank(const struct truth_symbol *s)
 {
 	return (s->is_func ? 0 : 20) + (s->dynamic ? 10 : 0) +
-	       (s->class == 'T' ? 1 : s->class == 'W' || s->class == 'w' ? 2 : 3);
+	       (s->class == 'T'			     ? 1
+		: s->class == 'W' || s->class == 'w' ? 2
+						     : 3);
 }
 
 static int is_named(const struct truth_symbol *s, const char *name)
@@ -136,10 +139,10 @@ static int is_named(const struct truth_symbol *s, const char *name)
 /* What nm says about one address and one answer. */
 struct verdict {
 	const struct truth_symbol *best; /* the innermost function of known size around addr */
-	int label_here;                  /* a function without a size starts right here */
-	int named;                       /* the answer's name stands at the answer's start */
-	int rank;                        /* its best rank there */
-	int best_rank;                   /* the best that any name has there */
+	int label_here;			 /* a function without a size starts right here */
+	int named;			 /* the answer's name stands at the answer's start */
+	int rank;			 /* its best rank there */
+	int best_rank;			 /* the best that any name has there */
 	int any_ifunc;
 };
 
@@ -173,15 +176,18 @@ static int check_addr(struct binary *b, const struct truth *t, const char *path,
 	struct verdict v = judge(t, addr, rc ? NULL : &got);
 	if (rc || !*got.name) { /* "": only the start of the function is there */
 		if ((rc && rc != -ENOENT) || v.best || v.label_here)
-			fail_msg("%s: %#lx not found (%d), nm has %s", path, addr, rc, v.best ? v.best->name : "a label");
+			fail_msg("%s: %#lx not found (%d), nm has %s", path, addr, rc,
+				 v.best ? v.best->name : "a label");
 		return 0;
 	}
 	if (!v.named || got.start > addr || (got.size && addr - got.start >= got.size))
-		fail_msg("%s: %#lx is not %s (%#lx, %lu)", path, addr, got.name, got.start, got.size);
+		fail_msg("%s: %#lx is not %s (%#lx, %lu)", path, addr, got.name, got.start,
+			 got.size);
 	if (v.best && v.best->addr > got.start)
 		fail_msg("%s: %#lx is %s, nearer is %s", path, addr, got.name, v.best->name);
 	if (!v.any_ifunc && v.rank > v.best_rank)
-		fail_msg("%s: %#lx is %s of rank %d, there is one of %d", path, addr, got.name, v.rank, v.best_rank);
+		fail_msg("%s: %#lx is %s of rank %d, there is one of %d", path, addr, got.name,
+			 v.rank, v.best_rank);
 	return 1;
 }
 
@@ -246,8 +252,13 @@ static void test_real_binaries(void **state)
 {
 	(void)state;
 	static const char *const always[] = {
-		"/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3", "/usr/bin/bash", "/usr/bin/node",
-		"/usr/lib/go/bin/go", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+		"/proc/self/exe",
+		"/lib/x86_64-linux-gnu/libc.so.6",
+		"/usr/bin/python3",
+		"/usr/bin/bash",
+		"/usr/bin/node",
+		"/usr/lib/go/bin/go",
+		"/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
 	};
 	/* ASCRIBE_SYMBOLS_FULL (make bench-symbols): 100,000 addresses of 50 files. */
 	bool full = getenv("ASCRIBE_SYMBOLS_FULL") != NULL;
@@ -261,7 +272,8 @@ static void test_real_binaries(void **state)
 		checked += n >= 0;
 		hits += n > 0 ? n : 0;
 	}
-	for (size_t i = 0; i < g.gl_pathc && checked < files; i += g.gl_pathc / (full ? 300 : 48) + 1) {
+	for (size_t i = 0; i < g.gl_pathc && checked < files;
+	     i += g.gl_pathc / (full ? 300 : 48) + 1) {
 		int n = check_binary(g.gl_pathv[i], each);
 		checked += full ? n > 0 : n >= 0;
 		hits += n > 0 ? n : 0;
@@ -316,7 +328,9 @@ static int setup(void **state)
 	 */
 	fputs("asm(\".text\\n.type wide,%function\\nwide:\\n.fill 1,1,0x90\\n\"\n", f);
 	for (int i = 0; i < 100; i++)
-		fprintf(f, "\".type entry_%d,%%function\\nentry_%d:\\n.fill 1,1,0x90\\n.size entry_%d,1\\n\"\n", i, i, i);
+		fprintf(f,
+			"\".type entry_%d,%%function\\nentry_%d:\\n.fill 1,1,0x90\\n.size entry_%d,1\\n\"\n",
+			i, i, i);
 	fputs("\".fill 8,1,0x90\\n.size wide,109\\n\");\n", f);
 	return pclose(f);
 }
@@ -430,7 +444,8 @@ static void check_build_id(const char *path)
 	struct binary *b = open_binary(path);
 	if (!b)
 		return;
-	snprintf(cmd, sizeof(cmd), "LC_ALL=C readelf -n %s 2>/dev/null | sed -n 's/.*Build ID: //p'", path);
+	snprintf(cmd, sizeof(cmd),
+		 "LC_ALL=C readelf -n %s 2>/dev/null | sed -n 's/.*Build ID: //p'", path);
 	read_line(cmd, want, sizeof(want));
 	size_t n = binary_build_id(b, &id);
 	for (size_t i = 0; i < n; i++)
@@ -514,7 +529,8 @@ static int locate(uint64_t addr, char *path, uint64_t *ret_start, uint64_t *ret_
 	int found = 0;
 	while (!found && fgets(line, sizeof(line), f)) {
 		unsigned long from, to, off;
-		if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %4095s", &from, &to, &off, path) == 4 && addr >= from && addr < to) {
+		if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %4095s", &from, &to, &off, path) == 4 &&
+		    addr >= from && addr < to) {
 			*ret_start = from;
 			*ret_offset = off;
 			found = 1;
@@ -630,11 +646,10 @@ static void test_known(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known),
-		cmocka_unit_test(test_own_program),  cmocka_unit_test(test_tags_stay),
-		cmocka_unit_test(test_build_ids),    cmocka_unit_test(test_label_note),
-		cmocka_unit_test(test_own_process),  cmocka_unit_test(test_vdso),
-		cmocka_unit_test(test_real_binaries),
+		cmocka_unit_test(test_known),	   cmocka_unit_test(test_own_program),
+		cmocka_unit_test(test_tags_stay),  cmocka_unit_test(test_build_ids),
+		cmocka_unit_test(test_label_note), cmocka_unit_test(test_own_process),
+		cmocka_unit_test(test_vdso),	   cmocka_unit_test(test_real_binaries),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

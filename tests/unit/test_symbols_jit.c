@@ -22,7 +22,9 @@ static int setup(void **state)
 {
 	struct err err;
 	(void)state;
-	struct sandbox_config cfg = { .ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 64 };
+	struct sandbox_config cfg = {
+		.ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 64
+	};
 	if (sandbox_new(&sandbox, &cfg, &err))
 		return -1;
 	struct symbolizer_config c = { .sandbox = sandbox, .wait = true };
@@ -105,7 +107,8 @@ static void test_overlaps(void **state)
 	(void)state;
 	for (int i = 0; i < 2000; i++) {
 		unsigned at = (seed = seed * 1103515245 + 12345) >> 16 & 4095;
-		unsigned size = ((seed = seed * 1103515245 + 12345) >> 16) % (i % 10 ? 40 : 400) + 1;
+		unsigned size =
+			((seed = seed * 1103515245 + 12345) >> 16) % (i % 10 ? 40 : 400) + 1;
 		len += (size_t)sprintf(text + len, "%x %x f%d\n", 0x10000 + at, size, i);
 		for (unsigned k = at; k < at + size && k < 4096; k++)
 			owner[k] = i + 1;
@@ -120,7 +123,8 @@ static void test_overlaps(void **state)
 	jit_fini(&t);
 }
 
-static void add_load(struct buf *b, uint64_t addr, uint64_t size, uint64_t index, const char *name, size_t code)
+static void add_load(struct buf *b, uint64_t addr, uint64_t size, uint64_t index, const char *name,
+		     size_t code)
 {
 	buf_add_u32(b, 0);
 	buf_add_u32(b, (uint32_t)(16 + 40 + strlen(name) + 1 + code));
@@ -187,7 +191,8 @@ static void test_dump(void **state)
 		int rc = read_bytes(&t, b.data, len, JIT_DUMP);
 		assert_int_equal(rc, len < 40 ? -EBADMSG : 0);
 		if (!rc)
-			assert_string_equal(name_at(&t, 0x5000), len >= 40 + 16 + 40 + 4 + 0x100 ? "one" : "");
+			assert_string_equal(name_at(&t, 0x5000),
+					    len >= 40 + 16 + 40 + 4 + 0x100 ? "one" : "");
 		jit_fini(&t);
 		t = (struct jit_table){ 0 };
 	}
@@ -204,12 +209,16 @@ static void test_lies(void **state)
 	(void)state;
 	fd = memfd_create("huge", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(fd, 1ll << 40), 0); /* 1 TiB of nothing */
-	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fd, JIT_PERF_MAP), -E2BIG);
-	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fd, JIT_DUMP), -EBADMSG);
+	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fd, JIT_PERF_MAP),
+			 -E2BIG);
+	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fd, JIT_DUMP),
+			 -EBADMSG);
 	close(fd);
 	assert_int_equal(pipe(fds), 0);
-	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fds[0], JIT_PERF_MAP), -EINVAL);
-	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fds[0], JIT_DUMP), -EINVAL);
+	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fds[0], JIT_PERF_MAP),
+			 -EINVAL);
+	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fds[0], JIT_DUMP),
+			 -EINVAL);
 	close(fds[0]);
 	close(fds[1]);
 	fd = memfd_create("line", MFD_CLOEXEC); /* one line without an end */
@@ -259,17 +268,20 @@ static void test_noise(void **state)
 		int rc = read_bytes(&t, bytes, b.len, i & 1 ? JIT_DUMP : JIT_PERF_MAP);
 		assert_true(rc == 0 || rc == -EBADMSG);
 		for (size_t k = 1; k < t.n; k++)
-			assert_true(t.entries[k].addr >= t.entries[k - 1].addr + t.entries[k - 1].size);
+			assert_true(t.entries[k].addr >=
+				    t.entries[k - 1].addr + t.entries[k - 1].size);
 		jit_fini(&t);
 		buf_fini(&b);
 	}
 }
 
-static void expect_split(const char *raw, enum jit_language language, const char *function, const char *file, unsigned line)
+static void expect_split(const char *raw, enum jit_language language, const char *function,
+			 const char *file, unsigned line)
 {
 	static struct jit_name n;
 	jit_split_name(&n, raw);
-	if (n.language != language || strcmp(n.function, function) || strcmp(n.file, file) || n.line != line)
+	if (n.language != language || strcmp(n.function, function) || strcmp(n.file, file) ||
+	    n.line != line)
 		fail_msg("%s: %d %s %s %u", raw, n.language, n.function, n.file, n.line);
 }
 
@@ -282,9 +294,11 @@ static void test_names(void **state)
 	expect_split("py::", JIT_UNKNOWN, "py::", "", 0);
 	expect_split("JS:*total /srv/shop.js:12:3", JIT_NODE, "total", "/srv/shop.js", 12);
 	expect_split("JS:~total file:///srv/shop.mjs:12:3", JIT_NODE, "total", "/srv/shop.mjs", 12);
-	expect_split("JS:^get size /srv/my shop.js:12:3", JIT_NODE, "get size", "/srv/my shop.js", 12);
+	expect_split("JS:^get size /srv/my shop.js:12:3", JIT_NODE, "get size", "/srv/my shop.js",
+		     12);
 	expect_split("LazyCompile:*foo file:1", JIT_NODE, "foo", "file", 1);
-	expect_split("LazyCompile:~ node:internal/main:2:1", JIT_NODE, "(anonymous main:2)", "node:internal/main", 2);
+	expect_split("LazyCompile:~ node:internal/main:2:1", JIT_NODE, "(anonymous main:2)",
+		     "node:internal/main", 2);
 	expect_split("JS:~ /srv/shop.js:7:1", JIT_NODE, "(anonymous shop.js:7)", "/srv/shop.js", 7);
 	expect_split("Builtin:ArrayMap", JIT_NODE, "Builtin:ArrayMap", "", 0);
 	expect_split("int Hot.fib(int)", JIT_UNKNOWN, "int Hot.fib(int)", "", 0);
@@ -295,8 +309,9 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_map),  cmocka_unit_test(test_overlaps), cmocka_unit_test(test_dump),
-		cmocka_unit_test(test_lies), cmocka_unit_test(test_noise),    cmocka_unit_test(test_names),
+		cmocka_unit_test(test_map),   cmocka_unit_test(test_overlaps),
+		cmocka_unit_test(test_dump),  cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_noise), cmocka_unit_test(test_names),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -179,25 +179,25 @@ static void expect(struct kernel_symbols *k, uint64_t addr, const char *name, co
 static void test_modules_and_gaps(void **state)
 {
 	(void)state;
-	struct kernel_symbols *k = read_text(
-		"0000000000000000 A fixed_percpu_data\n"
-		"0000000000001000 A gdt_page\n"
-		"ffffffff81000000 T _text\n"
-		"ffffffff81000000 T startup_64\n"
-		"ffffffff81000000 t local_name\n"
-		"ffffffff81000100 t second\n"
-		"ffffffff81000200 D some_data\n"
-		"ffffffff81000300 R more_data\n"
-		"ffffffff81000400 W weak_one\n"
-		"ffffffff81001000 t last_of_kernel\n"
-		"ffffffffc0201000 t ext4_get\t[ext4]\n"
-		"ffffffffc0200000 t ext4_init\t[ext4]\n"
-		"ffffffffc0300000 d ext4_data\t[ext4]\n"
-		"ffffffffc0400000 t xfs_init\t[xfs]\n"
-		"ffffffffc0500000 t bpf_prog_0123456789abcdef_sample\t[bpf]\n"
-		"ffff800000000000 t far_away\t[bpf]\n"
-		"ffffffffc0401000 t ext4_late\t[ext4]\n"
-		"ffffffffc0402000 t _RNvCsbmNqQUJIY6D_4core3bar\n");
+	struct kernel_symbols *k =
+		read_text("0000000000000000 A fixed_percpu_data\n"
+			  "0000000000001000 A gdt_page\n"
+			  "ffffffff81000000 T _text\n"
+			  "ffffffff81000000 T startup_64\n"
+			  "ffffffff81000000 t local_name\n"
+			  "ffffffff81000100 t second\n"
+			  "ffffffff81000200 D some_data\n"
+			  "ffffffff81000300 R more_data\n"
+			  "ffffffff81000400 W weak_one\n"
+			  "ffffffff81001000 t last_of_kernel\n"
+			  "ffffffffc0201000 t ext4_get\t[ext4]\n"
+			  "ffffffffc0200000 t ext4_init\t[ext4]\n"
+			  "ffffffffc0300000 d ext4_data\t[ext4]\n"
+			  "ffffffffc0400000 t xfs_init\t[xfs]\n"
+			  "ffffffffc0500000 t bpf_prog_0123456789abcdef_sample\t[bpf]\n"
+			  "ffff800000000000 t far_away\t[bpf]\n"
+			  "ffffffffc0401000 t ext4_late\t[ext4]\n"
+			  "ffffffffc0402000 t _RNvCsbmNqQUJIY6D_4core3bar\n");
 	expect(k, 0xffffffff81000000, "startup_64", "[kernel]");
 	expect(k, 0xffffffff810000ff, "startup_64", "[kernel]");
 	expect(k, 0xffffffff81000100, "second", "[kernel]");
@@ -207,7 +207,7 @@ static void test_modules_and_gaps(void **state)
 	expect(k, 0xffffffff81001fff, "last_of_kernel", "[kernel]");
 	/* Too far behind the last of the kernel */
 	expect(k, 0xffffffff81001000 + 0x10000, NULL, NULL);
-	expect(k, 0xffffffffc01fffff, NULL, NULL);           /* the gap before a module */
+	expect(k, 0xffffffffc01fffff, NULL, NULL); /* the gap before a module */
 	expect(k, 0xffffffffc0200fff, "ext4_init", "[ext4]");
 	expect(k, 0xffffffffc0201010, "ext4_get", "[ext4]");
 	expect(k, 0xffffffffc0300010, NULL, NULL);
@@ -235,11 +235,12 @@ static void test_malformed_lines(void **state)
 {
 	(void)state;
 	char *text = malloc(300000);
-	strcpy(text, "\n\nnonsense\nffffffff81000000\nffffffff81000000 T\nffffffff81000000 T \n T x\n"
-		     "ffffffff81000000ff T too_long_an_address\nffffffff8100000g T not_hex\n"
-		     "ffffffff81000010  T two_spaces\nffffffff81000020 TT bad_type\n"
-		     "ffffffff81000030 t bad_module\text4\nffffffff81000040 t short_module\t[]\n"
-		     "FFFFFFFF81000050 t upper_case\n");
+	strcpy(text,
+	       "\n\nnonsense\nffffffff81000000\nffffffff81000000 T\nffffffff81000000 T \n T x\n"
+	       "ffffffff81000000ff T too_long_an_address\nffffffff8100000g T not_hex\n"
+	       "ffffffff81000010  T two_spaces\nffffffff81000020 TT bad_type\n"
+	       "ffffffff81000030 t bad_module\text4\nffffffff81000040 t short_module\t[]\n"
+	       "FFFFFFFF81000050 t upper_case\n");
 	size_t n = strlen(text);
 	n += (size_t)sprintf(text + n, "ffffffff81000060 t ");
 	memset(text + n, 'x', 200000); /* longer than the reader's buffer */
@@ -273,7 +274,8 @@ static void test_refused(void **state)
 	(void)state;
 	struct err err;
 	struct kernel_symbols *k = NULL;
-	static const char zero[] = "0000000000000000 T startup_64\n0000000000000000 t ext4_init\t[ext4]\n";
+	static const char zero[] =
+		"0000000000000000 T startup_64\n0000000000000000 t ext4_init\t[ext4]\n";
 	assert_int_equal(error_of(zero, strlen(zero), &err), -EPERM);
 	assert_non_null(strstr(err.text, "kernel.kptr_restrict"));
 	assert_non_null(strstr(err.text, "CAP_SYSLOG"));
@@ -306,7 +308,9 @@ static void test_unprivileged(void **state)
 	struct kernel_symbols *k = NULL;
 	if (geteuid())
 		skip();
-	FILE *f = popen("setpriv --reuid=65534 --bounding-set=-all --inh-caps=-all cat /proc/kallsyms 2>/dev/null", "r");
+	FILE *f = popen(
+		"setpriv --reuid=65534 --bounding-set=-all --inh-caps=-all cat /proc/kallsyms 2>/dev/null",
+		"r");
 	FILE *to = fopen(path, "w");
 	char row[1024];
 	size_t n = 0;
@@ -325,7 +329,7 @@ static void test_unprivileged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_running_kernel), cmocka_unit_test(test_modules_and_gaps),
+		cmocka_unit_test(test_running_kernel),	cmocka_unit_test(test_modules_and_gaps),
 		cmocka_unit_test(test_malformed_lines), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_unprivileged),
 	};

@@ -54,7 +54,9 @@ static int setup(void **state)
 	char path[128];
 	struct err err;
 	(void)state;
-	struct sandbox_config cfg = { .ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 64 };
+	struct sandbox_config cfg = {
+		.ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 64
+	};
 	if (!mkdtemp(dir) || sandbox_new(&sandbox, &cfg, &err))
 		return -1;
 	struct symbolizer_config c = { .sandbox = sandbox, .wait = true, .deadline_ms = 20000 };
@@ -119,10 +121,12 @@ static void take(void *ctx, size_t i, const struct line_frame *f, size_t n)
 		 * Of somebody else's file the recorder takes the symbol: it has the name by which
 		 * the function is called.
 		 */
-		if ((a->by_symbol || !f[k].function_len) && k + 1 == n && !binary_find(a->binary, a->addrs[i], &sym))
+		if ((a->by_symbol || !f[k].function_len) && k + 1 == n &&
+		    !binary_find(a->binary, a->addrs[i], &sym))
 			name_fold_clones(sym.name, function, sizeof(function));
 		symbol_demangle(function, shown, sizeof(shown));
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %.*s:%u\n", shown, (int)len, file, f[k].line);
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %.*s:%u\n", shown,
+				       (int)len, file, f[k].line);
 	}
 	a->inlined += n > 1;
 	a->text[i] = strdup(text);
@@ -186,14 +190,19 @@ static void keep_innermost_line(char *text)
  */
 static bool is_alias(const char *name, const char *a, const char *b)
 {
-	const char *x = outermost(a), *y = outermost(b), *x_end = strchr(x, ' '), *y_end = strchr(y, ' ');
+	const char *x = outermost(a), *y = outermost(b), *x_end = strchr(x, ' '),
+		   *y_end = strchr(y, ' ');
 	char cmd[12000];
-	if (x - a != y - b || memcmp(a, b, (size_t)(x - a)) || !x_end || !y_end || strcmp(x_end, y_end))
+	if (x - a != y - b || memcmp(a, b, (size_t)(x - a)) || !x_end || !y_end ||
+	    strcmp(x_end, y_end))
 		return false;
 	if (strchr(x, '\'') || strchr(y, '\''))
 		return false;
-	snprintf(cmd, sizeof(cmd), "cd %s && { [ -e nm ] || nm %s | sed 's/@.*//' >nm; } && awk -v a='%.*s' -v b='%.*s' '$3 == a { x[$1] } $3 == b { y[$1] }"
-		 " END { for (at in x) if (at in y) exit 0; exit 1 }' nm", dir, name, (int)(x_end - x), x, (int)(y_end - y), y);
+	snprintf(
+		cmd, sizeof(cmd),
+		"cd %s && { [ -e nm ] || nm %s | sed 's/@.*//' >nm; } && awk -v a='%.*s' -v b='%.*s' '$3 == a { x[$1] } $3 == b { y[$1] }"
+		" END { for (at in x) if (at in y) exit 0; exit 1 }' nm",
+		dir, name, (int)(x_end - x), x, (int)(y_end - y), y);
 	return system(cmd) == 0;
 }
 
@@ -210,8 +219,10 @@ static int check_against(const char *name, const char *oracle, bool inlined)
 	unsigned long text = 0, size = 0;
 	uint64_t seed = 99;
 	memset(&a, 0, sizeof(a));
-	snprintf(cmd, sizeof(cmd), "cd %s && readelf -SW %s | sed -n 's/.* \\.text *[A-Z]*BITS *\\([0-9a-f]*\\) [0-9a-f]* \\([0-9a-f]*\\).*/\\1 \\2/p'",
-		 dir, name);
+	snprintf(
+		cmd, sizeof(cmd),
+		"cd %s && readelf -SW %s | sed -n 's/.* \\.text *[A-Z]*BITS *\\([0-9a-f]*\\) [0-9a-f]* \\([0-9a-f]*\\).*/\\1 \\2/p'",
+		dir, name);
 	FILE *f = popen(cmd, "r");
 	assert_int_equal(fscanf(f, "%lx %lx", &text, &size), 2);
 	pclose(f);
@@ -246,14 +257,17 @@ static int check_against(const char *name, const char *oracle, bool inlined)
 		known += want != NULL;
 		if (!inlined && want)
 			keep_innermost_line(want), keep_innermost_line(a.text[i]);
-		if (want && strcmp(want, a.text[i]) && !is_alias(name, want, a.text[i]) && wrong++ < 3)
-			print_message("%s 0x%lx: ours\n%sbut llvm-addr2line\n%s", name, addrs[i], a.text[i], want);
+		if (want && strcmp(want, a.text[i]) && !is_alias(name, want, a.text[i]) &&
+		    wrong++ < 3)
+			print_message("%s 0x%lx: ours\n%sbut llvm-addr2line\n%s", name, addrs[i],
+				      a.text[i], want);
 		free(want);
 	}
 	for (int i = 0; i < ADDRESSES; i++)
 		free(a.text[i]);
 	pclose(f);
-	print_message("%s: %d addresses known to addr2line, %zu with inlined calls, %d wrong\n", name, known, a.inlined, wrong);
+	print_message("%s: %d addresses known to addr2line, %zu with inlined calls, %d wrong\n",
+		      name, known, a.inlined, wrong);
 	assert_true(known > (name[0] == '/' ? 0 : ADDRESSES / 3));
 	assert_true(name[0] == '/' || (inlined ? a.inlined > ADDRESSES / 10 : !a.inlined));
 	assert_int_equal(wrong, 0);
@@ -275,11 +289,12 @@ static void test_real(void **state)
 	(void)state;
 	if (!getenv("ASCRIBE_SYMBOLS_FULL"))
 		skip();
-	FILE *f = popen("{ ls -d ~/.pyenv/versions/*/lib/libpython3.*.so.1.0 /opt/*/bin/* /usr/local/bin/* 2>/dev/null; readlink -f /proc/$PPID/exe;"
-			"i=$(readelf -n /lib/x86_64-linux-gnu/libc.so.6 | sed -n 's/.*Build ID: //p');"
-			"echo /usr/lib/debug/.build-id/$(echo $i | cut -c 1-2)/$(echo $i | cut -c 3-).debug; } | while read p; do"
-			"  readelf -SW $p 2>/dev/null | grep -q '\\.debug_info' && ! readelf -SW $p | grep -q gopclntab && readlink -f $p; done",
-			"r");
+	FILE *f = popen(
+		"{ ls -d ~/.pyenv/versions/*/lib/libpython3.*.so.1.0 /opt/*/bin/* /usr/local/bin/* 2>/dev/null; readlink -f /proc/$PPID/exe;"
+		"i=$(readelf -n /lib/x86_64-linux-gnu/libc.so.6 | sed -n 's/.*Build ID: //p');"
+		"echo /usr/lib/debug/.build-id/$(echo $i | cut -c 1-2)/$(echo $i | cut -c 3-).debug; } | while read p; do"
+		"  readelf -SW $p 2>/dev/null | grep -q '\\.debug_info' && ! readelf -SW $p | grep -q gopclntab && readlink -f $p; done",
+		"r");
 	while (fgets(path, sizeof(path), f)) {
 		path[strcspn(path, "\n")] = 0;
 		known += check(path);
@@ -293,7 +308,8 @@ static void test_real(void **state)
 static void test_gcc(void **state)
 {
 	(void)state;
-	assert_int_equal(run("g++ -O2 -g -gdwarf-5 -o gcc5 p.cc && g++ -O2 -g -gdwarf-4 -o gcc4 p.cc"), 0);
+	assert_int_equal(
+		run("g++ -O2 -g -gdwarf-5 -o gcc5 p.cc && g++ -O2 -g -gdwarf-4 -o gcc4 p.cc"), 0);
 	check("gcc5");
 	check("gcc4");
 }
@@ -309,7 +325,8 @@ static void test_compressed(void **state)
 static void test_aranges(void **state)
 {
 	(void)state;
-	assert_int_equal(run("g++ -O2 -g -c -o one.o p.cc && g++ -O2 -g -c -Dmain=other -o two.o p.cc"), 0);
+	assert_int_equal(
+		run("g++ -O2 -g -c -o one.o p.cc && g++ -O2 -g -c -Dmain=other -o two.o p.cc"), 0);
 	assert_int_equal(run("objcopy -R .debug_aranges -R .rela.debug_aranges two.o"), 0);
 	assert_int_equal(run("g++ -o mixed one.o two.o"), 0);
 	check("mixed");
@@ -334,7 +351,9 @@ static void test_zstd(void **state)
 static void test_split(void **state)
 {
 	(void)state;
-	assert_int_equal(run("g++ -O2 -g -gdwarf-5 -gsplit-dwarf -o split5 p.cc && g++ -O2 -g -gdwarf-4 -gsplit-dwarf -o split4 p.cc"), 0);
+	assert_int_equal(
+		run("g++ -O2 -g -gdwarf-5 -gsplit-dwarf -o split5 p.cc && g++ -O2 -g -gdwarf-4 -gsplit-dwarf -o split4 p.cc"),
+		0);
 	assert_int_equal(run("clang++ -O2 -g -gdwarf-5 -gsplit-dwarf -o split-clang p.cc"), 0);
 	check_against("split5", "split5", false);
 	check_against("split4", "split4", false);
@@ -373,7 +392,10 @@ static void test_damage(void **state)
 		for (int i = 0; i < 200; i++) { /* behind the code: the DWARF */
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 			uint8_t v = (uint8_t)(seed >> 20);
-			assert_int_equal(pwrite(fd, &v, 1, size / 5 + (off_t)((seed >> 33) % (uint64_t)(size * 3 / 5))), 1);
+			assert_int_equal(
+				pwrite(fd, &v, 1,
+				       size / 5 + (off_t)((seed >> 33) % (uint64_t)(size * 3 / 5))),
+				1);
 		}
 		close(fd);
 		struct binary *b = open_named("bad");
@@ -386,22 +408,18 @@ static void test_damage(void **state)
 		binary_free(b);
 	}
 	sandbox_stats(sandbox, &after);
-	print_message("60 damaged files: %d refused, %lu workers died, %lu late\n", refused, after.died - before.died,
-		      after.late - before.late);
+	print_message("60 damaged files: %d refused, %lu workers died, %lu late\n", refused,
+		      after.died - before.died, after.late - before.late);
 	check("gcc4");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gcc),
-		cmocka_unit_test(test_compressed),
-		cmocka_unit_test(test_aranges),
-		cmocka_unit_test(test_zstd),
-		cmocka_unit_test(test_split),
-		cmocka_unit_test(test_clang),
-		cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_real),
+		cmocka_unit_test(test_gcc),	cmocka_unit_test(test_compressed),
+		cmocka_unit_test(test_aranges), cmocka_unit_test(test_zstd),
+		cmocka_unit_test(test_split),	cmocka_unit_test(test_clang),
+		cmocka_unit_test(test_damage),	cmocka_unit_test(test_real),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

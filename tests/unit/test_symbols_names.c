@@ -44,7 +44,8 @@ static void test_cxx(void **state)
 {
 	(void)state;
 	expect("_Z3foov", "foo()");
-	expect("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back(int const&)");
+	expect("_ZNSt6vectorIiSaIiEE9push_backERKi",
+	       "std::vector<int, std::allocator<int> >::push_back(int const&)");
 	expect("_ZNSs6appendERKSs@@GLIBCXX_3.4", "std::string::append(std::string const&)");
 	expect("_ZL9local_onei.constprop.0", "local_one(int) [clone .constprop.0]");
 	expect("_Z3barv.cold", "bar() [clone .cold]");
@@ -56,7 +57,8 @@ static void test_rust(void **state)
 	expect("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad");
 	expect("_ZN77_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..index..Index$LT$I$GT$$GT$5index17h9a8b7c6d5e4f3021E",
 	       "<alloc::vec::Vec<T> as core::ops::index::Index<I>>::index");
-	expect("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE.llvm.1234567890", "core::fmt::Formatter::pad");
+	expect("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE.llvm.1234567890",
+	       "core::fmt::Formatter::pad");
 	expect("_RNvCsbmNqQUJIY6D_4core3bar", "core::bar");
 	expect("_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar");
 	expect("_RINvNtC3std3mem8align_ofjE", "std::mem::align_of::<usize>");
@@ -81,11 +83,14 @@ static void test_explosive_names(void **state)
 	for (int n = 1; n < 300; n++) {
 		size_t len = (size_t)sprintf(name, "_Z1fI1aE");
 		for (int i = 0; i < n && len < 4000; i++)
-			len += (size_t)(i < 2 ? sprintf(name + len, "1AIS_S_E") :
-					i < 38 ? sprintf(name + len, "1AIS%c_S%c_E", digits[i - 2], digits[i - 2]) :
-						 sprintf(name + len, "1AIS%c%c_S%c%c_E", digits[(i - 2) / 36 % 36],
-							 digits[(i - 2) % 36], digits[(i - 2) / 36 % 36],
-							 digits[(i - 2) % 36]));
+			len += (size_t)(i < 2	 ? sprintf(name + len, "1AIS_S_E")
+					: i < 38 ? sprintf(name + len, "1AIS%c_S%c_E",
+							   digits[i - 2], digits[i - 2])
+						 : sprintf(name + len, "1AIS%c%c_S%c%c_E",
+							   digits[(i - 2) / 36 % 36],
+							   digits[(i - 2) % 36],
+							   digits[(i - 2) / 36 % 36],
+							   digits[(i - 2) % 36]));
 		symbol_demangle(name, out, sizeof(out));
 		assert_true(strlen(out) < sizeof(out));
 	}
@@ -117,8 +122,12 @@ static void test_explosive_names(void **state)
 static void test_room(void **state)
 {
 	(void)state;
-	static const char *const names[] = { "_ZNSt6vectorIiSaIiEE9push_backERKi", "main", "memcpy@@GLIBC_2.14", "",
-					     "_RNvNtCs1234_7mycrate3foo3bar", "_RNvC4u8test3u30____7hkackfecea1cbdathfdh9hlq6y" };
+	static const char *const names[] = { "_ZNSt6vectorIiSaIiEE9push_backERKi",
+					     "main",
+					     "memcpy@@GLIBC_2.14",
+					     "",
+					     "_RNvNtCs1234_7mycrate3foo3bar",
+					     "_RNvC4u8test3u30____7hkackfecea1cbdathfdh9hlq6y" };
 	char out[128], full[128];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		symbol_demangle(names[i], full, sizeof(full));
@@ -157,9 +166,11 @@ static size_t compare_with_cxxfilt(const char *path)
 {
 	char cmd[4600], *mangled = NULL, *want = NULL, got[8192];
 	size_t cap_m = 0, cap_w = 0, n = 0;
-	snprintf(cmd, sizeof(cmd), "LC_ALL=C nm -D --without-symbol-versions --defined-only '%s' 2>/dev/null | "
-		 "sed -n 's/.* \\(_Z.*\\)/\\1/p' | grep -v 17h | awk 'NR %% 7 == 0 && length < 1000' | head -3000 >/tmp/names.%d",
-		 path, getpid());
+	snprintf(
+		cmd, sizeof(cmd),
+		"LC_ALL=C nm -D --without-symbol-versions --defined-only '%s' 2>/dev/null | "
+		"sed -n 's/.* \\(_Z.*\\)/\\1/p' | grep -v 17h | awk 'NR %% 7 == 0 && length < 1000' | head -3000 >/tmp/names.%d",
+		path, getpid());
 	if (system(cmd))
 		return 0;
 	snprintf(cmd, sizeof(cmd), "/tmp/names.%d", getpid());
@@ -202,8 +213,9 @@ static void test_cxxfilt(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain_names), cmocka_unit_test(test_cxx),  cmocka_unit_test(test_rust),
-		cmocka_unit_test(test_explosive_names), cmocka_unit_test(test_room), cmocka_unit_test(test_cxxfilt),
+		cmocka_unit_test(test_plain_names), cmocka_unit_test(test_cxx),
+		cmocka_unit_test(test_rust),	    cmocka_unit_test(test_explosive_names),
+		cmocka_unit_test(test_room),	    cmocka_unit_test(test_cxxfilt),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,9 @@ static int setup(void **state)
 	char path[128];
 	struct err err;
 	(void)state;
-	struct sandbox_config cfg = { .ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 32 };
+	struct sandbox_config cfg = {
+		.ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 32
+	};
 	if (!mkdtemp(dir) || sandbox_new(&sandbox, &cfg, &err))
 		return -1;
 	struct symbolizer_config c = { .sandbox = sandbox, .wait = true };
@@ -111,8 +113,8 @@ static int count_named(struct binary *b, const char *truth, const char *prefix, 
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
 		struct symbol s;
-		if (sscanf(line, "%lx %c %3999[^\n]", &addr, &type, name) != 3 || !strchr("tT", type) ||
-		    strncmp(name, prefix, strlen(prefix)))
+		if (sscanf(line, "%lx %c %3999[^\n]", &addr, &type, name) != 3 ||
+		    !strchr("tT", type) || strncmp(name, prefix, strlen(prefix)))
 			continue;
 		n++;
 		char *abi = strstr(name, ".abi0"); /* Go's own tables leave it out */
@@ -160,9 +162,11 @@ static void test_stripped(void **state)
 static void test_debugdata(void **state)
 {
 	(void)state;
-	assert_int_equal(run("objcopy --only-keep-debug full mini.debug && strip -g mini.debug && xz -kf mini.debug && "
-			     "cp full mini && strip -s mini && "
-			     "objcopy --add-section .gnu_debugdata=mini.debug.xz mini 2>/dev/null"), 0);
+	assert_int_equal(
+		run("objcopy --only-keep-debug full mini.debug && strip -g mini.debug && xz -kf mini.debug && "
+		    "cp full mini && strip -s mini && "
+		    "objcopy --add-section .gnu_debugdata=mini.debug.xz mini 2>/dev/null"),
+		0);
 	struct binary *b = open_named("mini");
 	expect_all(b, "local_", 7);
 	expect_all(b, "global_", 7);
@@ -174,7 +178,9 @@ static void refuse_debugdata(const char *make)
 	struct symbolizer_stats before, after;
 	symbolizer_stats(symbolizer, &before);
 	assert_int_equal(run("cp full lie && strip -s lie && %s && "
-			     "objcopy --add-section .gnu_debugdata=lie.xz lie 2>/dev/null", make), 0);
+			     "objcopy --add-section .gnu_debugdata=lie.xz lie 2>/dev/null",
+			     make),
+			 0);
 	struct binary *b = open_named("lie");
 	expect_none(b, "local_");
 	assert_true(binary_refused(b));
@@ -187,12 +193,12 @@ static void refuse_debugdata(const char *make)
 static void test_debugdata_lies(void **state)
 {
 	(void)state;
-	refuse_debugdata("head -c 400M /dev/zero | xz -c >lie.xz");                   /* a bomb */
-	refuse_debugdata("xz -c mini.debug | head -c 300 >lie.xz");                   /* cut */
-	refuse_debugdata("head -c 5000 /dev/urandom >lie.xz");                        /* noise */
+	refuse_debugdata("head -c 400M /dev/zero | xz -c >lie.xz"); /* a bomb */
+	refuse_debugdata("xz -c mini.debug | head -c 300 >lie.xz"); /* cut */
+	refuse_debugdata("head -c 5000 /dev/urandom >lie.xz");	    /* noise */
 	/* Needs 1 GiB */
 	refuse_debugdata("xz -c --lzma2=dict=1GiB mini.debug >lie.xz");
-	refuse_debugdata("xz -c p.c >lie.xz");                                        /* not ELF */
+	refuse_debugdata("xz -c p.c >lie.xz"); /* not ELF */
 }
 
 static int offer(struct binary *b, const char *name)
@@ -202,7 +208,8 @@ static int offer(struct binary *b, const char *name)
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	const struct symbols_file which = { st.st_dev, st.st_ino, (uint64_t)st.st_size,
-					    (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec };
+					    (uint64_t)st.st_mtim.tv_sec * 1000000000u +
+						    (uint64_t)st.st_mtim.tv_nsec };
 	int rc = binary_offer_debug(b, fd, &which);
 	close(fd);
 	return rc;
@@ -213,9 +220,11 @@ static void test_build_id(void **state)
 	char path[512], want[512];
 	const uint8_t *id;
 	(void)state;
-	assert_int_equal(run("objcopy --only-keep-debug full full.debug && cp full bare && strip -s bare && "
-			     "sed s/12345/54321/ p.c >q.c && ${CC:-cc} -O1 -g -Wl,--build-id=sha1 -o other q.c && "
-			     "objcopy --only-keep-debug other other.debug"), 0);
+	assert_int_equal(
+		run("objcopy --only-keep-debug full full.debug && cp full bare && strip -s bare && "
+		    "sed s/12345/54321/ p.c >q.c && ${CC:-cc} -O1 -g -Wl,--build-id=sha1 -o other q.c && "
+		    "objcopy --only-keep-debug other other.debug"),
+		0);
 	struct binary *b = open_named("bare");
 	assert_int_equal(binary_build_id(b, &id), 20);
 	assert_int_equal(binary_debug_path(b, "/opt/x/bare", 0, path, sizeof(path)), 0);
@@ -225,8 +234,8 @@ static void test_build_id(void **state)
 	snprintf(want + n, sizeof(want) - (size_t)n, ".debug");
 	assert_string_equal(path, want);
 	assert_int_equal(offer(b, "other.debug"), -ENOENT); /* of another build */
-	assert_int_equal(offer(b, "p.c"), -ENOENT);         /* not ELF */
-	assert_int_equal(offer(b, "bare"), -ENOENT);        /* has nothing more */
+	assert_int_equal(offer(b, "p.c"), -ENOENT);	    /* not ELF */
+	assert_int_equal(offer(b, "bare"), -ENOENT);	    /* has nothing more */
 	assert_int_equal(offer(b, "full.debug"), 0);
 	expect_all(b, "local_", 7);
 	expect_all(b, "global_", 7);
@@ -274,10 +283,12 @@ static void test_debuglink(void **state)
 					    "/usr/lib/debug/opt/x/link.debug" };
 	char path[512];
 	(void)state;
-	assert_int_equal(run("${CC:-cc} -O1 -g -Wl,--build-id=none -o link p.c && nm link >truth.link && "
-			     "objcopy --only-keep-debug link link.debug && strip -s link && "
-			     "objcopy --add-gnu-debuglink=link.debug link && cp link.debug wrong.debug && "
-			     "printf x >>wrong.debug"), 0);
+	assert_int_equal(
+		run("${CC:-cc} -O1 -g -Wl,--build-id=none -o link p.c && nm link >truth.link && "
+		    "objcopy --only-keep-debug link link.debug && strip -s link && "
+		    "objcopy --add-gnu-debuglink=link.debug link && cp link.debug wrong.debug && "
+		    "printf x >>wrong.debug"),
+		0);
 	struct binary *b = open_named("link");
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(binary_debug_path(b, "/opt/x/link", i, path, sizeof(path)), 0);
@@ -293,7 +304,8 @@ static void test_debuglink(void **state)
 	/* A name that leads elsewhere is no name. */
 	assert_int_equal(run("printf '../../etc/x\\0\\1\\2\\3\\4' >bad.link && cp link evil && "
 			     "objcopy --remove-section .gnu_debuglink evil && "
-			     "objcopy --add-section .gnu_debuglink=bad.link evil 2>/dev/null"), 0);
+			     "objcopy --add-section .gnu_debuglink=bad.link evil 2>/dev/null"),
+			 0);
 	b = open_named("evil");
 	assert_false(binary_wants_debug(b));
 	binary_free(b);
@@ -312,10 +324,12 @@ static void test_crc_kept(void **state)
 	enum { MANY = 12 };
 	struct binary *b;
 	(void)state;
-	assert_int_equal(run("${CC:-cc} -O1 -g -Wl,--build-id=none -o many p.c && nm many >truth.many && "
-			     "objcopy --only-keep-debug many many.debug && strip -s many && "
-			     "objcopy --add-gnu-debuglink=many.debug many && cp many.debug huge.debug && "
-			     "truncate -s 50M huge.debug && cp many.debug larger.debug && truncate -s 65M larger.debug"), 0);
+	assert_int_equal(
+		run("${CC:-cc} -O1 -g -Wl,--build-id=none -o many p.c && nm many >truth.many && "
+		    "objcopy --only-keep-debug many many.debug && strip -s many && "
+		    "objcopy --add-gnu-debuglink=many.debug many && cp many.debug huge.debug && "
+		    "truncate -s 50M huge.debug && cp many.debug larger.debug && truncate -s 65M larger.debug"),
+		0);
 	for (int i = 0; i < MANY; i++) {
 		b = open_named("many");
 		uint64_t before = requests();
@@ -347,8 +361,11 @@ static const char go_program[] =
 static void check_go(const char *flags)
 {
 	int right;
-	assert_int_equal(run("HOME=%s GOFLAGS=-mod=mod GO111MODULE=off CGO_ENABLED=0 go build %s -o gofull go.go && "
-			     "nm gofull >truth.go && cp gofull gobare && strip -s gobare", dir, flags), 0);
+	assert_int_equal(
+		run("HOME=%s GOFLAGS=-mod=mod GO111MODULE=off CGO_ENABLED=0 go build %s -o gofull go.go && "
+		    "nm gofull >truth.go && cp gofull gobare && strip -s gobare",
+		    dir, flags),
+		0);
 	struct binary *b = open_named("gobare");
 	assert_non_null(b);
 	int n = count_named(b, "truth.go", "main.", &right);
@@ -391,7 +408,9 @@ static void test_go_lies(void **state)
 	(void)state;
 	if (system("command -v go >/dev/null"))
 		skip();
-	assert_int_equal(run("readelf -SW gobare | sed -n 's/.*gopclntab *PROGBITS *[0-9a-f]* \\([0-9a-f]*\\).*/\\1/p' >at"), 0);
+	assert_int_equal(
+		run("readelf -SW gobare | sed -n 's/.*gopclntab *PROGBITS *[0-9a-f]* \\([0-9a-f]*\\).*/\\1/p' >at"),
+		0);
 	snprintf(path, sizeof(path), "%s/at", dir);
 	FILE *f = fopen(path, "r");
 	assert_non_null(f);
@@ -418,9 +437,10 @@ static void test_go_lies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stripped),   cmocka_unit_test(test_debugdata), cmocka_unit_test(test_debugdata_lies),
-		cmocka_unit_test(test_build_id),   cmocka_unit_test(test_late), cmocka_unit_test(test_debuglink), cmocka_unit_test(test_crc_kept),
-		cmocka_unit_test(test_go),
+		cmocka_unit_test(test_stripped),       cmocka_unit_test(test_debugdata),
+		cmocka_unit_test(test_debugdata_lies), cmocka_unit_test(test_build_id),
+		cmocka_unit_test(test_late),	       cmocka_unit_test(test_debuglink),
+		cmocka_unit_test(test_crc_kept),       cmocka_unit_test(test_go),
 		cmocka_unit_test(test_go_lies),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

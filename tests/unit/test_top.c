@@ -88,14 +88,16 @@ static bool label_of(const char *labels, const char *key, char *out, size_t cap)
  */
 typedef void each_row(void *ctx, const struct model_row *r, char *fn[16], size_t n);
 
-static void each(const struct fixture *f, size_t windows, const char *tenant, each_row *cb, void *ctx)
+static void each(const struct fixture *f, size_t windows, const char *tenant, each_row *cb,
+		 void *ctx)
 {
 	for (size_t i = N_WINDOWS - windows; i < N_WINDOWS; i++)
 		for (size_t k = 0; k < f->m.w[i].n; k++) {
 			const struct model_row *r = &f->m.w[i].rows[k];
 			char value[64], *fn[16], *text = strdup(r->stack);
 			bool has = label_of(r->labels, "tenant", value, sizeof(value));
-			if (r->event == 0 && !model_is_idle(r) && (!tenant || (*tenant ? has && !strcmp(value, tenant) : !has)))
+			if (r->event == 0 && !model_is_idle(r) &&
+			    (!tenant || (*tenant ? has && !strcmp(value, tenant) : !has)))
 				cb(ctx, r, fn, functions(text, fn));
 			free(text);
 		}
@@ -106,7 +108,10 @@ static void open_view(struct top_view *v, const struct fixture *f, const char *k
 	struct err err = { 0 };
 	static const char *dirs[1];
 	dirs[0] = f->dir;
-	*v = (struct top_view){ .dirs = dirs, .n_dirs = 1, .event = "cpu-clock", .span_ns = (int64_t)windows * 10000000000 };
+	*v = (struct top_view){ .dirs = dirs,
+				.n_dirs = 1,
+				.event = "cpu-clock",
+				.span_ns = (int64_t)windows * 10000000000 };
 	assert_int_equal(view_init(v, key, NULL, &err), 0);
 	if (view_load(v, &err))
 		fail_msg("%s", err.text);
@@ -134,12 +139,15 @@ static void values(void **state)
 		for (size_t k = 0; k < v.n_rows; k++) {
 			const struct top_row *r = &v.rows[k];
 			double low, high, rate = view_rate(&v, r->samples);
-			assert_int_equal(r->samples, sums_get(&want, r->missing ? "(none)" : r->text));
+			assert_int_equal(r->samples,
+					 sums_get(&want, r->missing ? "(none)" : r->text));
 			assert_true(!k || r->samples <= v.rows[k - 1].samples);
 			view_interval(&v, r->samples, &low, &high);
 			assert_true(low <= rate + 1e-9 && rate <= high + 1e-9);
 			/* One sample stands for 10.1 ms; a span has 10 s a window. */
-			assert_true(rate - (double)r->samples * 0.010101010 / (10.0 * (double)spans[i]) < 1e-6);
+			assert_true(rate - (double)r->samples * 0.010101010 /
+						    (10.0 * (double)spans[i]) <
+				    1e-6);
 			all += r->samples;
 		}
 		assert_int_equal(v.head.samples, all);
@@ -275,7 +283,8 @@ static void check_calls(const struct top_view *v, const struct sums *want)
 		char name[300];
 		query_frame_name(v->store, n->frame, name, sizeof(name));
 		if (asprintf(&path[i], "%s%s (%s)\n", i ? path[n->parent] : "", name,
-			     store_string(v->store, store_frame(v->store, n->frame)->module, NULL)) < 0)
+			     store_string(v->store, store_frame(v->store, n->frame)->module,
+					  NULL)) < 0)
 			fail();
 		assert_true(n->samples > 0);
 		assert_int_equal(n->samples, sums_get(want, path[i]));
@@ -305,7 +314,8 @@ static void check_branches(struct top_view *v)
 static void calls(void **state)
 {
 	struct fixture *f = *state;
-	static const char *const names[] = { "server::handle_read_1", "server::handle_3", "libc.so.6+0x1000" };
+	static const char *const names[] = { "server::handle_read_1", "server::handle_3",
+					     "libc.so.6+0x1000" };
 	for (size_t i = 0; i < 3; i++) {
 		struct top_view v;
 		struct err err = { 0 };
@@ -367,7 +377,9 @@ static void cursor_and_time(void **state)
 	assert_int_equal(view_load(&v, &err), 0);
 	uint64_t third = 0;
 	for (size_t k = 0; k < f->m.w[3].n; k++)
-		third += f->m.w[3].rows[k].event == 0 && !model_is_idle(&f->m.w[3].rows[k]) ? f->m.w[3].rows[k].samples : 0;
+		third += f->m.w[3].rows[k].event == 0 && !model_is_idle(&f->m.w[3].rows[k])
+				 ? f->m.w[3].rows[k].samples
+				 : 0;
 	assert_int_equal(v.head.samples, third);
 	free(name);
 	view_fini(&v);
@@ -425,12 +437,17 @@ static void recent_windows(void **state)
 	struct fixture *f = fixture_new(9, &o, &w);
 	for (size_t i = 0; i < 90; i++) {
 		const char *const dirs[] = { f->dir };
-		struct top_view v = { .dirs = dirs, .n_dirs = 1, .event = "cpu-clock", .span_ns = o.recent_ns / 2 };
+		struct top_view v = {
+			.dirs = dirs, .n_dirs = 1, .event = "cpu-clock", .span_ns = o.recent_ns / 2
+		};
 		uint64_t want = 0;
 		assert_int_equal(model_commit(&f->m, w, 5, &err), 0);
 		for (size_t k = i < 10 ? 0 : i - 9; k <= i; k++)
 			for (size_t r = 0; r < f->m.w[k].n; r++)
-				want += f->m.w[k].rows[r].event == 0 && !model_is_idle(&f->m.w[k].rows[r]) ? f->m.w[k].rows[r].samples : 0;
+				want += f->m.w[k].rows[r].event == 0 &&
+							!model_is_idle(&f->m.w[k].rows[r])
+						? f->m.w[k].rows[r].samples
+						: 0;
 		assert_int_equal(view_init(&v, NULL, NULL, &err), 0);
 		if (view_load(&v, &err))
 			fail_msg("%s", err.text);
@@ -450,7 +467,9 @@ static void recent_windows(void **state)
 static void narrowed(void **state)
 {
 	struct model m = { .random = 77 };
-	static const char *const before[] = { NULL, "", "{}", "{a=\"1\"}", " a=\"1\" , ", "{a=\"}\",b=~\"x{2}\",}" };
+	static const char *const before[] = { NULL,	     "",
+					      "{}",	     "{a=\"1\"}",
+					      " a=\"1\" , ", "{a=\"}\",b=~\"x{2}\",}" };
 	(void)state;
 	for (int i = 0; i < 3000; i++) {
 		char value[24] = "";
@@ -465,9 +484,11 @@ static void narrowed(void **state)
 		if (selector_parse(&s, text, NULL, &err))
 			fail_msg("%s: %s", text, err.text);
 		assert_int_equal(selector_keys(s, keys, 8), i % 6 < 3 ? 1 : i % 6 < 5 ? 2 : 3);
-		struct label l[3] = { { .key = "a", .key_len = 1, .str = i % 6 == 5 ? "}" : "1", .str_len = 1 },
-				      { .key = "b", .key_len = 1, .str = "xx", .str_len = 2 },
-				      { .key = "te nant", .key_len = 7, .str = value, .str_len = (uint32_t)len } };
+		struct label l[3] = {
+			{ .key = "a", .key_len = 1, .str = i % 6 == 5 ? "}" : "1", .str_len = 1 },
+			{ .key = "b", .key_len = 1, .str = "xx", .str_len = 2 },
+			{ .key = "te nant", .key_len = 7, .str = value, .str_len = (uint32_t)len }
+		};
 		assert_int_equal(selector_match(s, l, 3, &match, &err), 0);
 		assert_true(match);
 		l[2].str = "another value";
@@ -496,11 +517,19 @@ static const struct {
 	{ "", 3, true, "", 0 },
 	{ "a\033[31mb", 20, true, "a\\x1b[31mb", 10 },
 	{ "a\nb\tc", 20, true, "a\\x0ab\\x09c", 11 },
-	{ "a\xff" "b", 20, true, "a\\xffb", 6 },
-	{ "a\xc2\x9b" "31m", 30, true, "a\\xc2\\x9b31m", 12 },
+	{ "a\xff"
+	  "b",
+	  20, true, "a\\xffb", 6 },
+	{ "a\xc2\x9b"
+	  "31m",
+	  30, true, "a\\xc2\\x9b31m", 12 },
 	/* right-to-left override, zero width space, tags */
-	{ "a\xe2\x80\xae" "b", 30, true, "a\\xe2\\x80\\xaeb", 14 },
-	{ "a\xe2\x80\x8b" "b", 30, true, "a\\xe2\\x80\\x8bb", 14 },
+	{ "a\xe2\x80\xae"
+	  "b",
+	  30, true, "a\\xe2\\x80\\xaeb", 14 },
+	{ "a\xe2\x80\x8b"
+	  "b",
+	  30, true, "a\\xe2\\x80\\x8bb", 14 },
 	{ "\xf3\xa0\x81\x81", 30, true, "\\xf3\\xa0\\x81\\x81", 16 },
 	{ "\xe6\x97\xa5\xe6\x9c\xac", 4, true, "\xe6\x97\xa5\xe6\x9c\xac", 4 },
 	{ "\xe6\x97\xa5\xe6\x9c\xac", 3, true, "\xe6\x97\xa5\xe2\x80\xa6", 3 },
@@ -512,7 +541,9 @@ static const struct {
 	{ "e\xcc\x81\xcc\x81\xcc\x81", 30, true, "e\xcc\x81\xcc\x81\\xcc\\x81", 9 },
 	{ "\xcc\x81", 30, true, "\\xcc\\x81", 8 },
 	/* an escape is not halved */
-	{ "ab\x01" "cd", 5, true, "ab\xe2\x80\xa6", 3 },
+	{ "ab\x01"
+	  "cd",
+	  5, true, "ab\xe2\x80\xa6", 3 },
 };
 
 static void cells(void **state)
@@ -534,13 +565,19 @@ static void cells(void **state)
 
 static void random_text(struct model *m, char *out, size_t cap)
 {
-	static const char *const pieces[] = { "a", "\033[2J", "\xe2\x80\xae", "\xcc\x81", "\xe6\x97\xa5", "\xf0\x9f\x98\x80", "\xff", "\xe2\x80",
-					      "\r", "\x7f", "\xc2\x85", "x y", "\xd7\x90", "\xe1\x84\x80", "\xf4\x8f\xbf\xbf" };
+	static const char *const pieces[] = { "a",	  "\033[2J",	  "\xe2\x80\xae",
+					      "\xcc\x81", "\xe6\x97\xa5", "\xf0\x9f\x98\x80",
+					      "\xff",	  "\xe2\x80",	  "\r",
+					      "\x7f",	  "\xc2\x85",	  "x y",
+					      "\xd7\x90", "\xe1\x84\x80", "\xf4\x8f\xbf\xbf" };
 	size_t n = model_random(m, 20);
 	out[0] = 0;
 	for (size_t i = 0; i < n; i++) {
 		char one[5] = { (char)(1 + model_random(m, 255)) };
-		const char *p = model_random(m, 3) ? pieces[model_random(m, sizeof(pieces) / sizeof(pieces[0]))] : one;
+		const char *p =
+			model_random(m, 3)
+				? pieces[model_random(m, sizeof(pieces) / sizeof(pieces[0]))]
+				: one;
 		if (strlen(out) + strlen(p) < cap)
 			strcat(out, p);
 	}
@@ -572,7 +609,8 @@ static void any_bytes(void **state)
 		for (const char *p = out; *p; p++)
 			assert_true(*p >= 0x20 && *p < 0x7f);
 		if (n < width)
-			assert_true(n == cells_width(text, true) || strstr(out, "\xe2\x80\xa6") || !*out || n + 16 > width);
+			assert_true(n == cells_width(text, true) || strstr(out, "\xe2\x80\xa6") ||
+				    !*out || n + 16 > width);
 	}
 }
 
@@ -580,7 +618,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values),
-		cmocka_unit_test(functions_of_values), cmocka_unit_test(other_is_no_value),
+		cmocka_unit_test(functions_of_values),
+		cmocka_unit_test(other_is_no_value),
 		cmocka_unit_test(calls),
 		cmocka_unit_test(cursor_and_time),
 		cmocka_unit_test(keys_of_what_is_shown),

@@ -57,7 +57,8 @@ static void name_hosts(struct model_window *w)
 {
 	for (size_t i = 0; i < w->n; i += 7) {
 		char *text;
-		assert_true(asprintf(&text, "%shost=%s\n", w->rows[i].labels, i % 2 ? "alpha" : "gamma") > 0);
+		assert_true(asprintf(&text, "%shost=%s\n", w->rows[i].labels,
+				     i % 2 ? "alpha" : "gamma") > 0);
 		free(w->rows[i].labels);
 		w->rows[i].labels = text;
 	}
@@ -155,7 +156,7 @@ static void check_same(const struct sums *got, const struct sums *want)
 /* ---- brute force ---- */
 
 struct asked {
-	const char *where;			/* of the query */
+	const char *where; /* of the query */
 	/* The same: its host; a line of its labels; NULL: any */
 	const char *host, *label;
 	const char *keys[2];
@@ -221,8 +222,14 @@ static void brute(const struct asked *a, bool stacks, struct sums *ret)
 
 static struct query *ask(const struct asked *a, enum query_labels labels)
 {
-	const struct query_spec spec = { .where = a->where, .from_ns = a->from, .to_ns = a->to, .event = "cpu-clock",
-					 .idle = true, .labels = labels, .keys = a->keys, .n_keys = a->n_keys };
+	const struct query_spec spec = { .where = a->where,
+					 .from_ns = a->from,
+					 .to_ns = a->to,
+					 .event = "cpu-clock",
+					 .idle = true,
+					 .labels = labels,
+					 .keys = a->keys,
+					 .n_keys = a->n_keys };
 	struct query *q;
 	struct err err = { 0 };
 	if (query_open(&q, all, &spec, &err))
@@ -238,7 +245,8 @@ static char *keys_text(const struct query *q, uint32_t set, const struct asked *
 	size_t n = query_set(q, set, &l), n_kept = 0;
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < a->n_keys; k++)
-			if (l[i].key_len == strlen(a->keys[k]) && !memcmp(l[i].key, a->keys[k], l[i].key_len))
+			if (l[i].key_len == strlen(a->keys[k]) &&
+			    !memcmp(l[i].key, a->keys[k], l[i].key_len))
 				kept[n_kept++] = l[i];
 	return model_labels_text(kept, n_kept);
 }
@@ -251,7 +259,8 @@ static void check(const struct asked *a, enum query_labels labels)
 	size_t n;
 	const struct store_row *rows = query_rows(q, &n);
 	for (size_t i = 0; i < n; i++) {
-		char *text = stacks ? store_stack_text(all, rows[i].stack) : keys_text(q, rows[i].set, a);
+		char *text = stacks ? store_stack_text(all, rows[i].stack)
+				    : keys_text(q, rows[i].set, a);
 		sums_add(&got, text, rows[i].samples);
 		free(text);
 	}
@@ -271,7 +280,13 @@ static const struct asked questions[] = {
 	{ "{host=\"beta\"}", "beta", NULL, { "tenant" }, 1, INT64_MIN, INT64_MAX },
 	{ "{host=\"alpha\"}", "alpha", NULL, { "comm", "host" }, 2, INT64_MIN, INT64_MAX },
 	{ "{host=\"gamma\"}", "gamma", NULL, { "host" }, 1, INT64_MIN, INT64_MAX },
-	{ "{host=\"alpha\",tenant=\"t2\"}", "alpha", "tenant=t2\n", { "query_id" }, 1, INT64_MIN, INT64_MAX },
+	{ "{host=\"alpha\",tenant=\"t2\"}",
+	  "alpha",
+	  "tenant=t2\n",
+	  { "query_id" },
+	  1,
+	  INT64_MIN,
+	  INT64_MAX },
 	{ "{host=\"nobody\"}", "nobody", NULL, { "comm" }, 1, INT64_MIN, INT64_MAX },
 };
 #define N_QUESTIONS (sizeof(questions) / sizeof(questions[0]))
@@ -292,8 +307,10 @@ static void test_ranges(void **state)
 	(void)state;
 	for (int i = 0; i < 60; i++) {
 		struct asked a = questions[model_random(&draw, N_QUESTIONS)];
-		a.from = T0 + (int64_t)model_random(&draw, 1200) * SECOND + model_random(&draw, 1000000);
-		a.to = a.from + (int64_t)(40 + model_random(&draw, 600)) * SECOND + model_random(&draw, 1000000);
+		a.from = T0 + (int64_t)model_random(&draw, 1200) * SECOND +
+			 model_random(&draw, 1000000);
+		a.to = a.from + (int64_t)(40 + model_random(&draw, 600)) * SECOND +
+		       model_random(&draw, 1000000);
 		check(&a, QUERY_KEYS);
 		check(&a, QUERY_NO_LABELS);
 	}
@@ -372,7 +389,8 @@ static void write_cut(const char *dir, uint64_t *ret)
 		for (size_t k = 0; k < win.n; k++)
 			*ret += win.rows[k].event ? 0 : win.rows[k].samples;
 		model_window_fini(&win);
-		if (store_commit_window(w, T0 + i * 300 * SECOND, T0 + (i * 300 + 10) * SECOND, (i * 300 + 10) * SECOND, &t, &err))
+		if (store_commit_window(w, T0 + i * 300 * SECOND, T0 + (i * 300 + 10) * SECOND,
+					(i * 300 + 10) * SECOND, &t, &err))
 			fail_msg("%s", err.text);
 	}
 	store_writer_close(w);
@@ -382,7 +400,8 @@ static void write_cut(const char *dir, uint64_t *ret)
 static void test_labels_gone(void **state)
 {
 	const struct asked a = { "", NULL, NULL, { "host" }, 1, INT64_MIN, INT64_MAX };
-	static const enum query_labels kinds[] = { QUERY_ALL_LABELS, QUERY_KEYS_STACKS, QUERY_KEYS };
+	static const enum query_labels kinds[] = { QUERY_ALL_LABELS, QUERY_KEYS_STACKS,
+						   QUERY_KEYS };
 	const char *dirs[2] = { sources[1].dir };
 	struct store *before = all;
 	struct sums want = { .n = 0 };
@@ -452,8 +471,9 @@ static void test_opening(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),   cmocka_unit_test(test_ranges), cmocka_unit_test(test_counters),
-		cmocka_unit_test(test_budget), cmocka_unit_test(test_keys),   cmocka_unit_test(test_opening),
+		cmocka_unit_test(test_sums),	    cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_counters),    cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_keys),	    cmocka_unit_test(test_opening),
 		cmocka_unit_test(test_labels_gone),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -77,7 +77,8 @@ static bool is_breg(const Dwarf_Op *op, int64_t *reg, int64_t *off)
 
 static bool dw_cfa(Dwarf_Frame *f, struct unwind_rule *r)
 {
-	static const uint8_t plt[] = { DW_OP_lit15, DW_OP_and, 0, DW_OP_ge, DW_OP_lit3, DW_OP_shl, DW_OP_plus };
+	static const uint8_t plt[] = { DW_OP_lit15, DW_OP_and, 0,	  DW_OP_ge,
+				       DW_OP_lit3,  DW_OP_shl, DW_OP_plus };
 	Dwarf_Op *ops;
 	size_t n;
 	int64_t reg, off, add = 0;
@@ -106,8 +107,9 @@ static bool dw_cfa(Dwarf_Frame *f, struct unwind_rule *r)
 	}
 	r->cfa = UNWIND_CFA_DEREF;
 	int64_t index, zero;
-	if (!cpu.arm && n > 5 && reg == 7 && is_breg(&ops[1], &index, &zero) && !zero && index < 16 && ops[2].atom == DW_OP_lit8 &&
-	    ops[3].atom == DW_OP_mul && ops[4].atom == DW_OP_plus) {
+	if (!cpu.arm && n > 5 && reg == 7 && is_breg(&ops[1], &index, &zero) && !zero &&
+	    index < 16 && ops[2].atom == DW_OP_lit8 && ops[3].atom == DW_OP_mul &&
+	    ops[4].atom == DW_OP_plus) {
 		r->cfa = UNWIND_CFA_INDEX;
 		r->reg = (uint8_t)index;
 		ops += 4;
@@ -117,7 +119,8 @@ static bool dw_cfa(Dwarf_Frame *f, struct unwind_rule *r)
 		return false;
 	if (n == 3 && ops[2].atom == DW_OP_plus_uconst)
 		add = (int64_t)ops[2].number;
-	else if (n == 4 && ops[2].atom >= DW_OP_lit0 && ops[2].atom <= DW_OP_lit31 && ops[3].atom == DW_OP_plus)
+	else if (n == 4 && ops[2].atom >= DW_OP_lit0 && ops[2].atom <= DW_OP_lit31 &&
+		 ops[3].atom == DW_OP_plus)
 		add = ops[2].atom - DW_OP_lit0;
 	else if (n != 2)
 		return false;
@@ -222,16 +225,19 @@ static struct unwind_rule dw_rule(Dwarf_Frame *f)
 
 /* ---- one file ---- */
 
-static void tell(const char *path, uint64_t at, const struct unwind_rule *a, const struct unwind_rule *b)
+static void tell(const char *path, uint64_t at, const struct unwind_rule *a,
+		 const struct unwind_rule *b)
 {
 	if (sum.unequal++ >= 20)
 		return;
-	printf("%s: 0x%" PRIx64 ": ours cfa %d reg %d %+d %+d fp %d %+d ra %d %+d, libdw's %d %d %+d %+d %d %+d %d %+d\n",
-	       path, at, a->cfa, a->reg, a->cfa_off, a->cfa_add, a->fp, a->fp_off, a->ra, a->ra_off, b->cfa, b->reg,
-	       b->cfa_off, b->cfa_add, b->fp, b->fp_off, b->ra, b->ra_off);
+	printf("%s: 0x%" PRIx64
+	       ": ours cfa %d reg %d %+d %+d fp %d %+d ra %d %+d, libdw's %d %d %+d %+d %d %+d %d %+d\n",
+	       path, at, a->cfa, a->reg, a->cfa_off, a->cfa_add, a->fp, a->fp_off, a->ra, a->ra_off,
+	       b->cfa, b->reg, b->cfa_off, b->cfa_add, b->fp, b->fp_off, b->ra, b->ra_off);
 }
 
-static void compare_at(const struct unwind_table *t, const char *path, uint64_t at, const struct unwind_rule *want)
+static void compare_at(const struct unwind_table *t, const char *path, uint64_t at,
+		       const struct unwind_rule *want)
 {
 	static const struct unwind_rule none;
 	const struct unwind_rule *got = unwind_table_find(t, at);
@@ -243,7 +249,8 @@ static void compare_at(const struct unwind_table *t, const char *path, uint64_t 
 }
 
 /* Every piece of one entry, at its first and its last byte. */
-static void compare_fde(const struct unwind_table *t, const char *path, Dwarf_CFI *cfi, uint64_t at, uint64_t end)
+static void compare_fde(const struct unwind_table *t, const char *path, Dwarf_CFI *cfi, uint64_t at,
+			uint64_t end)
 {
 	while (at < end) {
 		Dwarf_Frame *f = NULL;
@@ -262,7 +269,8 @@ static void compare_fde(const struct unwind_table *t, const char *path, Dwarf_CF
 }
 
 /* The entries' addresses come from libdw's walk over the section. */
-static void compare_section(const struct unwind_table *t, const char *path, Elf *elf, Dwarf_CFI *cfi, Elf_Scn *scn)
+static void compare_section(const struct unwind_table *t, const char *path, Elf *elf,
+			    Dwarf_CFI *cfi, Elf_Scn *scn)
 {
 	GElf_Shdr sh;
 	Elf_Data *data = elf_rawdata(scn, NULL);
@@ -276,7 +284,8 @@ static void compare_section(const struct unwind_table *t, const char *path, Elf 
 		/* Compilers and linkers of both machines write these pointers as pcrel sdata4. */
 		int32_t rel;
 		uint32_t len;
-		uint64_t field = sh.sh_addr + (uint64_t)(e.fde.start - (const uint8_t *)data->d_buf);
+		uint64_t field =
+			sh.sh_addr + (uint64_t)(e.fde.start - (const uint8_t *)data->d_buf);
 		memcpy(&rel, e.fde.start, 4);
 		memcpy(&len, e.fde.start + 4, 4);
 		uint64_t begin = field + (uint64_t)(int64_t)rel;
@@ -347,11 +356,12 @@ static bool compare_file(const char *path)
 		count_rows(t);
 		compare_section(t, path, elf, cfi, scn);
 		if (t->refused || before != sum.unequal)
-			printf("%s: %" PRIu64 " entries refused, %" PRIu64 " pieces unequal\n", path, t->refused,
-			       sum.unequal - before);
+			printf("%s: %" PRIu64 " entries refused, %" PRIu64 " pieces unequal\n",
+			       path, t->refused, sum.unequal - before);
 		for (uint32_t p = 0; p < t->n_pages; p++)
 			if (t->page_at[p + 1] - t->page_at[p] > UNWIND_PAGE_ROWS_MAX)
-				printf("%s: page %u has %u rows\n", path, p, t->page_at[p + 1] - t->page_at[p]);
+				printf("%s: page %u has %u rows\n", path, p,
+				       t->page_at[p + 1] - t->page_at[p]);
 	}
 	unwind_table_free(t);
 	if (cfi)
@@ -364,8 +374,9 @@ static bool compare_file(const char *path)
 
 static void print_rows(void)
 {
-	printf("of the rows: %" PRIu64 " say that there is no rule, %" PRIu64 " have lost the frame pointer; CFA in", sum.none,
-	       sum.fp_lost);
+	printf("of the rows: %" PRIu64 " say that there is no rule, %" PRIu64
+	       " have lost the frame pointer; CFA in",
+	       sum.none, sum.fp_lost);
 	for (unsigned i = 0; i < 32; i++)
 		if (sum.other[i])
 			printf(" register %u: %" PRIu64, i, sum.other[i]);
@@ -374,23 +385,49 @@ static void print_rows(void)
 
 static void print_sum(void)
 {
-	printf("%" PRIu64 " files, %" PRIu64 " rows in %.3f s (%.1fM rows/s), %" PRIu64 " pieces compared (%" PRIu64
-	       " with a rule), %" PRIu64 " unequal, %" PRIu64 " entries refused, %.1f MB\n",
-	       sum.files, sum.rows, sum.seconds, (double)sum.rows / sum.seconds / 1e6, sum.compared / 2, sum.followed / 2,
-	       sum.unequal, sum.refused, (double)sum.bytes / 1e6);
+	printf("%" PRIu64 " files, %" PRIu64 " rows in %.3f s (%.1fM rows/s), %" PRIu64
+	       " pieces compared (%" PRIu64 " with a rule), %" PRIu64 " unequal, %" PRIu64
+	       " entries refused, %.1f MB\n",
+	       sum.files, sum.rows, sum.seconds, (double)sum.rows / sum.seconds / 1e6,
+	       sum.compared / 2, sum.followed / 2, sum.unequal, sum.refused,
+	       (double)sum.bytes / 1e6);
 }
 
 static void test_real_files(void **state)
 {
 	static const char *const files[] = {
-		"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libm.so.6",
-		"/usr/bin/python3", "/usr/bin/bash", "/usr/bin/openssl", "/usr/bin/perl", "/usr/bin/git", "/usr/bin/gdb",
-		"/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
-		"/usr/lib/x86_64-linux-gnu/libssl.so.3", "/usr/lib/x86_64-linux-gnu/libdw.so.1",
-		"/usr/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib/x86_64-linux-gnu/libzstd.so.1",
-		"/usr/lib/x86_64-linux-gnu/libgcc_s.so.1", "/usr/bin/make", "/usr/bin/awk", "/usr/bin/sed", "/usr/bin/tar",
-		"/usr/bin/cpio", "/usr/bin/strace", "/usr/bin/jq", "/usr/bin/xz", "/usr/bin/sort", "/usr/bin/ls",
-		"/usr/bin/find", "/usr/bin/grep", "/usr/bin/gcc", "/usr/bin/as", "/usr/bin/ld", "/bin/busybox",
+		"/lib/x86_64-linux-gnu/libc.so.6",
+		"/lib64/ld-linux-x86-64.so.2",
+		"/lib/x86_64-linux-gnu/libm.so.6",
+		"/usr/bin/python3",
+		"/usr/bin/bash",
+		"/usr/bin/openssl",
+		"/usr/bin/perl",
+		"/usr/bin/git",
+		"/usr/bin/gdb",
+		"/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+		"/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+		"/usr/lib/x86_64-linux-gnu/libssl.so.3",
+		"/usr/lib/x86_64-linux-gnu/libdw.so.1",
+		"/usr/lib/x86_64-linux-gnu/libz.so.1",
+		"/usr/lib/x86_64-linux-gnu/libzstd.so.1",
+		"/usr/lib/x86_64-linux-gnu/libgcc_s.so.1",
+		"/usr/bin/make",
+		"/usr/bin/awk",
+		"/usr/bin/sed",
+		"/usr/bin/tar",
+		"/usr/bin/cpio",
+		"/usr/bin/strace",
+		"/usr/bin/jq",
+		"/usr/bin/xz",
+		"/usr/bin/sort",
+		"/usr/bin/ls",
+		"/usr/bin/find",
+		"/usr/bin/grep",
+		"/usr/bin/gcc",
+		"/usr/bin/as",
+		"/usr/bin/ld",
+		"/bin/busybox",
 	};
 	(void)state;
 	memset(&sum, 0, sizeof(sum));
@@ -459,7 +496,8 @@ static int compile_copy(void)
 		assert_true(t->n_rows <= UNWIND_ROWS_MAX && t->n_rules <= UNWIND_FILE_RULES_MAX);
 		assert_true(t->n_pages <= UNWIND_FILE_PAGES_MAX);
 		uint64_t first = t->first_page << 12;
-		for (uint64_t at = first - 4096; at < first + ((uint64_t)t->n_pages << 12) + 4096; at += 61)
+		for (uint64_t at = first - 4096; at < first + ((uint64_t)t->n_pages << 12) + 4096;
+		     at += 61)
 			unwind_table_find(t, at);
 	}
 	unwind_table_free(t);
@@ -479,7 +517,9 @@ static void test_damaged_entries(void **state)
 	srand(7);
 	for (int round = 0; round < 600; round++) {
 		for (int n = 1 + rand() % 30; n > 0; n--)
-			bytes[at + (uint64_t)rand() % len] = (uint8_t)(rand() % 3 ? rand() : rand() % 2 ? 0xff : 0x0f);
+			bytes[at + (uint64_t)rand() % len] = (uint8_t)(rand() % 3   ? rand()
+								       : rand() % 2 ? 0xff
+										    : 0x0f);
 		compile_copy();
 		if (round % 10 == 9)
 			memcpy(bytes, sound, size);

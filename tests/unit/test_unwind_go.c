@@ -63,7 +63,10 @@ static size_t read_switches(const char *path, uint64_t at[4][2])
 {
 	char cmd[5100];
 	size_t n = 0;
-	snprintf(cmd, sizeof(cmd), "nm -S %s | sed -nE 's/^([0-9a-f]+ [0-9a-f]+) . runtime\\.asmcgocall(\\.abi0)?$/\\1/p'", path);
+	snprintf(
+		cmd, sizeof(cmd),
+		"nm -S %s | sed -nE 's/^([0-9a-f]+ [0-9a-f]+) . runtime\\.asmcgocall(\\.abi0)?$/\\1/p'",
+		path);
 	FILE *f = popen(cmd, "re");
 	while (n < 4 && fscanf(f, "%" SCNx64 "%" SCNx64, &at[n][0], &at[n][1]) == 2)
 		n++;
@@ -106,16 +109,20 @@ static void depths(void **state)
 	for (uint64_t at = text.vaddr; at < text.vaddr + text.size; at++) {
 		const struct unwind_rule *r = unwind_table_find(t, at);
 		if (is_switch(switches, n_switches, at)) {
-			assert_true(r && r->cfa == UNWIND_CFA_GO && r->reg == UNWIND_X86_FP && r->cfa_off == 16);
+			assert_true(r && r->cfa == UNWIND_CFA_GO && r->reg == UNWIND_X86_FP &&
+				    r->cfa_off == 16);
 			continue;
 		}
 		signals += r && r->ra & UNWIND_RA_SIGNAL;
-		int64_t depth = r && r->ra != UNWIND_RA_ROOT && !(r->ra & UNWIND_RA_SIGNAL) ? libdw_depth(cfi, at) : -1;
+		int64_t depth = r && r->ra != UNWIND_RA_ROOT && !(r->ra & UNWIND_RA_SIGNAL)
+					? libdw_depth(cfi, at)
+					: -1;
 		if (depth < 0)
 			continue;
 		assert_int_equal(r->cfa, UNWIND_CFA_GO);
 		if (r->reg == UNWIND_X86_SP && r->cfa_off != depth)
-			fail_msg("0x%lx: the stack pointer is %d below the CFA, libdw says %ld", (unsigned long)at, r->cfa_off, (long)depth);
+			fail_msg("0x%lx: the stack pointer is %d below the CFA, libdw says %ld",
+				 (unsigned long)at, r->cfa_off, (long)depth);
 		if (r->reg != UNWIND_X86_SP && depth <= 8)
 			fail_msg("0x%lx: libdw knows of no frame", (unsigned long)at);
 		bare += depth <= 8;
@@ -123,9 +130,12 @@ static void depths(void **state)
 		framed += depth > 8 && r->fp == UNWIND_FP_CFA;
 		changed += r->reg == UNWIND_X86_FP;
 	}
-	print_message("%zu bytes of code before and after their frame, %zu while it is made or left, %zu with it, %zu that change stacks: "
-		      "all as libdw says\n", bare, begun, framed, changed);
-	assert_true(bare > 20000 && begun > 5000 && framed > 100000 && changed > 100 && changed < 2000);
+	print_message(
+		"%zu bytes of code before and after their frame, %zu while it is made or left, %zu with it, %zu that change stacks: "
+		"all as libdw says\n",
+		bare, begun, framed, changed);
+	assert_true(bare > 20000 && begun > 5000 && framed > 100000 && changed > 100 &&
+		    changed < 2000);
 	assert_true(signals > 8 && signals < 64); /* mov $15, %rax; syscall; and the byte before */
 	dwarf_end(d);
 	unwind_table_free(t);
@@ -161,7 +171,8 @@ static void lies(void **state)
 		uint64_t place = at.offset + (i < 72 ? i : random % at.size);
 		uint8_t was[4];
 		memcpy(was, bytes + place, sizeof(was));
-		memset(bytes + place, i & 1 ? 0xff : (int)(random >> 40 & 0xff), i < 72 ? 1 : sizeof(was));
+		memset(bytes + place, i & 1 ? 0xff : (int)(random >> 40 & 0xff),
+		       i < 72 ? 1 : sizeof(was));
 		if (!elf_image_open_memory(&bad, bytes, (size_t)size, "a liar", NULL)) {
 			if (!unwind_compile(&t, &bad, "a liar", NULL)) {
 				compiled++;

@@ -63,11 +63,13 @@ static struct unwind_table *compile(const char *path)
 	return t;
 }
 
-static void check_all(const struct unwind_pool *p, const struct unwind_code *c, const struct unwind_table *t)
+static void check_all(const struct unwind_pool *p, const struct unwind_code *c,
+		      const struct unwind_table *t)
 {
 	uint64_t first = t->first_page << 12, end = first + ((uint64_t)t->n_pages << 12);
 	for (uint64_t at = first - 8192; at < end + 8192; at += 7) {
-		const struct unwind_rule *a = unwind_pool_find(p, c, at), *b = unwind_table_find(t, at);
+		const struct unwind_rule *a = unwind_pool_find(p, c, at),
+					 *b = unwind_table_find(t, at);
 		assert_true(!a == !b);
 		assert_true(!a || !memcmp(a, b, sizeof(*a)));
 	}
@@ -75,14 +77,18 @@ static void check_all(const struct unwind_pool *p, const struct unwind_code *c, 
 
 static void test_come_and_go(void **state)
 {
-	static const char *const paths[N_FILES] = { "/bin/bash", "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3",
-						    "/usr/bin/gdb", "/usr/bin/openssl", "/usr/bin/git", "/usr/bin/perl",
-						    "/lib/x86_64-linux-gnu/libm.so.6" };
+	static const char *const paths[N_FILES] = {
+		"/bin/bash",	    "/lib/x86_64-linux-gnu/libc.so.6",
+		"/usr/bin/python3", "/usr/bin/gdb",
+		"/usr/bin/openssl", "/usr/bin/git",
+		"/usr/bin/perl",    "/lib/x86_64-linux-gnu/libm.so.6"
+	};
 	struct unwind_table *t[N_FILES];
 	struct unwind_code c[N_FILES] = { 0 };
 	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
 					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)),
-					  .rows_bytes_max = 1u << 20, .add_shard = add_shard };
+					  .rows_bytes_max = 1u << 20,
+					  .add_shard = add_shard };
 	struct unwind_pool *p;
 	struct unwind_pool_stats st;
 	unsigned refused = 0, n = 0;
@@ -106,8 +112,8 @@ static void test_come_and_go(void **state)
 		refused += rc != 0;
 	}
 	unwind_pool_stats(p, &st);
-	printf("%u refused for room, %u rules, %u pages, %zu KiB of %zu KiB\n", refused, st.rules, st.pages,
-	       st.rows_bytes / 1024, st.made_bytes / 1024);
+	printf("%u refused for room, %u rules, %u pages, %zu KiB of %zu KiB\n", refused, st.rules,
+	       st.pages, st.rows_bytes / 1024, st.made_bytes / 1024);
 	assert_true(refused > 0); /* they do not fit all at once */
 	assert_int_equal(n_shards, 1);
 	for (int i = 0; i < N_FILES; i++) {
@@ -132,14 +138,17 @@ static void test_come_and_go(void **state)
  */
 static void test_give_back(void **state)
 {
-	static const char *const paths[] = { "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/gdb", "/usr/bin/python3", "/usr/bin/git", "/usr/bin/perl" };
+	static const char *const paths[] = { "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/gdb",
+					     "/usr/bin/python3", "/usr/bin/git", "/usr/bin/perl" };
 	enum { N = sizeof(paths) / sizeof(paths[0]), COPIES = 4 };
 	const size_t shard_bytes = sizeof(uint32_t) << UNWIND_SHARD_BITS;
 	struct unwind_code c[N * COPIES] = { 0 };
 	struct unwind_table *t[N];
 	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
 					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)),
-					  .rows_bytes_max = 32u << 20, .add_shard = add_shard, .drop_shard = drop_shard };
+					  .rows_bytes_max = 32u << 20,
+					  .add_shard = add_shard,
+					  .drop_shard = drop_shard };
 	struct unwind_pool *p;
 	unsigned most = 0, dropped = 0;
 	(void)state;
@@ -185,8 +194,9 @@ static void test_give_back(void **state)
  */
 static void test_rules_come_and_go(void **state)
 {
-	static const char *const paths[] = { "/bin/bash", "/usr/bin/gdb", "/usr/bin/perl", "/usr/bin/openssl", "/usr/bin/git",
-					     "/lib/x86_64-linux-gnu/libc.so.6" };
+	static const char *const paths[] = { "/bin/bash",     "/usr/bin/gdb",
+					     "/usr/bin/perl", "/usr/bin/openssl",
+					     "/usr/bin/git",  "/lib/x86_64-linux-gnu/libc.so.6" };
 	enum { N = sizeof(paths) / sizeof(paths[0]) };
 	struct unwind_code c[N] = { 0 };
 	struct unwind_table *t[N];
@@ -201,8 +211,10 @@ static void test_rules_come_and_go(void **state)
 		max = t[i]->n_rules > max ? t[i]->n_rules : max;
 	}
 	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
-					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)), .rows_bytes_max = 8u << 20,
-					  .rules_max = (uint32_t)max + 5, .add_shard = add_shard };
+					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)),
+					  .rows_bytes_max = 8u << 20,
+					  .rules_max = (uint32_t)max + 5,
+					  .add_shard = add_shard };
 	assert_true(sum > 2 * max);
 	assert_int_equal(unwind_pool_new(&p, &cfg), 0);
 	unsigned refused = 0;
@@ -332,10 +344,8 @@ static void test_request(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_extents),
-		cmocka_unit_test(test_come_and_go),
-		cmocka_unit_test(test_give_back),
-		cmocka_unit_test(test_rules_come_and_go),
+		cmocka_unit_test(test_extents),	  cmocka_unit_test(test_come_and_go),
+		cmocka_unit_test(test_give_back), cmocka_unit_test(test_rules_come_and_go),
 		cmocka_unit_test(test_request),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

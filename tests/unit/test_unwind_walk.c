@@ -189,7 +189,8 @@ static void add_mapping(uint64_t start, uint64_t end, uint64_t pgoff, const char
 	int fd = path[0] == '/' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	assert_true(tables.n_ranges < RANGES_MAX);
 	if (fd >= 0 && !elf_image_open(&img, fd, path, NULL)) {
-		if (!unwind_compile(&t, &img, path, NULL) && !elf_image_bias(&img, start, pgoff, &bias)) {
+		if (!unwind_compile(&t, &img, path, NULL) &&
+		    !elf_image_bias(&img, start, pgoff, &bias)) {
 			assert_int_equal(unwind_pool_add(pool, t, &code), 0);
 			r.bias = bias + (code.first_page << UNWIND_PAGE_BITS);
 			r.page = code.page;
@@ -209,7 +210,8 @@ static void make_tables(pid_t pid)
 	char path[64], line[512], perms[8], file[300];
 	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
 					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)),
-					  .rows_bytes_max = 16u << 20, .add_shard = add_shard };
+					  .rows_bytes_max = 16u << 20,
+					  .add_shard = add_shard };
 	uint64_t start, end, pgoff;
 	assert_int_equal(unwind_pool_new(&pool, &cfg), 0);
 	tables.pages = cfg.pages;
@@ -220,8 +222,9 @@ static void make_tables(pid_t pid)
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
 		file[0] = 0;
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %299s", &start, &end, perms, &pgoff,
-			   file) >= 4 && perms[2] == 'x')
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %299s", &start,
+			   &end, perms, &pgoff, file) >= 4 &&
+		    perms[2] == 'x')
 			add_mapping(start, end, pgoff, file);
 	}
 	fclose(f);
@@ -272,14 +275,17 @@ static bool record(pid_t pid)
 	struct user_regs_struct r;
 	if (ptrace(PTRACE_GETREGS, pid, 0, &r))
 		return false;
-	rec.regs = (struct user_registers){ { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10,
-					      r.r11, r.r12, r.r13, r.r14, r.r15 }, r.rip };
+	rec.regs =
+		(struct user_registers){ { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp,
+					   r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 },
+					 r.rip };
 	rec.at = r.rsp - COPY_BELOW; /* what has just been popped still counts as saved there */
 	/* Page by page: the end of the stack is somewhere behind. */
 	for (rec.n = 0; rec.n < STACK_MAX;) {
 		size_t n = 4096 - ((rec.at + rec.n) & 4095);
 		n = n < STACK_MAX - rec.n ? n : STACK_MAX - rec.n;
-		struct iovec to = { rec.stack + rec.n, n }, from = { (void *)(uintptr_t)(rec.at + rec.n), n };
+		struct iovec to = { rec.stack + rec.n, n },
+			     from = { (void *)(uintptr_t)(rec.at + rec.n), n };
 		if (process_vm_readv(pid, &to, 1, &from, 1, 0) != (ssize_t)n)
 			break;
 		rec.n += n;
@@ -327,7 +333,10 @@ static bool set_registers(Dwfl_Thread *thread, void *arg)
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
-	.next_thread = next_thread, .get_thread = get_thread, .memory_read = memory_read, .set_initial_registers = set_registers,
+	.next_thread = next_thread,
+	.get_thread = get_thread,
+	.memory_read = memory_read,
+	.set_initial_registers = set_registers,
 };
 
 static int on_frame(Dwfl_Frame *f, void *arg)
@@ -344,7 +353,9 @@ static int on_frame(Dwfl_Frame *f, void *arg)
 
 static char *no_debuginfo;
 static const Dwfl_Callbacks dwfl_callbacks = {
-	.find_elf = dwfl_linux_proc_find_elf, .find_debuginfo = dwfl_standard_find_debuginfo, .debuginfo_path = &no_debuginfo,
+	.find_elf = dwfl_linux_proc_find_elf,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.debuginfo_path = &no_debuginfo,
 };
 
 static Dwfl *open_dwfl(pid_t pid)
@@ -390,7 +401,8 @@ static bool compare_bare(const uint64_t *ours, unsigned n)
 	if (!in_small && !lies_in(ours[0], (const void *)bare, bare_end))
 		return false;
 	const uint64_t *caller = ours + 1 + in_small;
-	assert_true(n > 4u + in_small && (!in_small || lies_in(ours[1], (const void *)bare, bare_end)));
+	assert_true(n > 4u + in_small &&
+		    (!in_small || lies_in(ours[1], (const void *)bare, bare_end)));
 	assert_true(lies_in(caller[0], (const void *)by_bare, (const char *)by_bare + 32));
 	assert_true(lies_in(caller[1], (const void *)scenario, (const char *)scenario + 32));
 	sum.bare++;
@@ -464,13 +476,15 @@ static void test_steps(void **state)
 	(void)state;
 	step_through(true, 31);
 	/* What a handler on a stack of its own interrupted is not in the copy. */
-	assert_int_equal(sum.ends[COUNTER_rooted] + sum.ends[COUNTER_unwind_fault], sum.compared + sum.bare);
+	assert_int_equal(sum.ends[COUNTER_rooted] + sum.ends[COUNTER_unwind_fault],
+			 sum.compared + sum.bare);
 	uint64_t elsewhere = sum.ends[COUNTER_unwind_fault];
 	assert_true(elsewhere > 10 && elsewhere < 200);
 	drop_tables();
 	step_through(false, 7);
-	printf("%" PRIu64 " steps, %" PRIu64 " compared with libdw: %" PRIu64 " equal, %" PRIu64 " where libdw gave up, %" PRIu64
-	       " unequal\n", sum.steps, sum.compared, sum.equal, sum.by_us_alone, sum.unequal);
+	printf("%" PRIu64 " steps, %" PRIu64 " compared with libdw: %" PRIu64 " equal, %" PRIu64
+	       " where libdw gave up, %" PRIu64 " unequal\n",
+	       sum.steps, sum.compared, sum.equal, sum.by_us_alone, sum.unequal);
 	assert_true(sum.compared > 1500 && sum.by_us_alone);
 	assert_int_equal(sum.unequal, 0);
 	assert_int_equal(sum.ends[COUNTER_rooted] + elsewhere, sum.compared + sum.bare);
@@ -591,8 +605,9 @@ static void test_hostile(void **state)
 		seen[end]++;
 		longest = n > longest ? n : longest;
 	}
-	assert_true(seen[COUNTER_rooted] && seen[COUNTER_unwind_fault] && seen[COUNTER_unwind_no_rule] &&
-		    seen[COUNTER_unwind_no_mapping] && seen[COUNTER_truncated]);
+	assert_true(seen[COUNTER_rooted] && seen[COUNTER_unwind_fault] &&
+		    seen[COUNTER_unwind_no_rule] && seen[COUNTER_unwind_no_mapping] &&
+		    seen[COUNTER_truncated]);
 	assert_int_equal(longest, USER_FRAMES_MAX);
 }
 

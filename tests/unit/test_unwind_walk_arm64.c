@@ -49,7 +49,8 @@ static void connect_emulator(void)
 	emulator = fork();
 	assert_true(emulator >= 0);
 	if (!emulator) {
-		execl(EMULATOR, EMULATOR, "-cpu", "max", "-L", LIBRARIES, "-g", address, program, info, (char *)NULL);
+		execl(EMULATOR, EMULATOR, "-cpu", "max", "-L", LIBRARIES, "-g", address, program,
+		      info, (char *)NULL);
 		_exit(127);
 	}
 	memcpy(a.sun_path, address, sizeof(address));
@@ -247,23 +248,28 @@ static bool set_registers(Dwfl_Thread *thread, void *arg)
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
-	.next_thread = next_thread, .get_thread = get_thread, .memory_read = memory_read, .set_initial_registers = set_registers,
+	.next_thread = next_thread,
+	.get_thread = get_thread,
+	.memory_read = memory_read,
+	.set_initial_registers = set_registers,
 };
 
-static int find_nothing(Dwfl_Module *m, void **data, const char *name, Dwarf_Addr base, const char *file,
-			const char *link, GElf_Word crc, char **ret)
+static int find_nothing(Dwfl_Module *m, void **data, const char *name, Dwarf_Addr base,
+			const char *file, const char *link, GElf_Word crc, char **ret)
 {
 	(void)m, (void)data, (void)name, (void)base, (void)file, (void)link, (void)crc, (void)ret;
 	return -1;
 }
-static const Dwfl_Callbacks dwfl_callbacks = { .find_elf = dwfl_build_id_find_elf, .find_debuginfo = find_nothing };
+static const Dwfl_Callbacks dwfl_callbacks = { .find_elf = dwfl_build_id_find_elf,
+					       .find_debuginfo = find_nothing };
 
 static void make_tables(void)
 {
 	char line[512], perms[8], file[300];
 	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
 					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)),
-					  .rows_bytes_max = 16u << 20, .add_shard = add_shard };
+					  .rows_bytes_max = 16u << 20,
+					  .add_shard = add_shard };
 	uint64_t start, end, pgoff;
 	assert_int_equal(unwind_pool_new(&pool, &cfg), 0);
 	tables.pages = cfg.pages;
@@ -272,11 +278,14 @@ static void make_tables(void)
 	assert_non_null(dwfl);
 	FILE *f = fopen(info, "re");
 	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &bare, &bare_end, &small, &small_end), 4);
+	assert_int_equal(fscanf(f, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &bare, &bare_end,
+				&small, &small_end),
+			 4);
 	while (fgets(line, sizeof(line), f)) {
 		file[0] = 0;
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %299s", &start, &end, perms, &pgoff,
-			   file) >= 4 && perms[2] == 'x')
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %299s", &start,
+			   &end, perms, &pgoff, file) >= 4 &&
+		    perms[2] == 'x')
 			add_mapping(start, end, pgoff, file);
 	}
 	fclose(f);
@@ -290,7 +299,7 @@ static void make_tables(void)
 static struct stack {
 	uint64_t pc[256];
 	unsigned n;
-/* here; where the signal struck; before the last call; before the last one by .plt */
+	/* here; where the signal struck; before the last call; before the last one by .plt */
 } theirs, interrupted, called, bound;
 
 static int on_frame(Dwfl_Frame *f, void *arg)
@@ -330,8 +339,8 @@ static bool is_trampoline(uint64_t pc)
 	Dwarf_CFI *cfi = m ? dwfl_module_eh_cfi(m, &bias) : NULL;
 	if (!cfi || dwarf_cfi_addrframe(cfi, pc - bias, &f))
 		return false;
-	bool is = !dwarf_frame_register(f, UNWIND_ARM_LR, mem, &ops, &n) && n && ops[0].atom == DW_OP_call_frame_cfa &&
-		  (n == 1 || (int64_t)ops[1].number >= 0);
+	bool is = !dwarf_frame_register(f, UNWIND_ARM_LR, mem, &ops, &n) && n &&
+		  ops[0].atom == DW_OP_call_frame_cfa && (n == 1 || (int64_t)ops[1].number >= 0);
 	free(f);
 	return is;
 }
@@ -339,7 +348,8 @@ static bool is_trampoline(uint64_t pc)
 /* ---- stepping ---- */
 
 static struct {
-	uint64_t steps, compared, equal, unequal, in_plt, in_bare, in_handler, in_binding, above_leaf, ends[N_COUNTERS];
+	uint64_t steps, compared, equal, unequal, in_plt, in_bare, in_handler, in_binding,
+		above_leaf, ends[N_COUNTERS];
 } sum;
 
 static void tell(const uint64_t *ours, unsigned n)
@@ -373,7 +383,8 @@ static bool compare_handler(const uint64_t *ours, unsigned n, unsigned k)
 {
 	sum.in_handler++;
 	return theirs.n >= k && same(ours, theirs.pc, k) && n - k - 1 == interrupted.n &&
-	       ours[k + 1] == interrupted.pc[0] + 1 && same(ours + k + 2, interrupted.pc + 1, interrupted.n - 1);
+	       ours[k + 1] == interrupted.pc[0] + 1 &&
+	       same(ours + k + 2, interrupted.pc + 1, interrupted.n - 1);
 }
 
 /*
@@ -383,15 +394,16 @@ static bool compare_handler(const uint64_t *ours, unsigned n, unsigned k)
 static bool compare_call(const uint64_t *ours, unsigned n)
 {
 	sum.in_plt++;
-	return n == called.n + 1 && ours[1] == called.pc[0] + 4 && same(ours + 2, called.pc + 1, called.n - 1);
+	return n == called.n + 1 && ours[1] == called.pc[0] + 4 &&
+	       same(ours + 2, called.pc + 1, called.n - 1);
 }
 
 /* Below the dynamic linker's trampoline: as when the call was made. */
 static bool compare_binding(const uint64_t *ours, unsigned n, unsigned k)
 {
 	sum.in_binding++;
-	return theirs.n > k && same(ours, theirs.pc, k + 1) && n == k + 1 + bound.n && ours[k + 1] == bound.pc[0] + 4 &&
-	       same(ours + k + 2, bound.pc + 1, bound.n - 1);
+	return theirs.n > k && same(ours, theirs.pc, k + 1) && n == k + 1 + bound.n &&
+	       ours[k + 1] == bound.pc[0] + 4 && same(ours + k + 2, bound.pc + 1, bound.n - 1);
 }
 
 static bool compare_bare(const uint64_t *ours, unsigned n)
@@ -399,7 +411,8 @@ static bool compare_bare(const uint64_t *ours, unsigned n)
 	unsigned in_small = lies(ours[0], small, small_end);
 	sum.in_bare++;
 	return n == called.n + 1 + in_small && (!in_small || lies(ours[1], bare, bare_end)) &&
-	       ours[1 + in_small] == called.pc[0] + 4 && same(ours + 2 + in_small, called.pc + 1, called.n - 1);
+	       ours[1 + in_small] == called.pc[0] + 4 &&
+	       same(ours + 2 + in_small, called.pc + 1, called.n - 1);
 }
 
 /* The first frame at whose place `is` holds; n: none. */
@@ -460,7 +473,9 @@ static void compare_step(void)
 static int stopped_by(const char *reply)
 {
 	unsigned sig = 0;
-	return (reply[0] == 'T' || reply[0] == 'S') && sscanf(reply + 1, "%2x", &sig) == 1 ? (int)sig : 0;
+	return (reply[0] == 'T' || reply[0] == 'S') && sscanf(reply + 1, "%2x", &sig) == 1
+		       ? (int)sig
+		       : 0;
 }
 
 /* In the libraries every step looks like the one before: one in 11 of them is enough. */
@@ -489,17 +504,21 @@ static void test_steps(void **state)
 			compare_step();
 		if (sig == GDB_SIGUSR1) {
 			interrupted = theirs;
-			sum.above_leaf += interrupted.n > 1 && regs.reg[UNWIND_ARM_LR] == interrupted.pc[1];
+			sum.above_leaf +=
+				interrupted.n > 1 && regs.reg[UNWIND_ARM_LR] == interrupted.pc[1];
 		}
 		sig = stopped_by(ask(sig == GDB_SIGUSR1 ? "vCont;S1e" : "s"));
 	}
 	assert_int_equal(sig, GDB_SIGWINCH);
-	printf("%" PRIu64 " steps, %" PRIu64 " compared: %" PRIu64 " equal, %" PRIu64 " unequal; %" PRIu64 " in handlers, %" PRIu64
-	       " in .plt and the like, %" PRIu64 " in code without rules, %" PRIu64 " being bound; %" PRIu64 " signed addresses\n",
-	       sum.steps, sum.compared, sum.equal, sum.unequal, sum.in_handler, sum.in_plt, sum.in_bare, sum.in_binding, n_signed);
+	printf("%" PRIu64 " steps, %" PRIu64 " compared: %" PRIu64 " equal, %" PRIu64
+	       " unequal; %" PRIu64 " in handlers, %" PRIu64 " in .plt and the like, %" PRIu64
+	       " in code without rules, %" PRIu64 " being bound; %" PRIu64 " signed addresses\n",
+	       sum.steps, sum.compared, sum.equal, sum.unequal, sum.in_handler, sum.in_plt,
+	       sum.in_bare, sum.in_binding, n_signed);
 	assert_int_equal(sum.unequal, 0);
 	assert_int_equal(sum.ends[COUNTER_rooted], sum.compared);
-	assert_true(sum.compared > 1000 && sum.in_handler > 20 && sum.in_plt >= 12 && sum.in_binding > 20 && n_signed > 100);
+	assert_true(sum.compared > 1000 && sum.in_handler > 20 && sum.in_plt >= 12 &&
+		    sum.in_binding > 20 && n_signed > 100);
 	assert_int_equal(sum.in_bare, 6 + 8);
 	assert_int_equal(sum.above_leaf, 1);
 }
@@ -525,8 +544,11 @@ static bool read_random(void *ctx, void *to, size_t n, uint64_t at)
 	++*(uint64_t *)ctx;
 	for (size_t i = 0; i < n; i += 8) {
 		uint64_t pick = draw() % 8, v = draw();
-		v = pick < 4 ? draw_code() | v << 48 : pick == 4 ? 0xd4000001d2801168ull : pick == 5 ? at + draw() % 256 :
-		    pick == 6 ? 0 : v;
+		v = pick < 4	? draw_code() | v << 48
+		    : pick == 4 ? 0xd4000001d2801168ull
+		    : pick == 5 ? at + draw() % 256
+		    : pick == 6 ? 0
+				: v;
 		memcpy((uint8_t *)to + i, &v, n - i < 8 ? n - i : 8);
 	}
 	return draw() % 50 != 0;
@@ -548,8 +570,8 @@ static void test_hostile(void **state)
 		assert_true(reads <= 6 * USER_FRAMES_MAX);
 		seen[end]++;
 	}
-	assert_true(seen[COUNTER_rooted] && seen[COUNTER_unwind_fault] && seen[COUNTER_unwind_no_rule] &&
-		    seen[COUNTER_unwind_no_mapping]);
+	assert_true(seen[COUNTER_rooted] && seen[COUNTER_unwind_fault] &&
+		    seen[COUNTER_unwind_no_rule] && seen[COUNTER_unwind_no_mapping]);
 }
 
 static int begin(void **state)
@@ -588,7 +610,8 @@ int main(int argc, char **argv)
 	(void)argc;
 	if (snprintf(program, sizeof(program), "%s.walked", argv[0]) >= (int)sizeof(program))
 		return 1;
-	if (access(program, X_OK) || access(EMULATOR, X_OK) || access(LIBRARIES "/lib/libc.so.6", R_OK)) {
+	if (access(program, X_OK) || access(EMULATOR, X_OK) ||
+	    access(LIBRARIES "/lib/libc.so.6", R_OK)) {
 		printf("no arm64 compiler, libraries or emulator (qemu-user) here\n");
 		return 77;
 	}

@@ -56,10 +56,13 @@ static int handle(struct request *r, struct store *s, struct err *err)
 	sem_post(&taken);
 	wait_for(&answer);
 	r->type = "text/plain";
-	return fail ? err_set(err, -EINVAL, "as the test wants it") : buf_printf(&r->out, "answer %u", n);
+	return fail ? err_set(err, -EINVAL, "as the test wants it")
+		    : buf_printf(&r->out, "answer %u", n);
 }
 
-static const struct route route = { "/q", "q", ROUTE_GET | ROUTE_SLOW | ROUTE_CACHE, 0, handle, NULL };
+static const struct route route = {
+	"/q", "q", ROUTE_GET | ROUTE_SLOW | ROUTE_CACHE, 0, handle, NULL
+};
 
 static void answers(unsigned n)
 {
@@ -82,7 +85,8 @@ static int begin(void **state)
 	sem_init(&answer, 0, 0);
 	sem_init(&done, 0, 0);
 	static const char *const dirs[] = { "/nonexistent" };
-	return snapshots_new(&server.snapshots, dirs, 1, &(struct store_limits){ 0 }) || cache_new(&server.cache, 1 << 20) || work_start(&server);
+	return snapshots_new(&server.snapshots, dirs, 1, &(struct store_limits){ 0 }) ||
+	       cache_new(&server.cache, 1 << 20) || work_start(&server);
 }
 
 static int end(void **state)

@@ -31,7 +31,8 @@ int control_begin(void)
 		cpus[i].fd = (int)syscall(SYS_perf_event_open, &a, -1, i, -1, PERF_FLAG_FD_CLOEXEC);
 		if (cpus[i].fd < 0)
 			return -errno;
-		cpus[i].page = mmap(NULL, (PAGES + 1) * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, cpus[i].fd, 0);
+		cpus[i].page = mmap(NULL, (PAGES + 1) * 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+				    cpus[i].fd, 0);
 		if (cpus[i].page == MAP_FAILED || ioctl(cpus[i].fd, PERF_EVENT_IOC_ENABLE, 0))
 			return -errno;
 	}
@@ -61,7 +62,8 @@ double control_end(void)
 	double late = 0;
 	for (int i = 0; i < CPUS; i++) {
 		uint64_t ns = 0;
-		if (ioctl(cpus[i].fd, PERF_EVENT_IOC_DISABLE, 0) || read(cpus[i].fd, &ns, sizeof(ns)) != sizeof(ns))
+		if (ioctl(cpus[i].fd, PERF_EVENT_IOC_DISABLE, 0) ||
+		    read(cpus[i].fd, &ns, sizeof(ns)) != sizeof(ns))
 			late = -1;
 		if (late >= 0)
 			late += (double)(ns / PERIOD_NS) - came(cpus[i].page);

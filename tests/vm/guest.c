@@ -73,7 +73,10 @@ static __attribute__((noinline)) void outer(double until)
 static inline long raw_syscall(long number, long a, long b, long c)
 {
 	long rc;
-	__asm__ volatile("syscall" : "=a"(rc) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(rc)
+			 : "a"(number), "D"(a), "S"(b), "d"(c)
+			 : "rcx", "r11", "memory");
 	return rc;
 }
 
@@ -118,7 +121,8 @@ struct cpu_seconds {
 };
 
 /* One slice under tenant, every second one with query_id inside it. */
-static void labelled_slice(const char *tenant, long query, unsigned *seed, int n, struct cpu_seconds *c)
+static void labelled_slice(const char *tenant, long query, unsigned *seed, int n,
+			   struct cpu_seconds *c)
 {
 	ASCRIBE_LABEL_SCOPE("tenant", tenant);
 	double begin = used();
@@ -205,8 +209,8 @@ static int labels(double seconds)
 	pthread_create(&t[2], NULL, thread_over, &c[2]);
 	for (int i = 0; i < 3; i++)
 		pthread_join(t[i], NULL);
-	printf("a %.4f\na42 %.4f\nb %.4f\nb7 %.4f\nover %.4f\n", c[0].total, c[0].query, c[1].total, c[1].query,
-	       c[2].total);
+	printf("a %.4f\na42 %.4f\nb %.4f\nb7 %.4f\nover %.4f\n", c[0].total, c[0].query, c[1].total,
+	       c[1].query, c[2].total);
 	return 0;
 }
 

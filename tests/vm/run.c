@@ -37,7 +37,8 @@ static const char online[] = "/sys/devices/system/cpu/cpu1/online";
 
 static int passed, failed;
 
-__attribute__((format(printf, 3, 4))) static void check(bool ok, const char *name, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void check(bool ok, const char *name, const char *fmt,
+							...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -137,7 +138,8 @@ __attribute__((format(printf, 1, 2))) static pid_t record(const char *fmt, ...)
 	for (int i = 0; i < 300; i++) {
 		rest(100);
 		FILE *f = fopen("/tmp/recorder", "re");
-		bool ready = f && fgets(text, sizeof(text), f) && strstr(text, "ascribe: recording ");
+		bool ready =
+			f && fgets(text, sizeof(text), f) && strstr(text, "ascribe: recording ");
 		if (f)
 			fclose(f);
 		if (ready)
@@ -185,8 +187,10 @@ static double rows(const json_t *report, const char *field, ...)
 		va_start(ap, field);
 		while ((key = va_arg(ap, const char *))) {
 			const char *want = va_arg(ap, const char *);
-			const char *got = json_string_value(json_object_get(json_object_get(row, "key"), key));
-			match = match && (!strcmp(want, "*") ? got != NULL : !strcmp(want, got ? got : "-"));
+			const char *got = json_string_value(
+				json_object_get(json_object_get(row, "key"), key));
+			match = match &&
+				(!strcmp(want, "*") ? got != NULL : !strcmp(want, got ? got : "-"));
 		}
 		va_end(ap);
 		if (match)
@@ -226,7 +230,8 @@ static void accounting(const char *name, const char *store, double late)
 	json_t *o = ask("stat %s", store), *cpus = json_object_get(o, "cpus"), *cpu;
 	const json_t *lost = json_object_get(o, "lost");
 	double fired = 0, stored = 0, not_run = number(lost, "not_run");
-	double full = number(lost, "rows_full") + number(lost, "stacks_full") + number(lost, "bad_cpu");
+	double full =
+		number(lost, "rows_full") + number(lost, "stacks_full") + number(lost, "bad_cpu");
 	bool ok = adds_up(o);
 	size_t i;
 	json_array_foreach(cpus, i, cpu)
@@ -240,7 +245,8 @@ static void accounting(const char *name, const char *store, double late)
 		      (late < 0 || not_run <= 3 * late + 0.03 * fired + 1),
 	      name,
 	      "fired %.0f, stored %.0f, not_run %.0f (plain perf %.0f), idle_not_run %.0f, tables full %.0f, %zu CPUs",
-	      fired, stored, not_run, late, number(lost, "idle_not_run"), full, json_array_size(cpus));
+	      fired, stored, not_run, late, number(lost, "idle_not_run"), full,
+	      json_array_size(cpus));
 	json_decref(o);
 }
 
@@ -259,7 +265,8 @@ static void test_check(void)
 		if (result && !strcmp(result, "FAIL"))
 			snprintf(bad, sizeof(bad), "%s: %s", name ? name : "", text ? text : "");
 		else if (name && result && !strcmp(result, "ok"))
-			good += !strcmp(name, "BPF") || !strcmp(name, "BTF") || !strcmp(name, "kernel symbols");
+			good += !strcmp(name, "BPF") || !strcmp(name, "BTF") ||
+				!strcmp(name, "kernel symbols");
 	}
 	check(json_is_true(json_object_get(o, "ok")) && good == 3, "check", "%s",
 	      *bad ? bad : "BPF, BTF, kernel symbols");
@@ -279,16 +286,17 @@ static double cpu_seconds(const char *text, const char *name)
 
 static void check_shares(const json_t *r, const char *text, double more)
 {
-	double a = SAMPLES(r, "thread", "a"), b = SAMPLES(r, "thread", "b"), over = SAMPLES(r, "thread", "over");
+	double a = SAMPLES(r, "thread", "a"), b = SAMPLES(r, "thread", "b"),
+	       over = SAMPLES(r, "thread", "over");
 	double ta = SAMPLES(r, "tenant", "a"), tb = SAMPLES(r, "tenant", "b");
 	double got = share(ta, ta + tb);
-	check(fabs(got - 75) <= 8 + more, "labels-shares", "tenant a %.0f samples, b %.0f: %.1f%%, 75%% is right", ta,
-	      tb, got);
+	check(fabs(got - 75) <= 8 + more, "labels-shares",
+	      "tenant a %.0f samples, b %.0f: %.1f%%, 75%% is right", ta, tb, got);
 
-	double rate =
-		share((a + b + over) / HZ, cpu_seconds(text, "a") + cpu_seconds(text, "b") + cpu_seconds(text, "over"));
-	check(rate >= 60 && rate <= 130, "labels-rate", "%.0f samples, %.1f%% of the CPU seconds used", a + b + over,
-	      rate);
+	double rate = share((a + b + over) / HZ, cpu_seconds(text, "a") + cpu_seconds(text, "b") +
+							 cpu_seconds(text, "over"));
+	check(rate >= 60 && rate <= 130, "labels-rate",
+	      "%.0f samples, %.1f%% of the CPU seconds used", a + b + over, rate);
 }
 
 static void check_nesting(const json_t *r, const char *text, double more)
@@ -297,13 +305,17 @@ static void check_nesting(const json_t *r, const char *text, double more)
 	double b = SAMPLES(r, "tenant", "b"), b7 = SAMPLES(r, "tenant", "b", "query_id", "7");
 	double want_a = share(cpu_seconds(text, "a42"), cpu_seconds(text, "a"));
 	double want_b = share(cpu_seconds(text, "b7"), cpu_seconds(text, "b"));
-	check(fabs(share(a42, a) - want_a) <= 10 + more && fabs(share(b7, b) - want_b) <= 17 + more, "labels-nested",
-	      "query_id 42 is %.1f%% of a, %.1f%% is right; 7 is %.1f%% of b, %.1f%% is right", share(a42, a), want_a,
-	      share(b7, b), want_b);
-	double wrong = SAMPLES(r, "tenant", "a", "query_id", "7") + SAMPLES(r, "tenant", "b", "query_id", "42") +
-		       SAMPLES(r, "tenant", "-", "query_id", "*") + SAMPLES(r, "tenant", "d", "query_id", "*") +
+	check(fabs(share(a42, a) - want_a) <= 10 + more && fabs(share(b7, b) - want_b) <= 17 + more,
+	      "labels-nested",
+	      "query_id 42 is %.1f%% of a, %.1f%% is right; 7 is %.1f%% of b, %.1f%% is right",
+	      share(a42, a), want_a, share(b7, b), want_b);
+	double wrong = SAMPLES(r, "tenant", "a", "query_id", "7") +
+		       SAMPLES(r, "tenant", "b", "query_id", "42") +
+		       SAMPLES(r, "tenant", "-", "query_id", "*") +
+		       SAMPLES(r, "tenant", "d", "query_id", "*") +
 		       SAMPLES(r, "tenant", "e", "query_id", "*");
-	check(a42 > 0 && b7 > 0 && !wrong, "labels-nested-only", "%.0f samples with the query_id of another", wrong);
+	check(a42 > 0 && b7 > 0 && !wrong, "labels-nested-only",
+	      "%.0f samples with the query_id of another", wrong);
 }
 
 /*
@@ -312,12 +324,15 @@ static void check_nesting(const json_t *r, const char *text, double more)
  */
 static double check_threads(const json_t *r, const char *store)
 {
-	double own = SAMPLES(r, "thread", "a", "tenant", "a") + SAMPLES(r, "thread", "b", "tenant", "b") +
-		     SAMPLES(r, "thread", "over", "tenant", "d") + SAMPLES(r, "thread", "over", "tenant", "e");
+	double own = SAMPLES(r, "thread", "a", "tenant", "a") +
+		     SAMPLES(r, "thread", "b", "tenant", "b") +
+		     SAMPLES(r, "thread", "over", "tenant", "d") +
+		     SAMPLES(r, "thread", "over", "tenant", "e");
 	double labelled = SAMPLES(r, "tenant", "*");
-	check(own > 0 && own == labelled, "labels-threads", "%.0f labelled samples, %.0f on their own thread", labelled,
-	      own);
-	double bare = SAMPLES(r, "thread", "a", "tenant", "-") + SAMPLES(r, "thread", "b", "tenant", "-");
+	check(own > 0 && own == labelled, "labels-threads",
+	      "%.0f labelled samples, %.0f on their own thread", labelled, own);
+	double bare =
+		SAMPLES(r, "thread", "a", "tenant", "-") + SAMPLES(r, "thread", "b", "tenant", "-");
 	json_t *o = ask("stat %s", store);
 	const json_t *flagged = json_object_get(o, "flagged");
 	double told = number(flagged, "new_process") + number(flagged, "labels_late");
@@ -334,23 +349,28 @@ static double check_threads(const json_t *r, const char *store)
 static void check_override(const json_t *r, double told)
 {
 	double all = SAMPLES(r, "thread", "over"), d = SAMPLES(r, "thread", "over", "tenant", "d");
-	double e = SAMPLES(r, "thread", "over", "tenant", "e"), none = SAMPLES(r, "thread", "over", "tenant", "-");
+	double e = SAMPLES(r, "thread", "over", "tenant", "e"),
+	       none = SAMPLES(r, "thread", "over", "tenant", "-");
 	/*
 	 * Samples from before the process was known have no label: they are flagged, and no
 	 * detached ones.
 	 */
 	double late = none - (d + e) / 2 > 0 ? none - (d + e) / 2 : 0;
-	check(fabs(share(d, d + e) - 50) <= 17 && share(none, all) >= 16 && late <= told + 0.17 * all,
-	      "labels-override", "d %.1f%%, e inside it %.1f%%, detached %.1f%% of %.0f, a third each is right",
+	check(fabs(share(d, d + e) - 50) <= 17 && share(none, all) >= 16 &&
+		      late <= told + 0.17 * all,
+	      "labels-override",
+	      "d %.1f%%, e inside it %.1f%%, detached %.1f%% of %.0f, a third each is right",
 	      share(d, all), share(e, all), share(none, all), all);
 }
 
 /* Samples of the folded lines that have all of the texts; *ret_all of all lines. */
-static double folded(const char *store, const char *where, const char *one, const char *two, double *ret_all)
+static double folded(const char *store, const char *where, const char *one, const char *two,
+		     double *ret_all)
 {
 	char command[400], line[8192];
 	double sum = 0;
-	snprintf(command, sizeof(command), "ascribe export %s --format folded --where '%s' 2>/dev/null", store, where);
+	snprintf(command, sizeof(command),
+		 "ascribe export %s --format folded --where '%s' 2>/dev/null", store, where);
 	FILE *p = popen(command, "r");
 	*ret_all = 0;
 	while (p && fgets(line, sizeof(line), p)) {
@@ -368,12 +388,13 @@ static double folded(const char *store, const char *where, const char *one, cons
 static void test_stacks(const char *store)
 {
 	/* Under its label it does nothing else; labels-found judges how soon the label is found. */
-	double all, n = folded(store, "{thread=\"a\",tenant=\"a\"}", ";thread_a;", ";outer;middle;inner", &all);
-	check(share(n, all) > 80, "stacks-user", "thread_a, ... outer, middle, inner in %.1f%% of %.0f samples",
-	      share(n, all), all);
+	double all, n = folded(store, "{thread=\"a\",tenant=\"a\"}", ";thread_a;",
+			       ";outer;middle;inner", &all);
+	check(share(n, all) > 80, "stacks-user",
+	      "thread_a, ... outer, middle, inner in %.1f%% of %.0f samples", share(n, all), all);
 	double kernel = folded(store, "{thread=\"over\"}", "_[k]", "", &all);
-	n = folded(store, "{thread=\"over\"}", ";thread_over;syscalls;", "do_syscall_64_[k];ksys_read_[k];vfs_read_[k]",
-		   &all);
+	n = folded(store, "{thread=\"over\"}", ";thread_over;syscalls;",
+		   "do_syscall_64_[k];ksys_read_[k];vfs_read_[k]", &all);
 	check(share(kernel, all) > 50 && share(n, kernel) > 20, "stacks-kernel",
 	      "%.0f samples, %.0f in the kernel, %.0f in vfs_read below syscalls", all, kernel, n);
 	kernel = folded(store, "{comm=~\".*\"}", "_[k]", "", &all);
@@ -391,7 +412,8 @@ static void test_labels(void)
 	for (int i = 0; i < 3 && lost > STARVED; i++) {
 		*text = 0;
 		control = control_begin();
-		status = run(text, sizeof(text), "ascribe record -q -a -F 99 -o /tmp/labels -- guest labels 5 2>&1");
+		status = run(text, sizeof(text),
+			     "ascribe record -q -a -F 99 -o /tmp/labels -- guest labels 5 2>&1");
 		late = control_end();
 		lost = share(late, 2 * 5 * HZ);
 	}
@@ -399,7 +421,8 @@ static void test_labels(void)
 	check(!status, "record", "exit status %d", status);
 	if (status)
 		puts(text);
-	json_t *r = ask("report /tmp/labels --by thread,tenant,query_id --where '{comm=\"guest\"}'");
+	json_t *r =
+		ask("report /tmp/labels --by thread,tenant,query_id --where '{comm=\"guest\"}'");
 	json_t *by_tenant = ask("report /tmp/labels --by tenant");
 	json_t *by_query = ask("report /tmp/labels --by tenant,query_id");
 	double more = lost > STARVED ? lost : 0;
@@ -407,8 +430,9 @@ static void test_labels(void)
 	check_nesting(by_query, text, more);
 	check_override(r, check_threads(r, "/tmp/labels"));
 	double sum = SAMPLES(by_tenant, "tenant", "*"), same = SAMPLES(by_query, "tenant", "*");
-	check(sum > 0 && sum == same && sum == SAMPLES(r, "tenant", "*") && adds_up(by_tenant), "report-sums",
-	      "%.0f labelled samples by tenant, %.0f by tenant and query_id", sum, same);
+	check(sum > 0 && sum == same && sum == SAMPLES(r, "tenant", "*") && adds_up(by_tenant),
+	      "report-sums", "%.0f labelled samples by tenant, %.0f by tenant and query_id", sum,
+	      same);
 	json_decref(by_query);
 	json_decref(by_tenant);
 	json_decref(r);
@@ -431,13 +455,16 @@ static void test_selection(void)
 	end(two);
 	json_t *r = ask("report /tmp/tgid --by tgid,thread");
 	double n = SAMPLES(r, "tgid", tgid), all = number(r, "samples");
-	check(!status && n > 10 && n == all && number(r, "outside") > 0 && SAMPLES(r, "thread", "second") > 0,
-	      "select-tgid", "status %d, %.0f of %.0f samples, %.0f outside", status, n, all, number(r, "outside"));
+	check(!status && n > 10 && n == all && number(r, "outside") > 0 &&
+		      SAMPLES(r, "thread", "second") > 0,
+	      "select-tgid", "status %d, %.0f of %.0f samples, %.0f outside", status, n, all,
+	      number(r, "outside"));
 	json_decref(r);
 	r = ask("report /tmp/tid --by tgid,thread");
 	n = SAMPLES(r, "tgid", tgid, "thread", "guest");
 	all = number(r, "samples");
-	check(!status_tid && n > 10 && n == all, "select-tid", "status %d, %.0f of %.0f samples", status_tid, n, all);
+	check(!status_tid && n > 10 && n == all, "select-tid", "status %d, %.0f of %.0f samples",
+	      status_tid, n, all);
 	json_decref(r);
 	accounting("select-accounting", "/tmp/tgid", late);
 }
@@ -453,26 +480,29 @@ static void test_cgroup(void)
 		_exit(127);
 	}
 	rest(200);
-	int status = run(NULL, 0, "ascribe record -q -F 99 -d 1 -G /sys/fs/cgroup/work -o /tmp/cgroup");
+	int status =
+		run(NULL, 0, "ascribe record -q -F 99 -d 1 -G /sys/fs/cgroup/work -o /tmp/cgroup");
 	end(other);
 	end(inside);
 	char tgid[32];
 	snprintf(tgid, sizeof(tgid), "%d", inside);
 	json_t *r = ask("report /tmp/cgroup --by tgid,cgroup");
 	double n = SAMPLES(r, "tgid", tgid, "cgroup", "/work"), all = number(r, "samples");
-	check(made && !status && n > 10 && n == all, "select-cgroup", "status %d, %.0f of %.0f samples in /work",
-	      status, n, all);
+	check(made && !status && n > 10 && n == all, "select-cgroup",
+	      "status %d, %.0f of %.0f samples in /work", status, n, all);
 	json_decref(r);
 }
 
 static void test_command(void)
 {
-	int status = run(NULL, 0, "ascribe record -q -F 99 -o /tmp/command -- sh -c 'guest burn 400; exit 7'");
+	int status =
+		run(NULL, 0,
+		    "ascribe record -q -F 99 -o /tmp/command -- sh -c 'guest burn 400; exit 7'");
 	check(status == 7, "command-status", "exit status %d, 7 is right", status);
 	json_t *r = ask("report /tmp/command --by comm");
 	double n = SAMPLES(r, "comm", "guest");
-	check(n >= 0.6 * 0.4 * HZ && n <= 1.3 * 0.4 * HZ + 5, "command-children", "%.0f samples of 0.4 s in a child",
-	      n);
+	check(n >= 0.6 * 0.4 * HZ && n <= 1.3 * 0.4 * HZ + 5, "command-children",
+	      "%.0f samples of 0.4 s in a child", n);
 	json_decref(r);
 }
 
@@ -488,10 +518,11 @@ static void test_brief(void)
 	 * them.
 	 */
 	double lost = fmin(fmax(late, 0), wanted / 2);
-	double all, n = folded("/tmp/brief", "{comm=\"guest\",exe=~\".*guest\"}", ";main;outer;middle;inner", "", &all);
+	double all, n = folded("/tmp/brief", "{comm=\"guest\",exe=~\".*guest\"}",
+			       ";main;outer;middle;inner", "", &all);
 	check(!status && n >= 0.6 * (wanted - lost), "brief",
-	      "status %d, %.0f samples with exe and names, of %.0f of the program and %.0f expected (plain perf lost %.0f)", status, n,
-	      all, wanted, late);
+	      "status %d, %.0f samples with exe and names, of %.0f of the program and %.0f expected (plain perf lost %.0f)",
+	      status, n, all, wanted, late);
 	accounting("brief-accounting", "/tmp/brief", late);
 }
 
@@ -514,8 +545,8 @@ static void test_hotplug(void)
 	snprintf(tgid, sizeof(tgid), "%d", after);
 	json_t *r = ask("report /tmp/hotplug --by tgid");
 	double n = SAMPLES(r, "tgid", tgid);
-	check(off && on && !status && !status_after, "hotplug", "CPU 1 offline %d, online %d; recorder's status %d",
-	      off, on, status);
+	check(off && on && !status && !status_after, "hotplug",
+	      "CPU 1 offline %d, online %d; recorder's status %d", off, on, status);
 	/* `busy` runs there too: the pinned one gets half of the CPU or more. */
 	check(n >= 25, "hotplug-returned", "%.0f samples on CPU 1 after it came back", n);
 	json_decref(r);
@@ -524,7 +555,9 @@ static void test_hotplug(void)
 
 static void test_events(void)
 {
-	int status = run(NULL, 0, "ascribe record -q -a -e sched:sched_switch -o /tmp/switch -- guest labels 2");
+	int status =
+		run(NULL, 0,
+		    "ascribe record -q -a -e sched:sched_switch -o /tmp/switch -- guest labels 2");
 	json_t *r = ask("report /tmp/switch --by thread");
 	/* Nothing where no label was seen */
 	json_t *by_label = ask("report /tmp/switch --by thread,tenant");
@@ -533,15 +566,17 @@ static void test_events(void)
 	const char *event = json_string_value(json_object_get(r, "event"));
 	/* a sleeps about once in a slice, outside of its labels; it is preempted inside them. */
 	double all = SAMPLES(r, "thread", "a");
-	check(!status && event && !strcmp(event, "sched:sched_switch") && all > 50 && !b && adds_up(r),
-	      "event-tracepoint", "status %d, %s: %.0f samples of thread a, %.0f labelled", status, event ? event : "-",
-	      all, n);
+	check(!status && event && !strcmp(event, "sched:sched_switch") && all > 50 && !b &&
+		      adds_up(r),
+	      "event-tracepoint", "status %d, %s: %.0f samples of thread a, %.0f labelled", status,
+	      event ? event : "-", all, n);
 	json_decref(r);
 	json_decref(by_label);
 	accounting("event-tracepoint-accounting", "/tmp/switch", 0);
 
 	char text[100] = "";
-	status = run(text, sizeof(text), "ascribe record -q -e page-faults -F 99 -o /tmp/faults -- guest touch 60000");
+	status = run(text, sizeof(text),
+		     "ascribe record -q -e page-faults -F 99 -o /tmp/faults -- guest touch 60000");
 	r = ask("report /tmp/faults --by comm");
 	double faults = atof(text);
 	n = SAMPLES(r, "comm", "guest");
@@ -555,7 +590,9 @@ static void record_waits(const char *name, const char *options, const char *comm
 {
 	char text[2000] = "", more[40], store[40];
 	snprintf(store, sizeof(store), "/tmp/%s", name);
-	int status = run(text, sizeof(text), "ascribe record -q --wall %s -F 99 -o %s -- sh -c '%s' 2>&1", options, store, command);
+	int status = run(text, sizeof(text),
+			 "ascribe record -q --wall %s -F 99 -o %s -- sh -c '%s' 2>&1", options,
+			 store, command);
 	snprintf(more, sizeof(more), "%s-record", name);
 	check(!status, more, "exit status %d", status);
 	if (status)
@@ -567,8 +604,10 @@ static void record_waits(const char *name, const char *options, const char *comm
 /* Waits, and the same by whose they are. */
 static void check_parts(const char *name, double least, const json_t *waits, const json_t *parts)
 {
-	check(number(waits, "seconds") > least && fabs(number(waits, "seconds") - number(parts, "seconds")) < 1e-6, name,
-	      "waits %.6f s, of those in the matrix %.6f s", number(waits, "seconds"), number(parts, "seconds"));
+	check(number(waits, "seconds") > least &&
+		      fabs(number(waits, "seconds") - number(parts, "seconds")) < 1e-6,
+	      name, "waits %.6f s, of those in the matrix %.6f s", number(waits, "seconds"),
+	      number(parts, "seconds"));
 }
 
 /*
@@ -590,16 +629,19 @@ static void test_waits(void)
 }
 
 /* Seconds in the cells of a matrix with that victim and that occupant, or that nobody. */
-static double cells(const json_t *blame, const char *victim, const char *occupant, const char *nobody)
+static double cells(const json_t *blame, const char *victim, const char *occupant,
+		    const char *nobody)
 {
 	size_t i;
 	json_t *cell;
 	double sum = 0;
 	json_array_foreach(json_object_get(blame, "cells"), i, cell)
 	{
-		const char *v = json_string_value(json_object_get(cell, "victim")), *o = json_string_value(json_object_get(cell, "occupant"));
+		const char *v = json_string_value(json_object_get(cell, "victim")),
+			   *o = json_string_value(json_object_get(cell, "occupant"));
 		const char *n = json_string_value(json_object_get(cell, "nobody"));
-		if (v && !strcmp(v, victim) && (occupant ? o && !strcmp(o, occupant) : n && !strcmp(n, nobody)))
+		if (v && !strcmp(v, victim) &&
+		    (occupant ? o && !strcmp(o, occupant) : n && !strcmp(n, nobody)))
 			sum += number(cell, "seconds");
 	}
 	return sum;
@@ -639,11 +681,15 @@ static void test_wakers(void)
 	record_waits("wakers", "--waker", "sleep 1; true");
 	json_t *off = ask("report /tmp/wakers --metric off --idle");
 	json_t *woke = ask("blame /tmp/wakers --wakers --idle -n 0");
-	json_t *functions = ask("report /tmp/wakers --metric waker --where '{comm=\"sh\",by.comm=\"sleep\"}' -n 0");
-	double timer = cells(woke, "sleep", NULL, "(interrupt)"), child = cells(woke, "sh", "sleep", NULL);
+	json_t *functions = ask(
+		"report /tmp/wakers --metric waker --where '{comm=\"sh\",by.comm=\"sleep\"}' -n 0");
+	double timer = cells(woke, "sleep", NULL, "(interrupt)"),
+	       child = cells(woke, "sh", "sleep", NULL);
 	double leaves = in_function(functions, "do_exit");
-	check(timer > 0.95 && timer < 1.3, "wakers-timer", "an interrupt woke sleep 1 after %.3f s", timer);
-	check(child > 0.95 && child < 1.5 && leaves > 0.9 * child, "wakers-child", "the end of sleep woke sh after %.3f s, in do_exit %.3f s", child, leaves);
+	check(timer > 0.95 && timer < 1.3, "wakers-timer", "an interrupt woke sleep 1 after %.3f s",
+	      timer);
+	check(child > 0.95 && child < 1.5 && leaves > 0.9 * child, "wakers-child",
+	      "the end of sleep woke sh after %.3f s, in do_exit %.3f s", child, leaves);
 	check_parts("wakers-sum", 0, off, woke);
 	json_decref(off);
 	json_decref(woke);
@@ -703,9 +749,11 @@ static void waits_during(const char *name, const char *store, void (*happens)(vo
 	double slept = rows(off, "seconds", "tgid", tgid, "tid", "*", NULL);
 	extremes(off, &min, &max);
 	extremes(runq, &min, &max);
-	check(!status && min >= 0 && max <= after - before && slept >= (until - begin) * 0.98 && slept <= after - before, name,
-	      "recorder's status %d, %.3f s asleep of %.3f to %.3f s, waits of a thread %.3f to %.3f s", status, slept, until - begin,
-	      after - before, min, max);
+	check(!status && min >= 0 && max <= after - before && slept >= (until - begin) * 0.98 &&
+		      slept <= after - before,
+	      name,
+	      "recorder's status %d, %.3f s asleep of %.3f to %.3f s, waits of a thread %.3f to %.3f s",
+	      status, slept, until - begin, after - before, min, max);
 	char more[40];
 	snprintf(more, sizeof(more), "%s-blame", name);
 	check_parts(more, 0.5, runq, blame);

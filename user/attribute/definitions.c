@@ -22,13 +22,13 @@ struct definition {
 	struct label *labels; /* [n_labels], followed by their text */
 	size_t bytes;
 	uint64_t flags; /* counters, from COUNTER_labels_cut on */
-	void *capture;  /* kept while names of attributes or values are missing, else NULL */
+	void *capture;	/* kept while names of attributes or values are missing, else NULL */
 	bool late;	/* with capture: a value has no answer yet (reader.h) */
 	uint32_t capture_len;
 	struct label *before; /* with capture: [n_before], the labels of earlier parts, which win */
 	uint32_t n_before;
 	size_t kept_bytes; /* of capture and before */
-	uint64_t otel_ns; /* time of the process context without these names */
+	uint64_t otel_ns;  /* time of the process context without these names */
 };
 
 struct key_table {
@@ -72,8 +72,11 @@ static void add_keys(struct labelling *l, const struct wire_record *rec, const v
 	struct key_table *t = malloc(sizeof(*t) + rec->size);
 	if (!t)
 		return;
-	*t = (struct key_table){ .next = old ? old->next : NULL, .owner = o, .addr = rec->key_table,
-				 .generation = rec->generation, .len = rec->size };
+	*t = (struct key_table){ .next = old ? old->next : NULL,
+				 .owner = o,
+				 .addr = rec->key_table,
+				 .generation = rec->generation,
+				 .len = rec->size };
 	memcpy(t->text, text, rec->size);
 	*at = t;
 	if (old)
@@ -82,7 +85,8 @@ static void add_keys(struct labelling *l, const struct wire_record *rec, const v
 		l->n_keys++;
 }
 
-static struct definition *definition_find(const struct labelling *l, const struct proc_id *o, uint64_t id)
+static struct definition *definition_find(const struct labelling *l, const struct proc_id *o,
+					  uint64_t id)
 {
 	struct definition *d = l->definitions[bucket(o, id, LABELLING_BUCKETS)];
 	while (d && !(d->set_id == id && same_owner(&d->owner, o)))
@@ -134,7 +138,10 @@ static void note_keys(struct labelled *p, const struct label *v, size_t n)
 		if (k < p->n_other)
 			continue;
 		memcpy(p->key[k], v[i].key, v[i].key_len);
-		p->other[k] = (struct label){ .key = p->key[k], .key_len = v[i].key_len, .str = "(other)", .str_len = 7,
+		p->other[k] = (struct label){ .key = p->key[k],
+					      .key_len = v[i].key_len,
+					      .str = "(other)",
+					      .str_len = 7,
 					      .type = LABEL_STRING };
 		p->n_other++;
 	}
@@ -160,7 +167,8 @@ static struct labelled *labelled_of(struct labelling *l, const struct proc_id *o
 	return k ? k->labelled : NULL;
 }
 
-static struct definition *definition_add(struct labelling *l, struct labelled *p, const struct proc_id *o, uint64_t id)
+static struct definition *definition_add(struct labelling *l, struct labelled *p,
+					 const struct proc_id *o, uint64_t id)
 {
 	struct definition *d = has_room(l, p, o) ? calloc(1, sizeof(*d)) : NULL;
 	if (!d)
@@ -183,7 +191,8 @@ static struct definition *definition_add(struct labelling *l, struct labelled *p
 /*
  * Copy the labels of earlier parts, unless this is the first part; then append those of this part.
  */
-static size_t earlier_parts(const struct definition *d, const struct wire_record *rec, struct label *v)
+static size_t earlier_parts(const struct definition *d, const struct wire_record *rec,
+			    struct label *v)
 {
 	if (!d || !rec->part)
 		return 0;
@@ -192,8 +201,8 @@ static size_t earlier_parts(const struct definition *d, const struct wire_record
 }
 
 /* The parts of a set arrive in order; labels of an earlier part (slot) win. */
-static void define(struct labelling *l, const struct wire_record *rec, struct definition *d, struct label *v, size_t n,
-		   uint64_t flags)
+static void define(struct labelling *l, const struct wire_record *rec, struct definition *d,
+		   struct label *v, size_t n, uint64_t flags)
 {
 	struct proc_id o = owner_of(rec);
 	struct labelled *p = labelled_of(l, &o);
@@ -232,7 +241,8 @@ static void add_definition(struct labelling *l, const struct wire_record *rec, c
 	char redacted[RECORD_LABELS_MAX * REDACTED_LEN];
 	struct record_side side;
 	size_t n = earlier_parts(d, rec, v), more = 0;
-	if (record_decode(record, rec->size, keys ? keys->text : NULL, keys ? keys->len : 0, v + n, &more, &side))
+	if (record_decode(record, rec->size, keys ? keys->text : NULL, keys ? keys->len : 0, v + n,
+			  &more, &side))
 		return;
 	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
 	define(l, rec, d, v, n + more, 0);
@@ -248,8 +258,8 @@ static uint64_t flag_bit(unsigned counter)
  * resident may come late. Keep the capture until then, and `before`, the n labels of earlier parts.
  * Both then belong to the definition.
  */
-static void keep_capture(struct labelling *l, struct labelled *p, const struct wire_record *rec, const void *capture,
-			 struct label *before, size_t n, bool late)
+static void keep_capture(struct labelling *l, struct labelled *p, const struct wire_record *rec,
+			 const void *capture, struct label *before, size_t n, bool late)
 {
 	struct proc_id o = owner_of(rec);
 	struct definition *d = definition_find(l, &o, rec->set_id);
@@ -307,10 +317,12 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	uint64_t flags = 0;
 	if (!p)
 		return;
-	size_t more = foreign_decode(capture, rec->size, p->sources.decoder, p->sources.n, v + n, &side);
+	size_t more =
+		foreign_decode(capture, rec->size, p->sources.decoder, p->sources.n, v + n, &side);
 	if (side.unknown_keys) {
 		sources_read_otel(&p->sources, o.tgid);
-		more = foreign_decode(capture, rec->size, p->sources.decoder, p->sources.n, v + n, &side);
+		more = foreign_decode(capture, rec->size, p->sources.decoder, p->sources.n, v + n,
+				      &side);
 	}
 	if (side.unknown_keys)
 		flags |= flag_bit(COUNTER_unknown_key);
@@ -332,9 +344,14 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 static void define_again(struct labelling *l, struct definition *d)
 {
 	struct labelled *p = labelled_of(l, &d->owner);
-	const struct wire_record rec = { .kind = WIRE_FOREIGN, .tgid = d->owner.tgid, .exec_id = d->owner.exec_id,
-					 .start_ns = d->owner.start_ns, .set_id = d->set_id, .generation = d->generation,
-					 .part = 1, .size = d->capture_len };
+	const struct wire_record rec = { .kind = WIRE_FOREIGN,
+					 .tgid = d->owner.tgid,
+					 .exec_id = d->owner.exec_id,
+					 .start_ns = d->owner.start_ns,
+					 .set_id = d->set_id,
+					 .generation = d->generation,
+					 .part = 1,
+					 .size = d->capture_len };
 	void *capture = d->capture;
 	if (!p)
 		return;
@@ -376,9 +393,12 @@ void labelling_record(struct labelling *l, const struct wire_record *rec, const 
 	}
 }
 
-size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret, uint64_t *ret_flags)
+size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret,
+		      uint64_t *ret_flags)
 {
-	struct proc_id o = { .start_ns = row->start_ns, .tgid = row->tgid, .exec_id = row->exec_id };
+	struct proc_id o = { .start_ns = row->start_ns,
+			     .tgid = row->tgid,
+			     .exec_id = row->exec_id };
 	struct definition *d = row->set_id ? definition_find(l, &o, row->set_id) : NULL;
 	*ret = NULL;
 	*ret_flags = 0;
@@ -392,7 +412,8 @@ size_t labelling_find(struct labelling *l, const struct row *row, const struct l
 		return d->n_labels;
 	}
 	struct labelled *p = labelled_of(l, &o);
-	if (!p || !p->n_other || !(p->full.listed || sampler_labels_limited(l->sampler, o.tgid, o.start_ns))) {
+	if (!p || !p->n_other ||
+	    !(p->full.listed || sampler_labels_limited(l->sampler, o.tgid, o.start_ns))) {
 		*ret_flags = LABELLING_UNKNOWN;
 		return 0;
 	}

@@ -63,7 +63,8 @@ static bool is_flag(const bool *b)
 
 static bool is_variable(const struct elf_variable *v)
 {
-	return is_flag(&v->tls) && memchr(v->name, 0, sizeof(v->name)) && (unsigned)v->access <= ELF_ACCESS_MODULE;
+	return is_flag(&v->tls) && memchr(v->name, 0, sizeof(v->name)) &&
+	       (unsigned)v->access <= ELF_ACCESS_MODULE;
 }
 
 int file_facts_decode(struct file_facts *ret, const struct buf *in)
@@ -71,7 +72,8 @@ int file_facts_decode(struct file_facts *ret, const struct buf *in)
 	if (in->len != sizeof(*ret))
 		return -EBADMSG;
 	memcpy(ret, in->data, sizeof(*ret));
-	bool sound = is_flag(&ret->executable) && is_flag(&ret->musl) && is_flag(&ret->go_tls) && ret->n <= ELF_VARIABLES_MAX;
+	bool sound = is_flag(&ret->executable) && is_flag(&ret->musl) && is_flag(&ret->go_tls) &&
+		     ret->n <= ELF_VARIABLES_MAX;
 	for (uint32_t i = 0; sound && i < ret->n; i++)
 		sound = is_variable(&ret->v[i]);
 	return sound ? 0 : -EBADMSG;
@@ -111,12 +113,15 @@ static void drop_pointers(struct recipe *r)
 	}
 }
 
-static int compile(const struct path_request *q, int fd, struct path *p, struct path_reply *reply, struct err *err)
+static int compile(const struct path_request *q, int fd, struct path *p, struct path_reply *reply,
+		   struct err *err)
 {
 	struct elf_image img;
 	if (elf_image_open(&img, fd, q->path, NULL))
 		return -ENXIO;
-	int rc = !img.is_32 && path_is_for(&q->recipe, &img) ? path_compile(p, &q->recipe, &img, q->path, err) : -ENXIO;
+	int rc = !img.is_32 && path_is_for(&q->recipe, &img)
+			 ? path_compile(p, &q->recipe, &img, q->path, err)
+			 : -ENXIO;
 	elf_image_fini(&img);
 	reply->start = p->start;
 	reply->n_steps = (uint32_t)p->n_steps;
@@ -138,7 +143,8 @@ int file_path_op(const struct sandbox_request *q, struct buf *out)
 		drop_pointers(&request->recipe);
 		rc = compile(request, q->fds[0], p, reply, &err);
 	}
-	int added = rc ? buf_add(out, err.text, strlen(err.text)) : buf_add(out, reply, sizeof(*reply));
+	int added =
+		rc ? buf_add(out, err.text, strlen(err.text)) : buf_add(out, reply, sizeof(*reply));
 	free(request);
 	free(p);
 	free(reply);
@@ -153,7 +159,9 @@ static void set_fields(struct path *p, const struct recipe *r)
 		if (!l->is_label || p->n_fields == FOREIGN_FIELDS_MAX)
 			continue;
 		struct foreign_field *f = &p->field[p->n_fields++];
-		*f = (struct foreign_field){ .form = l->form, .names = l->names, .n_names = l->n_names };
+		*f = (struct foreign_field){ .form = l->form,
+					     .names = l->names,
+					     .n_names = l->n_names };
 		memcpy(f->key, l->key, sizeof(f->key));
 	}
 }

@@ -25,9 +25,9 @@
 /* All zero for a file without label sources. */
 struct file_facts {
 	bool executable, musl;
-	uint32_t go;  /* version, 0: not Go */
+	uint32_t go; /* version, 0: not Go */
 	bool go_tls;
-	int64_t go_g; /* offset of g from the thread pointer, if go_tls */
+	int64_t go_g;		      /* offset of g from the thread pointer, if go_tls */
 	uint64_t tls_size, tls_align; /* of the thread-local block, bytes; tls_align at least 1 */
 	uint32_t machine;
 	uint32_t n;

@@ -24,8 +24,8 @@
 
 static void on_end(void *ctx, struct proc_image *im);
 
-int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
-		  const struct sampler_config *cfg)
+int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs,
+		  struct resolver *r, const struct sampler_config *cfg)
 {
 	struct labelling *l = calloc(1, sizeof(*l));
 	if (!l)
@@ -46,7 +46,8 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	return 0;
 }
 
-int labelling_set_filter(struct labelling *l, const struct label_filter *f, const struct redactor *r)
+int labelling_set_filter(struct labelling *l, const struct label_filter *f,
+			 const struct redactor *r)
 {
 	struct label_filter *copy = filter_copy(f);
 	if (!copy)
@@ -76,7 +77,8 @@ static int find_slots(struct labelling *l, const struct proc_image *im, struct p
 		struct ascribe_descriptor d;
 		if (!b && resolver_is_late(m))
 			waiting |= SOURCES_LATE;
-		if (!b || binary_label_descriptor(b, &at) || binary_bias(b, m->start, m->pgoff, &bias))
+		if (!b || binary_label_descriptor(b, &at) ||
+		    binary_bias(b, m->start, m->pgoff, &bias))
 			continue;
 		int rc = proc_read_memory(im->tgid, bias + at, &d, sizeof(d));
 		bool read = !rc;
@@ -114,7 +116,8 @@ static void labelled_free(struct labelling *l, struct subject *k)
 }
 
 /* The foreign sources, appended to those that are known. SOURCES_: why to look again. */
-static int find_sources(struct labelling *l, const struct proc_image *im, struct subject *k, struct proc_entry *e)
+static int find_sources(struct labelling *l, const struct proc_image *im, struct subject *k,
+			struct proc_entry *e)
 {
 	if (!k->labelled) {
 		k->labelled = calloc(1, sizeof(*k->labelled));
@@ -144,7 +147,8 @@ static void put_off(struct labelling *l, struct subject *k, int waiting)
 	}
 	k->tries = waiting && k->tries ? k->tries - 1 : 0;
 	if (k->tries)
-		due_put(&l->due, &k->due, now + (RETRY_NS << (k->tries < TRIES_SLOW ? TRIES_SLOW - k->tries : 0)));
+		due_put(&l->due, &k->due,
+			now + (RETRY_NS << (k->tries < TRIES_SLOW ? TRIES_SLOW - k->tries : 0)));
 	else
 		due_remove(&l->due, &k->due);
 }
@@ -156,7 +160,9 @@ static void look_at(struct labelling *l, struct subject *k)
 		put_off(l, k, im == k->image && im->to_ns == UINT64_MAX ? SOURCES_LATE : 0);
 		return;
 	}
-	struct proc_entry e = { .tgid = k->id.tgid, .exec_id = k->id.exec_id, .start_ns = k->id.start_ns };
+	struct proc_entry e = { .tgid = k->id.tgid,
+				.exec_id = k->id.exec_id,
+				.start_ns = k->id.start_ns };
 	int waiting = l->look ? find_slots(l, im, &e) : 0;
 	if (waiting & SOURCES_UNANSWERED && k->published) { /* keep the slots that are published */
 		put_off(l, k, SOURCES_LATE);
@@ -178,7 +184,8 @@ static void look_at(struct labelling *l, struct subject *k)
 	put_off(l, k, waiting);
 }
 
-void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, struct proc_image *im), void *ctx)
+void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, struct proc_image *im),
+			void *ctx)
 {
 	l->on_known = on_known;
 	l->known_ctx = ctx;
@@ -220,7 +227,8 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 		return;
 	struct binary *b = resolver_binary(l->resolver, im, m);
 	struct binary_python py;
-	bool has = b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py) || sources_has(l->sources, im, m));
+	bool has = b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py) ||
+			 sources_has(l->sources, im, m));
 	if (!has && !resolver_is_late(m))
 		return;
 	k->tries = TRIES;
@@ -304,8 +312,9 @@ void labelling_forget(struct labelling *l)
 	 * time of the next call is thrown away. Rows of the half that is active now may still need
 	 * the old ones.
 	 */
-	if (l->n_definitions > DEFINITIONS_MAX / 2 || l->n_keys > KEY_TABLES_MAX / 2 || l->bytes > DEFINITIONS_BYTES / 2 ||
-	    l->full.n || (l->any_missed && l->n_subjects < PROC_PUBLISHED_MAX / 2)) {
+	if (l->n_definitions > DEFINITIONS_MAX / 2 || l->n_keys > KEY_TABLES_MAX / 2 ||
+	    l->bytes > DEFINITIONS_BYTES / 2 || l->full.n ||
+	    (l->any_missed && l->n_subjects < PROC_PUBLISHED_MAX / 2)) {
 		l->any_missed = false;
 		labelling_drop_definitions(l);
 		l->generation = sampler_new_generation(l->sampler);

@@ -20,8 +20,8 @@
 struct labelling;
 
 /* Of cfg the recipes (borrowed until labelling_free), no_labels and label_sets count. */
-int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
-		  const struct sampler_config *cfg);
+int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs,
+		  struct resolver *r, const struct sampler_config *cfg);
 /* Before procs_free. */
 void labelling_free(struct labelling *l);
 
@@ -30,13 +30,15 @@ void labelling_free(struct labelling *l);
  * denies gets any further. Before the first record. Both are copied; whoever gives another
  * labelling the same redactor gets the same hashes there. 0 or -ENOMEM.
  */
-int labelling_set_filter(struct labelling *l, const struct label_filter *f, const struct redactor *r);
+int labelling_set_filter(struct labelling *l, const struct label_filter *f,
+			 const struct redactor *r);
 
 /* The same for labels that come in another way; room as for filter_apply. */
 size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room);
 
 /* Called for each process that was looked at, when the BPF program knows it. */
-void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, struct proc_image *im), void *ctx);
+void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, struct proc_image *im),
+			void *ctx);
 
 /* The BPF program asks about this image, which has that identity. */
 void labelling_new_process(struct labelling *l, struct proc_image *im, const struct proc_id *id);
@@ -70,7 +72,8 @@ void labelling_forget(struct labelling *l);
  */
 #define LABELLING_UNKNOWN (1ull << 63)
 #define LABELLING_LATE (1ull << 62)
-size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret, uint64_t *ret_flags);
+size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret,
+		      uint64_t *ret_flags);
 
 /* What was wrong with a recipe for a program that runs here; "" when nothing was. */
 const char *labelling_warning(const struct labelling *l);

@@ -28,7 +28,7 @@ struct labelled {
 	struct proc_id id;
 	struct source_list sources;
 	size_t n_sets, bytes;
-	struct list_node full; /* of labelling.full: it has more sets than are kept */
+	struct list_node full;		   /* of labelling.full: it has more sets than are kept */
 	struct label other[PROC_KEYS_MAX]; /* each key that its sets had, as (other) */
 	size_t n_other;
 	char key[PROC_KEYS_MAX][ASCRIBE_KEY_MAX];
@@ -41,9 +41,9 @@ struct subject {
 	struct labelled *labelled; /* NULL: it has none */
 	uint32_t tries;		   /* still to do */
 	bool published;
-	struct list_node fresh;	   /* of labelling.fresh: not looked at yet */
-	struct due_item due;	   /* of labelling.due: to be looked at again */
-	struct list_node late;	   /* of labelling.late: a file of it is not read yet */
+	struct list_node fresh; /* of labelling.fresh: not looked at yet */
+	struct due_item due;	/* of labelling.due: to be looked at again */
+	struct list_node late;	/* of labelling.late: a file of it is not read yet */
 };
 
 struct definition;

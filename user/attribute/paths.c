@@ -16,13 +16,15 @@
 
 /* ---- matching a recipe ---- */
 
-static bool segment_holds(const struct elf_image *img, const struct elf_segment *s, const char *text, uint64_t *left)
+static bool segment_holds(const struct elf_image *img, const struct elf_segment *s,
+			  const char *text, uint64_t *left)
 {
 	size_t n = strlen(text);
 	uint8_t *piece = malloc(SEARCH_PIECE);
 	bool found = false;
 	for (uint64_t at = 0; piece && !found && at < s->filesz && *left;) {
-		size_t some = s->filesz - at < SEARCH_PIECE ? (size_t)(s->filesz - at) : SEARCH_PIECE;
+		size_t some =
+			s->filesz - at < SEARCH_PIECE ? (size_t)(s->filesz - at) : SEARCH_PIECE;
 		if (elf_image_read(img, s->offset + at, piece, some))
 			break;
 		found = memmem(piece, some, text, n) != NULL;
@@ -38,7 +40,8 @@ static bool file_holds(const struct elf_image *img, const char *text)
 {
 	uint64_t left = SEARCH_MAX;
 	for (size_t i = 0; i < img->n_loads; i++)
-		if (!(img->loads[i].flags & PF_X) && segment_holds(img, &img->loads[i], text, &left))
+		if (!(img->loads[i].flags & PF_X) &&
+		    segment_holds(img, &img->loads[i], text, &left))
 			return true;
 	return false;
 }
@@ -76,14 +79,16 @@ struct compiler {
 	int64_t pending_at;
 };
 
-__attribute__((format(printf, 3, 4))) static int fail(struct compiler *c, int code, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static int fail(struct compiler *c, int code, const char *fmt,
+						      ...)
 {
 	char text[200];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return err_set(c->err, code, "%s:%u: %s: in %s: %s", c->recipe->source, c->line->line, c->line->key, c->path, text);
+	return err_set(c->err, code, "%s:%u: %s: in %s: %s", c->recipe->source, c->line->line,
+		       c->line->key, c->path, text);
 }
 
 static int emit(struct compiler *c, struct label_step s)
@@ -115,14 +120,17 @@ static int find_symbol(struct compiler *c, const char *name, struct elf_variable
 }
 
 /* In each thread, variables have the same distances as in the file's thread-local block. */
-static int compile_library_tls(struct compiler *c, const struct recipe_word *w, const struct elf_variable *v)
+static int compile_library_tls(struct compiler *c, const struct recipe_word *w,
+			       const struct elf_variable *v)
 {
 	struct elf_variable *start = &c->out->start;
 	if (v->access < ELF_ACCESS_TPOFF)
-		return fail(c, -EOPNOTSUPP, "nothing in the file says where its thread-local '%s' is", w->name);
+		return fail(c, -EOPNOTSUPP,
+			    "nothing in the file says where its thread-local '%s' is", w->name);
 	if (start->access == ELF_ACCESS_NONE)
 		*start = *v;
-	return emit(c, (struct label_step){ .op = STEP_START, .imm = (int64_t)(v->value - start->value) + w->imm });
+	return emit(c, (struct label_step){ .op = STEP_START,
+					    .imm = (int64_t)(v->value - start->value) + w->imm });
 }
 
 static int compile_symbol(struct compiler *c, const struct recipe_word *w)
@@ -132,9 +140,12 @@ static int compile_symbol(struct compiler *c, const struct recipe_word *w)
 	if (rc)
 		return rc;
 	if (!v.tls)
-		return emit(c, (struct label_step){ .op = STEP_BASE, .imm = (int64_t)v.value + w->imm });
+		return emit(c, (struct label_step){ .op = STEP_BASE,
+						    .imm = (int64_t)v.value + w->imm });
 	if (elf_is_executable(c->img))
-		return emit(c, (struct label_step){ .op = STEP_TP, .imm = elf_static_tls(c->img, v.value) + w->imm });
+		return emit(c,
+			    (struct label_step){ .op = STEP_TP,
+						 .imm = elf_static_tls(c->img, v.value) + w->imm });
 	return compile_library_tls(c, w, &v);
 }
 
@@ -206,7 +217,10 @@ static int compile_field(struct compiler *c, const struct recipe_word *w)
 	type[dot - w->name] = 0;
 	int rc = member_offset(c->img->fd, type, dot + 1, &offset);
 	if (rc)
-		return fail(c, rc, rc == -ENOENT ? "its DWARF has no '%s'" : "the DWARF that should have '%s' cannot be read", w->name);
+		return fail(c, rc,
+			    rc == -ENOENT ? "its DWARF has no '%s'"
+					  : "the DWARF that should have '%s' cannot be read",
+			    w->name);
 	return emit(c, (struct label_step){ .op = STEP_ADD, .imm = (int64_t)offset });
 }
 
@@ -221,7 +235,10 @@ static uint16_t let_number(const struct recipe *r, uint32_t line)
 
 static int compile_number(struct compiler *c, const struct recipe_word *w)
 {
-	return emit(c, (struct label_step){ .op = STEP_NUMBER, .len = w->len, .flags = w->is_signed, .imm = w->imm });
+	return emit(c, (struct label_step){ .op = STEP_NUMBER,
+					    .len = w->len,
+					    .flags = w->is_signed,
+					    .imm = w->imm });
 }
 
 static int compile_word(struct compiler *c, const struct recipe_word *w, bool first)
@@ -237,7 +254,8 @@ static int compile_word(struct compiler *c, const struct recipe_word *w, bool fi
 	case RECIPE_VIA:
 		return compile_via(c, w, first);
 	case RECIPE_LET:
-		return emit(c, (struct label_step){ .op = STEP_LOAD, .len = let_number(c->recipe, w->arg) });
+		return emit(c, (struct label_step){ .op = STEP_LOAD,
+						    .len = let_number(c->recipe, w->arg) });
 	case RECIPE_DEREF:
 		return emit(c, (struct label_step){ .op = STEP_DEREF, .imm = w->imm });
 	case RECIPE_ADD:
@@ -250,11 +268,15 @@ static int compile_word(struct compiler *c, const struct recipe_word *w, bool fi
 		if (!c->pending)
 			return fail(c, -EINVAL, "value: no function returns one here");
 		c->pending = false;
-		return emit(c, (struct label_step){ .op = STEP_NUMBER, .len = c->pending_size, .imm = c->pending_at });
+		return emit(c, (struct label_step){ .op = STEP_NUMBER,
+						    .len = c->pending_size,
+						    .imm = c->pending_at });
 	case RECIPE_CSTRING:
-		return emit(c, (struct label_step){ .op = STEP_CSTRING, .len = w->len, .imm = w->imm });
+		return emit(
+			c, (struct label_step){ .op = STEP_CSTRING, .len = w->len, .imm = w->imm });
 	case RECIPE_BYTES:
-		return emit(c, (struct label_step){ .op = STEP_BYTES, .len = w->len, .imm = w->imm });
+		return emit(c,
+			    (struct label_step){ .op = STEP_BYTES, .len = w->len, .imm = w->imm });
 	case RECIPE_TEXT:
 		rc = emit(c, (struct label_step){ .op = STEP_NUMBER, .len = 8, .imm = w->imm2 });
 		rc = rc ? rc : emit(c, (struct label_step){ .op = STEP_DEREF, .imm = w->imm });
@@ -283,7 +305,8 @@ static int compile_word(struct compiler *c, const struct recipe_word *w, bool fi
 static bool ends_in_number(const struct recipe_line *l)
 {
 	unsigned op = l->word[l->n_words - 1].op;
-	return op == RECIPE_NUMBER || op == RECIPE_VALUE || op == RECIPE_AND || op == RECIPE_SHIFT || op == RECIPE_NONZERO;
+	return op == RECIPE_NUMBER || op == RECIPE_VALUE || op == RECIPE_AND ||
+	       op == RECIPE_SHIFT || op == RECIPE_NONZERO;
 }
 
 static int compile_line(struct compiler *c, size_t number)
@@ -315,7 +338,8 @@ static int compile_line(struct compiler *c, size_t number)
 	return rc;
 }
 
-int path_compile(struct path *ret, const struct recipe *r, const struct elf_image *img, const char *path, struct err *err)
+int path_compile(struct path *ret, const struct recipe *r, const struct elf_image *img,
+		 const char *path, struct err *err)
 {
 	struct compiler c = { .out = ret, .recipe = r, .img = img, .path = path, .err = err };
 	int rc = 0;

@@ -33,6 +33,7 @@ bool path_is_for(const struct recipe *r, const struct elf_image *img);
  * file. Each process has its own address of a library's thread-local variables: the source begins
  * at `start`.
  */
-int path_compile(struct path *ret, const struct recipe *r, const struct elf_image *img, const char *path, struct err *err);
+int path_compile(struct path *ret, const struct recipe *r, const struct elf_image *img,
+		 const char *path, struct err *err);
 
 #endif

@@ -118,7 +118,8 @@ static void copy_labels(struct rule_labels *to, const struct rule_labels *from)
 /*
  * Read what may have changed since the drain before. -EINPROGRESS: not all of it has an answer yet.
  */
-static int update(struct ruled *r, const struct proc_image *im, const char *cgroup, struct ruled_image *p)
+static int update(struct ruled *r, const struct proc_image *im, const char *cgroup,
+		  struct ruled_image *p)
 {
 	const char *exe = im->exe->path;
 	bool alive = im->to_ns == UINT64_MAX, wants = rules_want_title(r->rules, exe);
@@ -139,8 +140,8 @@ static int update(struct ruled *r, const struct proc_image *im, const char *cgro
 	return 0;
 }
 
-size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup, const struct label **ret,
-		    bool *ret_late)
+size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup,
+		    const struct label **ret, bool *ret_late)
 {
 	*ret_late = false;
 	if (!r || !im || !im->exe)

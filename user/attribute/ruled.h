@@ -28,7 +28,7 @@ void ruled_look(struct ruled *r, const struct proc_image *im);
  * Return the labels of an image; borrowed until the next call. cgroup may be NULL. *ret_late: its
  * title or environment was never read and has no answer yet.
  */
-size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup, const struct label **ret,
-		    bool *ret_late);
+size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup,
+		    const struct label **ret, bool *ret_late);
 
 #endif

@@ -10,13 +10,18 @@ static void add_text(struct sets_labels *l, const char *key, const char *s, size
 {
 	if (!len)
 		return;
-	l->v[l->n++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .str = s, .str_len = (uint32_t)len,
+	l->v[l->n++] = (struct label){ .key = key,
+				       .key_len = (uint32_t)strlen(key),
+				       .str = s,
+				       .str_len = (uint32_t)len,
 				       .type = LABEL_STRING };
 }
 
 static void add_int(struct sets_labels *l, const char *key, int64_t num)
 {
-	l->v[l->n++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .num = num, .type = LABEL_INT };
+	l->v[l->n++] = (struct label){
+		.key = key, .key_len = (uint32_t)strlen(key), .num = num, .type = LABEL_INT
+	};
 }
 
 /*
@@ -36,7 +41,8 @@ static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struc
  * manager of a user are no services. comm and not exe: a link to a program of many names, and a
  * script, have the name of something else as their exe.
  */
-static void add_service(const struct proc_image *im, const char *cgroup, const char *comm, struct sets_labels *l)
+static void add_service(const struct proc_image *im, const char *cgroup, const char *comm,
+			struct sets_labels *l)
 {
 	static const char end[] = ".service";
 	const size_t cut = sizeof(end) - 1;
@@ -52,8 +58,8 @@ static void add_service(const struct proc_image *im, const char *cgroup, const c
 		add_text(l, "service", comm, strlen(comm));
 }
 
-static void add_system(const struct row *row, const struct proc_image *im, const char *cgroup, enum sets_detail detail,
-		       char *thread, char *pod, struct sets_labels *l)
+static void add_system(const struct row *row, const struct proc_image *im, const char *cgroup,
+		       enum sets_detail detail, char *thread, char *pod, struct sets_labels *l)
 {
 	const char *id;
 	memcpy(thread, row->comm, COMM_SIZE);
@@ -98,7 +104,8 @@ static void add_cmdline(const struct sets *s, const struct proc_image *im, struc
 }
 
 /* Return flags as of labelling_find; set l->late and leave LABELLING_LATE out. */
-static uint64_t add_application(const struct sets *s, const struct row *row, size_t max, struct sets_labels *l)
+static uint64_t add_application(const struct sets *s, const struct row *row, size_t max,
+				struct sets_labels *l)
 {
 	const struct label *app;
 	uint64_t flags;
@@ -112,8 +119,8 @@ static uint64_t add_application(const struct sets *s, const struct row *row, siz
 }
 
 /* Add the labels by rules. Copy their texts: the next process overwrites them. */
-static void add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup, char *text,
-		      char *redacted, struct sets_labels *l)
+static void add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup,
+		      char *text, char *redacted, struct sets_labels *l)
 {
 	const struct label *ruled;
 	struct label *v = l->v + l->n;
@@ -128,8 +135,8 @@ static void add_ruled(const struct sets *s, const struct proc_image *im, const c
 	l->late |= late;
 }
 
-void sets_of(const struct sets *s, const struct row *row, const struct proc_image *im, enum sets_detail detail, bool kthread,
-	     struct sets_labels *ret)
+void sets_of(const struct sets *s, const struct row *row, const struct proc_image *im,
+	     enum sets_detail detail, bool kthread, struct sets_labels *ret)
 {
 	const char *cgroup = kthread ? NULL : row_cgroup(s, row->cgroup, im);
 	ret->n = 0;
@@ -171,15 +178,19 @@ static void prefix_keys(struct sets_labels *l, size_t from)
 	l->n = n;
 }
 
-void sets_add_occupant(const struct sets *s, const struct occupant *who, const struct proc_image *im, const char *name,
-		       struct sets_labels *l)
+void sets_add_occupant(const struct sets *s, const struct occupant *who,
+		       const struct proc_image *im, const char *name, struct sets_labels *l)
 {
 	size_t from = l->n;
 	if (!who) {
 		add_text(l, SETS_BY "comm", name, strlen(name));
 	} else {
-		struct row row = { .set_id = who->set_id, .start_ns = who->start_ns, .cgroup = who->cgroup, .tgid = who->tgid,
-				   .exec_id = who->exec_id, .kind = ROW_TASK };
+		struct row row = { .set_id = who->set_id,
+				   .start_ns = who->start_ns,
+				   .cgroup = who->cgroup,
+				   .tgid = who->tgid,
+				   .exec_id = who->exec_id,
+				   .kind = ROW_TASK };
 		const char *cgroup = row_cgroup(s, who->cgroup, im);
 		memcpy(row.comm, who->comm, sizeof(row.comm));
 		add_system(&row, im, cgroup, SETS_WORK, l->by_thread, l->by_pod, l);

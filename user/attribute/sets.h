@@ -48,15 +48,15 @@ enum sets_detail {
  * the same key: a process must not pass for another one. im may be NULL. kthread: rows of a kernel
  * thread have no cgroup.
  */
-void sets_of(const struct sets *s, const struct row *row, const struct proc_image *im, enum sets_detail detail, bool kthread,
-	     struct sets_labels *ret);
+void sets_of(const struct sets *s, const struct row *row, const struct proc_image *im,
+	     enum sets_detail detail, bool kthread, struct sets_labels *ret);
 
 /*
  * Add the thread that had the CPU: its labels (SETS_WORK) with SETS_BY. NULL, or without a tgid:
  * only `name` as by.comm.
  */
-void sets_add_occupant(const struct sets *s, const struct occupant *who, const struct proc_image *im, const char *name,
-		       struct sets_labels *l);
+void sets_add_occupant(const struct sets *s, const struct occupant *who,
+		       const struct proc_image *im, const char *name, struct sets_labels *l);
 
 /*
  * Give the set an id in the open window. Beyond STORE_SET_MAX labels the last by key are left out.

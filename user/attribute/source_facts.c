@@ -37,7 +37,8 @@ static struct file_path *add_file_path(struct sources *s, const struct path *p)
 	uint32_t n = 0;
 	if (!f)
 		return NULL;
-	*f = (struct file_path){ .step = sources_add_steps(s, p->step, (uint32_t)p->n_steps, &n), .start = p->start,
+	*f = (struct file_path){ .step = sources_add_steps(s, p->step, (uint32_t)p->n_steps, &n),
+				 .start = p->start,
 				 .n_fields = p->n_fields };
 	f->n_steps = n;
 	memcpy(f->field, p->field, p->n_fields * sizeof(p->field[0]));
@@ -47,13 +48,17 @@ static struct file_path *add_file_path(struct sources *s, const struct path *p)
 }
 
 /* What a recipe's path leads to in this file. Late: not now. */
-static int read_path(struct sources *s, const struct proc_image *im, const struct proc_map *m, struct symbols_job *io_job,
-		     const struct recipe *r, struct file_path **ret)
+static int read_path(struct sources *s, const struct proc_image *im, const struct proc_map *m,
+		     struct symbols_job *io_job, const struct recipe *r, struct file_path **ret)
 {
 	struct buf request = BUF_INIT, reply = BUF_INIT;
 	struct path *p = malloc(sizeof(*p));
 	int rc = p ? file_path_request(r, m->file->path, &request) : -ENOMEM;
-	const struct sandbox_call c = { .lane = 1, .op = FILE_PATH_OP, .priority = PRIORITY_LABELS, .bytes = request.data, .len = request.len,
+	const struct sandbox_call c = { .lane = 1,
+					.op = FILE_PATH_OP,
+					.priority = PRIORITY_LABELS,
+					.bytes = request.data,
+					.len = request.len,
 					.max_reply = FILE_FACTS_REPLY_MAX };
 	rc = rc ? rc : resolver_parse(s->resolver, im, m, io_job, &c, &reply);
 	/* Of ours nothing is said: that a program has the name of another is no mistake. */
@@ -67,14 +72,17 @@ static int read_path(struct sources *s, const struct proc_image *im, const struc
 	return rc;
 }
 
-static int read_paths(struct sources *s, const struct proc_image *im, const struct proc_map *m, struct facts *f)
+static int read_paths(struct sources *s, const struct proc_image *im, const struct proc_map *m,
+		      struct facts *f)
 {
 	struct file_path **last = &f->paths;
 	while (*last)
 		last = &(*last)->next;
 	for (; f->path && f->n_recipes < s->recipes->n; f->n_recipes++) {
 		const struct recipe *r = s->recipes->v[f->n_recipes];
-		int rc = r->n_lines && recipe_is_for(r, m->file->path) ? read_path(s, im, m, &f->job, r, last) : 0;
+		int rc = r->n_lines && recipe_is_for(r, m->file->path)
+				 ? read_path(s, im, m, &f->job, r, last)
+				 : 0;
 		if (symbols_is_late(rc) || rc == -ENODATA)
 			return rc;
 		if (*last)
@@ -83,9 +91,12 @@ static int read_paths(struct sources *s, const struct proc_image *im, const stru
 	return 0;
 }
 
-static int read_file(struct sources *s, const struct proc_image *im, const struct proc_map *m, struct facts *f)
+static int read_file(struct sources *s, const struct proc_image *im, const struct proc_map *m,
+		     struct facts *f)
 {
-	const struct sandbox_call c = { .op = FILE_FACTS_OP, .priority = PRIORITY_LABELS, .max_reply = FILE_FACTS_REPLY_MAX };
+	const struct sandbox_call c = { .op = FILE_FACTS_OP,
+					.priority = PRIORITY_LABELS,
+					.max_reply = FILE_FACTS_REPLY_MAX };
 	struct buf reply = BUF_INIT;
 	int rc = f->read ? 0 : resolver_parse(s->resolver, im, m, &f->job, &c, &reply);
 	if (!rc && !f->read && file_facts_decode(&f->file, &reply))
@@ -135,9 +146,11 @@ static struct facts *facts_get(struct sources *s, const uint8_t *content, const 
 	return f;
 }
 
-const struct facts *source_facts_of(struct sources *s, const struct proc_image *im, const struct proc_map *m, bool *ret_late)
+const struct facts *source_facts_of(struct sources *s, const struct proc_image *im,
+				    const struct proc_map *m, bool *ret_late)
 {
-	const uint8_t *content = m->file->path[0] == '/' ? resolver_content(s->resolver, im, m) : NULL;
+	const uint8_t *content =
+		m->file->path[0] == '/' ? resolver_content(s->resolver, im, m) : NULL;
 	struct facts *f = content ? facts_get(s, content, m->file->path) : NULL;
 	*ret_late = !content && resolver_is_late(m);
 	if (!f)

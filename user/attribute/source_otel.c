@@ -13,7 +13,8 @@
 static bool otel_mapping(uint32_t tgid, uint64_t *ret)
 {
 	*ret = 0;
-	return proc_find_mapping(tgid, "[anon_shmem:OTEL_CTX]\n[anon:OTEL_CTX]\n/memfd:OTEL_CTX", ret) != -EINPROGRESS;
+	return proc_find_mapping(tgid, "[anon_shmem:OTEL_CTX]\n[anon:OTEL_CTX]\n/memfd:OTEL_CTX",
+				 ret) != -EINPROGRESS;
 }
 
 /* Programs publish it when they begin: look for it often at first. */
@@ -22,7 +23,8 @@ static bool otel_locate(struct source_list *list, uint32_t tgid)
 	uint64_t now = proc_now_ns();
 	if (list->otel_at)
 		return true;
-	if (list->otel_looked_ns && now - list->otel_looked_ns < (list->otel_looks < 100 ? OTEL_SOON_NS : OTEL_AGAIN_NS))
+	if (list->otel_looked_ns &&
+	    now - list->otel_looked_ns < (list->otel_looks < 100 ? OTEL_SOON_NS : OTEL_AGAIN_NS))
 		return false;
 	if (!otel_mapping(tgid, &list->otel_at))
 		return false;
@@ -47,7 +49,8 @@ static int otel_read_head(struct source_list *list, uint32_t tgid)
 	int rc = proc_read_memory(tgid, list->otel_at, &h, sizeof(h));
 	if (rc)
 		return rc;
-	if (memcmp(h.signature, "OTEL_CTX", 8) || h.version != 2 || !h.published_ns || !h.size || h.size > OTEL_CONTEXT_MAX)
+	if (memcmp(h.signature, "OTEL_CTX", 8) || h.version != 2 || !h.published_ns || !h.size ||
+	    h.size > OTEL_CONTEXT_MAX)
 		return -EBADMSG;
 	if (h.published_ns == list->otel_published_ns)
 		return -EALREADY;
@@ -60,7 +63,9 @@ static int otel_read_message(struct source_list *list, uint32_t tgid)
 	if (list->otel_message)
 		return 0;
 	void *message = malloc(list->otel_head.size);
-	int rc = message ? proc_read_memory(tgid, list->otel_head.message, message, list->otel_head.size) : -ENOMEM;
+	int rc = message ? proc_read_memory(tgid, list->otel_head.message, message,
+					    list->otel_head.size)
+			 : -ENOMEM;
 	if (rc)
 		free(message);
 	else

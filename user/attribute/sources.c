@@ -15,7 +15,8 @@
 
 /* ---- paths that are built in: ABIs that are one read behind a variable ---- */
 
-uint32_t sources_add_steps(struct sources *s, const struct label_step *v, uint32_t n, uint32_t *ret_n)
+uint32_t sources_add_steps(struct sources *s, const struct label_step *v, uint32_t n,
+			   uint32_t *ret_n)
 {
 	if (n > LABEL_STEPS - s->n_steps)
 		return 0;
@@ -48,7 +49,9 @@ static void add_built_in(struct sources *s)
 		{ .op = STEP_FIELD },
 		{ .op = STEP_START },
 		{ .op = STEP_NUMBER, .len = 8 },
-		{ .op = STEP_EXPECT, .imm = (int64_t)(PERFORATOR_MAGIC | (uint64_t)PERFORATOR_INT << 56), .flags = 1 },
+		{ .op = STEP_EXPECT,
+		  .imm = (int64_t)(PERFORATOR_MAGIC | (uint64_t)PERFORATOR_INT << 56),
+		  .flags = 1 },
 		{ .op = STEP_NUMBER, .len = 8, .imm = 8 },
 		{ .op = STEP_INT },
 	};
@@ -56,15 +59,21 @@ static void add_built_in(struct sources *s)
 		{ .op = STEP_FIELD },
 		{ .op = STEP_START },
 		{ .op = STEP_NUMBER, .len = 8 },
-		{ .op = STEP_EXPECT, .imm = (int64_t)(PERFORATOR_MAGIC | (uint64_t)PERFORATOR_TEXT << 56), .flags = 1 },
+		{ .op = STEP_EXPECT,
+		  .imm = (int64_t)(PERFORATOR_MAGIC | (uint64_t)PERFORATOR_TEXT << 56),
+		  .flags = 1 },
 		{ .op = STEP_NUMBER, .len = 8, .imm = 16 },
 		{ .op = STEP_DEREF, .imm = 8 },
 		{ .op = STEP_TEXT, .len = LABEL_TEXT_BYTES },
 	};
-	s->elastic = sources_add_steps(s, elastic, sizeof(elastic) / sizeof(elastic[0]), &s->elastic_n);
-	s->datadog = sources_add_steps(s, datadog, sizeof(datadog) / sizeof(datadog[0]), &s->datadog_n);
-	s->perforator_int = sources_add_steps(s, number, sizeof(number) / sizeof(number[0]), &s->perforator_int_n);
-	s->perforator_text = sources_add_steps(s, text, sizeof(text) / sizeof(text[0]), &s->perforator_text_n);
+	s->elastic =
+		sources_add_steps(s, elastic, sizeof(elastic) / sizeof(elastic[0]), &s->elastic_n);
+	s->datadog =
+		sources_add_steps(s, datadog, sizeof(datadog) / sizeof(datadog[0]), &s->datadog_n);
+	s->perforator_int = sources_add_steps(s, number, sizeof(number) / sizeof(number[0]),
+					      &s->perforator_int_n);
+	s->perforator_text =
+		sources_add_steps(s, text, sizeof(text) / sizeof(text[0]), &s->perforator_text_n);
 }
 
 int sources_new(struct sources **ret, struct sampler *sampler, struct resolver *r,
@@ -111,18 +120,19 @@ struct looking {
 	struct source_list *list;
 	const struct facts *facts;
 	const struct binary *binary;
-	uint64_t base; /* where the file is loaded */
-	uint64_t own_at; /* of its descriptor, in the file */
+	uint64_t base;		    /* where the file is loaded */
+	uint64_t own_at;	    /* of its descriptor, in the file */
 	bool is_program, musl, own; /* own: the file has our note */
-	uint8_t rank; /* of the sources that are being added */
-	int waiting; /* SOURCES_ */
+	uint8_t rank;		    /* of the sources that are being added */
+	int waiting;		    /* SOURCES_ */
 };
 
 static bool in_dtv(const struct looking *l, uint64_t module, uint64_t offset, struct place *ret)
 {
 	if (!module || module > MODULE_MAX || offset > INT64_MAX)
 		return false;
-	*ret = (struct place){ l->musl ? LABEL_AT_DTV_MUSL : LABEL_AT_DTV, (uint32_t)module, (int64_t)offset };
+	*ret = (struct place){ l->musl ? LABEL_AT_DTV_MUSL : LABEL_AT_DTV, (uint32_t)module,
+			       (int64_t)offset };
 	return true;
 }
 
@@ -142,7 +152,8 @@ static int read_memory(struct looking *l, uint64_t at, void *out, size_t len)
 static bool by_descriptor(struct looking *l, const uint64_t desc[2], struct place *ret)
 {
 	uint64_t pair[2];
-	bool is_static = l->facts->file.machine == EM_X86_64 ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
+	bool is_static =
+		l->facts->file.machine == EM_X86_64 ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
 	if (!desc[0])
 		return false;
 	if (is_static)
@@ -175,7 +186,8 @@ static bool place_of(struct looking *l, const struct elf_variable *v, struct pla
 		return true;
 	}
 	if (l->is_program) {
-		struct elf_image img = { .machine = l->facts->file.machine, .tls_align = l->facts->file.tls_align,
+		struct elf_image img = { .machine = l->facts->file.machine,
+					 .tls_align = l->facts->file.tls_align,
 					 .tls = { .memsz = l->facts->file.tls_size } };
 		return at_tp(l, elf_static_tls(&img, v->value), ret);
 	}
@@ -194,8 +206,9 @@ static bool place_of(struct looking *l, const struct elf_variable *v, struct pla
 }
 
 /* Append what is not there yet. The fields are copied: a list outlives the facts. */
-static void add_source(struct looking *l, const struct label_source *src, const struct foreign_source *decoder,
-		       const struct foreign_field *fields, size_t n_fields)
+static void add_source(struct looking *l, const struct label_source *src,
+		       const struct foreign_source *decoder, const struct foreign_field *fields,
+		       size_t n_fields)
 {
 	struct source_list *list = l->list;
 	for (uint32_t i = 0; i < list->n; i++)
@@ -228,7 +241,8 @@ static const struct elf_variable *variable(const struct facts *f, const char *na
 }
 
 /* A source of this kind that begins at the variable of this name, if the file has it. */
-static void add_variable(struct looking *l, const char *name, enum label_kind kind, uint8_t fault, uint32_t arg)
+static void add_variable(struct looking *l, const char *name, enum label_kind kind, uint8_t fault,
+			 uint32_t arg)
 {
 	const struct elf_variable *v = variable(l->facts, name);
 	struct place p;
@@ -238,15 +252,19 @@ static void add_variable(struct looking *l, const char *name, enum label_kind ki
 		l->waiting |= SOURCES_NOT_YET;
 		return;
 	}
-	struct label_source src = { .kind = (uint8_t)kind, .start = p.start, .fault = fault, .module = p.module, .at = p.at,
+	struct label_source src = { .kind = (uint8_t)kind,
+				    .start = p.start,
+				    .fault = fault,
+				    .module = p.module,
+				    .at = p.at,
 				    .arg = arg };
 	struct foreign_source decoder = { .kind = (uint8_t)kind };
 	add_source(l, &src, &decoder, NULL, 0);
 }
 
 /* A built-in path of one field behind a variable. */
-static void add_path(struct looking *l, const struct elf_variable *v, uint8_t fault, uint32_t step, uint32_t n,
-		     const char *key, enum foreign_form form)
+static void add_path(struct looking *l, const struct elf_variable *v, uint8_t fault, uint32_t step,
+		     uint32_t n, const char *key, enum foreign_form form)
 {
 	struct place p;
 	struct foreign_field field = { .form = form };
@@ -257,8 +275,13 @@ static void add_path(struct looking *l, const struct elf_variable *v, uint8_t fa
 		return;
 	}
 	snprintf(field.key, sizeof(field.key), "%s", key);
-	struct label_source src = { .kind = LABEL_PATH, .start = p.start, .fault = fault, .module = p.module, .at = p.at,
-				    .arg = step, .arg2 = n };
+	struct label_source src = { .kind = LABEL_PATH,
+				    .start = p.start,
+				    .fault = fault,
+				    .module = p.module,
+				    .at = p.at,
+				    .arg = step,
+				    .arg2 = n };
 	struct foreign_source decoder = { .kind = LABEL_PATH };
 	add_source(l, &src, &decoder, &field, 1);
 }
@@ -276,7 +299,8 @@ static void add_custom(struct looking *l)
 	else if (version == 1)
 		add_variable(l, "custom_labels_current_set", LABEL_CUSTOM, COUNTER_custom_fault, 0);
 	else if (version == 0)
-		add_variable(l, "custom_labels_thread_local_data", LABEL_CUSTOM, COUNTER_custom_fault, 1);
+		add_variable(l, "custom_labels_thread_local_data", LABEL_CUSTOM,
+			     COUNTER_custom_fault, 1);
 }
 
 /* By thread-local memory; on arm64 that is not used without cgo, and the register tells. */
@@ -284,10 +308,14 @@ static void add_go(struct looking *l)
 {
 	struct elf_go_layout o;
 	bool arm64 = l->facts->file.machine == EM_AARCH64;
-	if (!l->is_program || !elf_go_layout(l->facts->file.go, &o) || (!l->facts->file.go_tls && !arm64))
+	if (!l->is_program || !elf_go_layout(l->facts->file.go, &o) ||
+	    (!l->facts->file.go_tls && !arm64))
 		return;
-	struct label_source src = { .kind = o.slice ? LABEL_GO_SLICE : LABEL_GO_MAP, .fault = COUNTER_go_fault,
-				    .start = l->facts->file.go_tls ? LABEL_AT_TP : LABEL_AT_GO_REGISTER, .at = l->facts->file.go_g,
+	struct label_source src = { .kind = o.slice ? LABEL_GO_SLICE : LABEL_GO_MAP,
+				    .fault = COUNTER_go_fault,
+				    .start = l->facts->file.go_tls ? LABEL_AT_TP
+								   : LABEL_AT_GO_REGISTER,
+				    .at = l->facts->file.go_g,
 				    .arg = (uint32_t)o.curg << 16 | o.labels };
 	struct foreign_source decoder = { .kind = src.kind };
 	add_source(l, &src, &decoder, NULL, 0);
@@ -300,11 +328,13 @@ static void add_perforator(struct looking *l)
 	for (uint32_t i = 0; l->is_program && i < l->facts->file.n; i++) {
 		const struct elf_variable *v = &l->facts->file.v[i];
 		const char *type = v->name + sizeof(prefix) - 1, *key;
-		if (strncmp(v->name, prefix, sizeof(prefix) - 1) || !(key = strchr(type, '_')) || !key[1])
+		if (strncmp(v->name, prefix, sizeof(prefix) - 1) || !(key = strchr(type, '_')) ||
+		    !key[1])
 			continue;
 		/* TString_, TStringBuf_; else ui64_ */
 		bool text = !strncmp(type, "string_", 7) || !strncmp(type, "TString", 7);
-		add_path(l, v, COUNTER_perforator_fault, text ? l->s->perforator_text : l->s->perforator_int,
+		add_path(l, v, COUNTER_perforator_fault,
+			 text ? l->s->perforator_text : l->s->perforator_int,
 			 text ? l->s->perforator_text_n : l->s->perforator_int_n, key + 1,
 			 text ? FOREIGN_TEXT : FOREIGN_UINT);
 	}
@@ -314,7 +344,8 @@ static void add_perforator(struct looking *l)
  * Add the sources of one rank, of each mapped file. The list is in the order in which files and
  * processes answered; ranks say whose labels win.
  */
-static void each_file(struct looking *l, const struct proc_image *im, uint8_t rank, void (*add)(struct looking *))
+static void each_file(struct looking *l, const struct proc_image *im, uint8_t rank,
+		      void (*add)(struct looking *))
 {
 	const struct proc_file *before = NULL;
 	bool late;
@@ -347,7 +378,8 @@ static bool is_own_otel(struct looking *l)
 	const struct elf_variable *v = variable(l->facts, "otel_thread_ctx_v1");
 	struct ascribe_descriptor d;
 	struct place p;
-	return v && v->tls && place_of(l, v, &p) && (p.start == LABEL_AT_TP || p.start == LABEL_AT_TP_MUSL) &&
+	return v && v->tls && place_of(l, v, &p) &&
+	       (p.start == LABEL_AT_TP || p.start == LABEL_AT_TP_MUSL) &&
 	       !read_memory(l, l->base + l->own_at, &d, sizeof(d)) &&
 	       d.magic == ASCRIBE_DESCRIPTOR_MAGIC && p.at == d.tp_offset + 8;
 }
@@ -365,19 +397,26 @@ static void add_others(struct looking *l)
 	if (f->file.go)
 		add_go(l);
 	add_variable(l, "otel_thread_ctx_nodejs_v1", LABEL_NODE, COUNTER_node_fault, 0);
-	add_path(l, variable(f, "elastic_apm_profiling_correlation_tls_v1"), COUNTER_elastic_fault, l->s->elastic,
-		 l->s->elastic_n, "elastic", FOREIGN_ELASTIC);
+	add_path(l, variable(f, "elastic_apm_profiling_correlation_tls_v1"), COUNTER_elastic_fault,
+		 l->s->elastic, l->s->elastic_n, "elastic", FOREIGN_ELASTIC);
 	add_perforator(l);
-	add_path(l, variable(f, "context_tls_v1"), COUNTER_datadog_fault, l->s->datadog, l->s->datadog_n, "datadog",
-		 FOREIGN_DATADOG);
+	add_path(l, variable(f, "context_tls_v1"), COUNTER_datadog_fault, l->s->datadog,
+		 l->s->datadog_n, "datadog", FOREIGN_DATADOG);
 }
 
 static void add_recipes(struct looking *l)
 {
 	for (const struct file_path *p = l->facts->paths; p; p = p->next) {
-		struct label_source src = { .kind = LABEL_PATH, .start = LABEL_AT_ADDRESS, .fault = COUNTER_path_fault,
-					    .at = (int64_t)l->base, .base = l->base, .arg = p->step, .arg2 = p->n_steps };
-		struct foreign_source decoder = { .kind = LABEL_PATH, .fields = p->field, .n_fields = p->n_fields };
+		struct label_source src = { .kind = LABEL_PATH,
+					    .start = LABEL_AT_ADDRESS,
+					    .fault = COUNTER_path_fault,
+					    .at = (int64_t)l->base,
+					    .base = l->base,
+					    .arg = p->step,
+					    .arg2 = p->n_steps };
+		struct foreign_source decoder = { .kind = LABEL_PATH,
+						  .fields = p->field,
+						  .n_fields = p->n_fields };
 		struct place at;
 		if (p->start.access != ELF_ACCESS_NONE) {
 			if (!place_of(l, &p->start, &at)) {
@@ -417,7 +456,8 @@ int sources_find(struct sources *s, const struct proc_image *im, struct source_l
 	each_file(&l, im, 2, add_others);
 	each_file(&l, im, 3, add_recipes);
 	for (uint32_t i = 0; i < list->n; i++) {
-		if ((list->source[i].kind == LABEL_OTEL || list->source[i].kind == LABEL_NODE) && !list->otel.n_keys) {
+		if ((list->source[i].kind == LABEL_OTEL || list->source[i].kind == LABEL_NODE) &&
+		    !list->otel.n_keys) {
 			sources_read_otel(list, im->tgid);
 			l.waiting |= list->otel.n_keys ? 0 : SOURCES_NAMELESS;
 			break;

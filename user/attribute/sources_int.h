@@ -25,8 +25,8 @@ struct facts {
 	uint8_t content[RESOLVER_CONTENT];
 	struct file_facts file;
 	struct file_path *paths;
-	bool read;        /* file is known, */
-	size_t n_recipes; /* and so many recipes were looked at */
+	bool read;		    /* file is known, */
+	size_t n_recipes;	    /* and so many recipes were looked at */
 	struct symbols_again again; /* the rest has no answer yet */
 	struct symbols_job job;
 };

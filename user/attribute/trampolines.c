@@ -9,8 +9,8 @@
 
 #define MODULES 4 /* of one process */
 #define PROCESSES_MAX 1024
-#define STACK_MAX 8 /* trampolines of one stack to look up, leaf-most first */
-#define CACHED 64   /* histories in the cache of a drain */
+#define STACK_MAX 8		   /* trampolines of one stack to look up, leaf-most first */
+#define CACHED 64		   /* histories in the cache of a drain */
 #define READ_MAX ((size_t)4 << 20) /* bytes of one process and drain */
 
 struct code_table {
@@ -117,7 +117,9 @@ static void drop(struct trampolines *t, struct process *p)
 
 void trampolines_new_process(struct trampolines *t, const struct wire_record *rec)
 {
-	struct process now = { .start_ns = rec->start_ns, .tgid = rec->tgid, .exec_id = rec->exec_id };
+	struct process now = { .start_ns = rec->start_ns,
+			       .tgid = rec->tgid,
+			       .exec_id = rec->exec_id };
 	struct process *p = find(t, rec->tgid);
 	look(t, &now);
 	if (p && !now.n)
@@ -126,7 +128,8 @@ void trampolines_new_process(struct trampolines *t, const struct wire_record *re
 		return;
 	if (!p && t->n == t->cap) {
 		size_t cap = t->cap ? 2 * t->cap : 16;
-		struct process *v = cap <= PROCESSES_MAX ? realloc(t->process, cap * sizeof(*v)) : NULL;
+		struct process *v =
+			cap <= PROCESSES_MAX ? realloc(t->process, cap * sizeof(*v)) : NULL;
 		if (!v)
 			return;
 		t->process = v;
@@ -161,7 +164,8 @@ void trampolines_forget(struct trampolines *t)
 /* Check again: a table may become ready at any time, and the process may have called exec. */
 static bool is_ready(const struct process *p, struct code_table *m, bool *io_late)
 {
-	int rc = m->ready ? -EALREADY : proc_read_memory(p->tgid, m->at, &m->table, sizeof(m->table));
+	int rc = m->ready ? -EALREADY
+			  : proc_read_memory(p->tgid, m->at, &m->table, sizeof(m->table));
 	if (!rc)
 		m->ready = !binding_check_table(&m->table);
 	*io_late |= rc == -EINPROGRESS;
@@ -172,11 +176,13 @@ static bool is_ready(const struct process *p, struct code_table *m, bool *io_lat
  * Find the trampoline of a return address; *ret_offset is its distance from the same place in the
  * first trampoline.
  */
-static struct code_table *table_of(struct process *p, uint64_t addr, uint32_t *ret_index, uint64_t *ret_offset, bool *io_late)
+static struct code_table *table_of(struct process *p, uint64_t addr, uint32_t *ret_index,
+				   uint64_t *ret_offset, bool *io_late)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
 		struct code_table *m = &p->module[i];
-		uint64_t size = is_ready(p, m, io_late) ? (uint64_t)m->table.count * m->table.step : 0;
+		uint64_t size =
+			is_ready(p, m, io_late) ? (uint64_t)m->table.count * m->table.step : 0;
 		if (addr - 1 - m->table.code >= size || addr <= m->table.code)
 			continue;
 		*ret_index = (uint32_t)((addr - 1 - m->table.code) / m->table.step);
@@ -186,7 +192,8 @@ static struct code_table *table_of(struct process *p, uint64_t addr, uint32_t *r
 	return NULL;
 }
 
-static const struct history *read_history(struct trampolines *t, struct process *p, const struct code_table *m, uint32_t index)
+static const struct history *read_history(struct trampolines *t, struct process *p,
+					  const struct code_table *m, uint32_t index)
 {
 	uint32_t depth = m->table.depth;
 	size_t size = depth * sizeof(struct ascribe_binding);
@@ -213,22 +220,24 @@ static const struct history *read_history(struct trampolines *t, struct process 
 	return h;
 }
 
-static bool look_up(struct trampolines *t, struct process *p, const struct code_table *m, uint32_t index, const struct row *row,
-		    struct ascribe_binding *ret, bool *io_late)
+static bool look_up(struct trampolines *t, struct process *p, const struct code_table *m,
+		    uint32_t index, const struct row *row, struct ascribe_binding *ret,
+		    bool *io_late)
 {
 	const struct history *h = read_history(t, p, m, index);
 	*io_late |= h && h->rc == -EINPROGRESS;
 	if (!h || h->rc)
 		return false;
-	const struct ascribe_binding *b = binding_during(h->binding, h->depth, row->first_ns, row->last_ns);
+	const struct ascribe_binding *b =
+		binding_during(h->binding, h->depth, row->first_ns, row->last_ns);
 	if (!b)
 		return false;
 	*ret = *b;
 	return true;
 }
 
-size_t trampolines_labels(struct trampolines *t, const struct row *row, uint64_t *frames, uint32_t n, struct label *out,
-			  bool *ret_unknown, bool *ret_late)
+size_t trampolines_labels(struct trampolines *t, const struct row *row, uint64_t *frames,
+			  uint32_t n, struct label *out, bool *ret_unknown, bool *ret_late)
 {
 	struct process *p = t->n ? find(t, row->tgid) : NULL;
 	struct label v[BINDING_LABELS_MAX];
@@ -243,7 +252,8 @@ size_t trampolines_labels(struct trampolines *t, const struct row *row, uint64_t
 		if (!m)
 			continue;
 		frames[i] -= offset;
-		if (n_found == STACK_MAX || !look_up(t, p, m, index, row, &t->found[n_found], ret_late)) {
+		if (n_found == STACK_MAX ||
+		    !look_up(t, p, m, index, row, &t->found[n_found], ret_late)) {
 			*ret_unknown = true;
 			continue;
 		}

@@ -45,8 +45,8 @@ bool trampolines_any(const struct trampolines *t);
  * number of labels. *ret_unknown: a trampoline had no binding, or with *ret_late no answer yet
  * (reader.h).
  */
-size_t trampolines_labels(struct trampolines *t, const struct row *row, uint64_t *frames, uint32_t n, struct label *out,
-			  bool *ret_unknown, bool *ret_late);
+size_t trampolines_labels(struct trampolines *t, const struct row *row, uint64_t *frames,
+			  uint32_t n, struct label *out, bool *ret_unknown, bool *ret_late);
 
 /* Remove processes that have ended. */
 void trampolines_forget(struct trampolines *t);

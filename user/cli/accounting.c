@@ -60,7 +60,8 @@ void accounting_print(FILE *f, const struct accounting *a)
 	text_count(a->fired, fired);
 	text_count(a->lost, lost);
 	text_count(a->asleep, asleep);
-	fprintf(f, "%s: %s of %s samples", accounting_is_complete(a) ? "complete" : "incomplete", stored, fired);
+	fprintf(f, "%s: %s of %s samples", accounting_is_complete(a) ? "complete" : "incomplete",
+		stored, fired);
 	if (a->asleep && a->asleep == a->lost)
 		fprintf(f, "; %s lost while idle", lost);
 	else if (a->asleep)
@@ -102,9 +103,10 @@ static void print_losses(const struct store_meta *m, const struct query_info *in
 /* Does a sample with this flag lack anything that its readers would miss? */
 static bool is_lack(const char *flag)
 {
-	static const char *const none[] = { "idle",   "unlabelled",  "new_process",    "rooted",	"copied",
-					    "waits",  "wait_summed", "wait_estimated", "blame_unknown", "waker_unknown",
-					    "reduced_rate" };
+	static const char *const none[] = { "idle",	     "unlabelled",     "new_process",
+					    "rooted",	     "copied",	       "waits",
+					    "wait_summed",   "wait_estimated", "blame_unknown",
+					    "waker_unknown", "reduced_rate" };
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 		if (!strcmp(flag, none[i]))
 			return false;
@@ -130,7 +132,7 @@ void accounting_footer(const struct store *s, const struct query_info *info)
 	const struct store_meta *m = store_meta(s);
 	cmd_flush();
 	if (!info->blocks)
-		return; /* said when the query was asked */
+		return;	   /* said when the query was asked */
 	if (info->fired) { /* none: the samples were imported */
 		struct accounting a = accounting_of(m, info);
 		accounting_print(stderr, &a);
@@ -138,7 +140,8 @@ void accounting_footer(const struct store *s, const struct query_info *info)
 			print_losses(m, info);
 		fputc('\n', stderr);
 		if (a.fired != a.stored + a.lost)
-			cmd_warn("the counts do not add up: the store was written by a faulty version");
+			cmd_warn(
+				"the counts do not add up: the store was written by a faulty version");
 		print_lacks(m, info);
 	}
 	if (!info->samples)

@@ -8,10 +8,7 @@ struct browser {
 	char *file; /* that leads to the page; removed by browser_done */
 };
 
-#define BROWSER_INIT                                                                               \
-	{                                                                                          \
-		0                                                                                  \
-	}
+#define BROWSER_INIT { 0 }
 
 /*
  * Open a file, or an address with a token in it. The command line of a browser is visible to all

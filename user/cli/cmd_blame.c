@@ -14,8 +14,8 @@
 
 #define DEFAULT_VICTIMS 20
 #define COLUMNS 6 /* occupants that have a column; the others are summed */
-#define ALL 2000 /* a line, or a column, for each, but never more than that */
-#define CELL 19   /* columns of one */
+#define ALL 2000  /* a line, or a column, for each, but never more than that */
+#define CELL 19	  /* columns of one */
 
 struct blame_options {
 	struct filter filter;
@@ -38,9 +38,10 @@ static const struct opt options[] = {
 	  "with --wakers: include idle waits, of a worker for its next work",
 	  offsetof(struct blame_options, filter.idle), 0, 0 },
 	RANGE_OPTIONS(struct blame_options, filter),
-	LIMIT_OPTION(struct blame_options, filter,
-		     "victims to print, 0 for all (default: 20; with --json all, at most\n2,000); the "
-		     "others are summed"),
+	LIMIT_OPTION(
+		struct blame_options, filter,
+		"victims to print, 0 for all (default: 20; with --json all, at most\n2,000); the "
+		"others are summed"),
 	JSON_OPTION(struct blame_options, filter),
 	MEMORY_OPTION(struct blame_options, filter),
 	EXPLAIN_OPTION(struct blame_options, filter),
@@ -49,15 +50,16 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "blame",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about = "Who waited for a CPU, and who had it meanwhile, of a recording with --wall. A line "
-		 "for each who waited, a column\n"
-		 "for each who had the CPU: seconds, and their part of that line's waiting. (idle): "
-		 "nobody had it, the CPU was being\n"
-		 "woken. (other): not known, since more than 2048 runs of others came between, or the "
-		 "wait is not over.\n"
-		 "With --wakers who was blocked, and who woke it. (interrupt): no thread did, but a "
-		 "timer, a device or a packet.\n"
-		 "Idle waits are left out there, unless --idle asks for them.\n",
+	.about =
+		"Who waited for a CPU, and who had it meanwhile, of a recording with --wall. A line "
+		"for each who waited, a column\n"
+		"for each who had the CPU: seconds, and their part of that line's waiting. (idle): "
+		"nobody had it, the CPU was being\n"
+		"woken. (other): not known, since more than 2048 runs of others came between, or the "
+		"wait is not over.\n"
+		"With --wakers who was blocked, and who woke it. (interrupt): no thread did, but a "
+		"timer, a device or a packet.\n"
+		"Idle waits are left out there, unless --idle asks for them.\n",
 	.examples = "  ascribe blame\n"
 		    "  ascribe blame --by tenant\n"
 		    "  ascribe blame --by tenant --wakers\n"
@@ -72,7 +74,8 @@ static void print_cell(uint64_t ns, uint64_t of)
 {
 	char text[40];
 	if (ns)
-		snprintf(text, sizeof(text), "%.3f s %6.2f%%", (double)ns / 1e9, of ? 100.0 * (double)ns / (double)of : 0.0);
+		snprintf(text, sizeof(text), "%.3f s %6.2f%%", (double)ns / 1e9,
+			 of ? 100.0 * (double)ns / (double)of : 0.0);
 	else
 		snprintf(text, sizeof(text), "-");
 	printf(" %*s", CELL, text);
@@ -106,9 +109,11 @@ static void print_matrix(const struct query_blame *b, const char *key, bool wake
 		putchar('\n');
 	}
 	if (b->victims > b->n_victims)
-		printf("\nthe rest: %zu who %s; -n 0 prints all\n", b->victims - b->n_victims + 1, wakers ? "were blocked" : "waited");
+		printf("\nthe rest: %zu who %s; -n 0 prints all\n", b->victims - b->n_victims + 1,
+		       wakers ? "were blocked" : "waited");
 	if (b->occupants > b->n_occupants)
-		printf("\nthe rest: %zu who %s; --json has all\n", b->occupants - b->n_occupants + 1, wakers ? "woke them" : "had the CPU");
+		printf("\nthe rest: %zu who %s; --json has all\n",
+		       b->occupants - b->n_occupants + 1, wakers ? "woke them" : "had the CPU");
 }
 
 static int print_text(const struct reading *r, const struct query_blame *b, const char *key,
@@ -140,7 +145,8 @@ static int blame(struct reading *r, const struct blame_options *opts, const char
 	size_t victims = f->limit != UINT64_MAX ? f->limit : f->json ? 0 : DEFAULT_VICTIMS;
 	struct query_blame *b = NULL;
 	struct err err = { 0 };
-	int rc = query_blame(&b, r->store, &spec, key, victims ? victims : ALL, f->json ? ALL : COLUMNS, &err);
+	int rc = query_blame(&b, r->store, &spec, key, victims ? victims : ALL,
+			     f->json ? ALL : COLUMNS, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
@@ -171,13 +177,15 @@ int cmd_blame(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (reading_of_threads(&opts.filter, &(struct opt_list){ &key, 1 })) {
-		cmd_error("blame: waits are kept here by the labels of the work, not by tgid, tid or thread");
+		cmd_error(
+			"blame: waits are kept here by the labels of the work, not by tgid, tid or thread");
 		opt_release(&command, &opts);
 		return EXIT_USAGE;
 	}
 	status = reading_check(&opts.filter, "--where", "--from");
 	status = status ? status : reading_open_store(&r, args.v, args.n, &opts.filter);
-	status = status ? status : reading_check_keys(&r, &opts.filter, (const char *const *)&key, 1);
+	status = status ? status
+			: reading_check_keys(&r, &opts.filter, (const char *const *)&key, 1);
 	if (!status)
 		status = blame(&r, &opts, key);
 	reading_close(&r);

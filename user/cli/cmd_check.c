@@ -29,8 +29,9 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "check",
 	.usage = "[OPTIONS]",
-	.about = "Try everything that recording needs on this host, and print the fix for what is missing.\n"
-		 "Exit status 1 when recording cannot work at all.\n",
+	.about =
+		"Try everything that recording needs on this host, and print the fix for what is missing.\n"
+		"Exit status 1 when recording cannot work at all.\n",
 	.examples = "  sudo ascribe check\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -46,8 +47,8 @@ struct checks {
 };
 
 /* One line: what was tried, what was seen; for NOTE and BAD the fix stands in the text. */
-static void __attribute__((format(printf, 4, 5)))
-say(struct checks *c, enum verdict v, const char *what, const char *fmt, ...)
+static void __attribute__((format(printf, 4, 5))) say(struct checks *c, enum verdict v,
+						      const char *what, const char *fmt, ...)
 {
 	static const char *const words[] = { "ok", "note", "FAIL" };
 	char text[700];
@@ -63,7 +64,8 @@ say(struct checks *c, enum verdict v, const char *what, const char *fmt, ...)
 		term_end(stdout);
 		printf(" %-18s %s\n", what, text);
 	} else {
-		json_array_append_new(c->list, json_pack("{s:s,s:s,s:s}", "check", what, "result", words[v], "text", text));
+		json_array_append_new(c->list, json_pack("{s:s,s:s,s:s}", "check", what, "result",
+							 words[v], "text", text));
 	}
 }
 
@@ -88,9 +90,11 @@ static const struct capability {
 } capabilities[] = {
 	{ 39, "CAP_BPF", "to load the sampling program", true },
 	{ 38, "CAP_PERFMON", "to open events on all CPUs", true },
-	{ 19, "CAP_SYS_PTRACE", "to find label slots and the files of other users' processes", false },
+	{ 19, "CAP_SYS_PTRACE", "to find label slots and the files of other users' processes",
+	  false },
 	{ 2, "CAP_DAC_READ_SEARCH", "to read files that only their owner may read", false },
-	{ 40, "CAP_CHECKPOINT_RESTORE", "to open deleted and upgraded binaries through map_files", false },
+	{ 40, "CAP_CHECKPOINT_RESTORE", "to open deleted and upgraded binaries through map_files",
+	  false },
 	{ 34, "CAP_SYSLOG", "to see the kernel's symbols", false },
 };
 
@@ -131,7 +135,8 @@ static void check_rights(struct checks *c)
 		if ((have >> k->bit & 1) || covered)
 			say(c, GOOD, k->name, "%s", k->use);
 		else
-			say(c, k->needed ? BAD : NOTE, k->name, "missing, needed %s: run as root, or `%s`", k->use, setcap);
+			say(c, k->needed ? BAD : NOTE, k->name,
+			    "missing, needed %s: run as root, or `%s`", k->use, setcap);
 	}
 }
 
@@ -149,15 +154,22 @@ static void check_kernel(struct checks *c)
 	if (!access("/sys/kernel/btf/vmlinux", R_OK))
 		say(c, GOOD, "BTF", "/sys/kernel/btf/vmlinux");
 	else
-		say(c, BAD, "BTF", "/sys/kernel/btf/vmlinux: %s: needs a kernel with CONFIG_DEBUG_INFO_BTF=y", strerror(errno));
+		say(c, BAD, "BTF",
+		    "/sys/kernel/btf/vmlinux: %s: needs a kernel with CONFIG_DEBUG_INFO_BTF=y",
+		    strerror(errno));
 	if (!read_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)))
-		say(c, BAD, "perf_event_paranoid", "this kernel has no perf events (CONFIG_PERF_EVENTS)");
+		say(c, BAD, "perf_event_paranoid",
+		    "this kernel has no perf events (CONFIG_PERF_EVENTS)");
 	else if (strtol(text, NULL, 10) > 2 && !(effective_capabilities() >> 21 & 1))
-		say(c, BAD, "perf_event_paranoid", "%s: then Debian's kernels want CAP_SYS_ADMIN; or set kernel.perf_event_paranoid=2", text);
+		say(c, BAD, "perf_event_paranoid",
+		    "%s: then Debian's kernels want CAP_SYS_ADMIN; or set kernel.perf_event_paranoid=2",
+		    text);
 	else
 		say(c, GOOD, "perf_event_paranoid", "%s (does not matter with CAP_PERFMON)", text);
-	if (read_line("/sys/kernel/security/lockdown", text, sizeof(text)) && strstr(text, "[confidentiality]"))
-		say(c, BAD, "lockdown", "confidentiality mode forbids BPF to read memory: boot with lockdown=integrity");
+	if (read_line("/sys/kernel/security/lockdown", text, sizeof(text)) &&
+	    strstr(text, "[confidentiality]"))
+		say(c, BAD, "lockdown",
+		    "confidentiality mode forbids BPF to read memory: boot with lockdown=integrity");
 	else
 		say(c, GOOD, "lockdown", "does not stand in the way");
 }
@@ -178,7 +190,8 @@ static void check_events(struct checks *c)
 	struct err err = { 0 };
 	int fd = -1;
 	if (strcmp(name, "cycles"))
-		say(c, NOTE, "PMU", "no hardware counters (a virtual machine?): cpu-clock is used instead of cycles");
+		say(c, NOTE, "PMU",
+		    "no hardware counters (a virtual machine?): cpu-clock is used instead of cycles");
 	else
 		say(c, GOOD, "PMU", "cycles");
 	if (event_parse(&e, name, 99, &err) || event_open(&e, 0, &fd, &err))
@@ -187,10 +200,12 @@ static void check_events(struct checks *c)
 		say(c, GOOD, "event", "%s opens", name);
 	if (fd >= 0)
 		close(fd);
-	if (!access("/sys/kernel/tracing/events", R_OK) || !access("/sys/kernel/debug/tracing/events", R_OK))
+	if (!access("/sys/kernel/tracing/events", R_OK) ||
+	    !access("/sys/kernel/debug/tracing/events", R_OK))
 		say(c, GOOD, "tracefs", "tracepoints can be used as events");
 	else
-		say(c, NOTE, "tracefs", "no tracepoint events: mount -t tracefs tracefs /sys/kernel/tracing");
+		say(c, NOTE, "tracefs",
+		    "no tracepoint events: mount -t tracefs tracefs /sys/kernel/tracing");
 }
 
 /* The real thing: load and attach. */
@@ -204,7 +219,8 @@ static void check_sampler(struct checks *c)
 		say(c, BAD, "BPF", "%s", err.text);
 	if (s) {
 		sampler_memory(s, &memory);
-		say(c, GOOD, "BPF", "programs load and attach; tables of %zu KiB for %u CPUs at 99 Hz",
+		say(c, GOOD, "BPF",
+		    "programs load and attach; tables of %zu KiB for %u CPUs at 99 Hz",
 		    memory.tables / 1024, sampler_n_cpus(s));
 	}
 	sampler_close(s);
@@ -223,13 +239,17 @@ static void check_symbols(struct checks *c)
 	snprintf(path, sizeof(path), "/proc/1/root");
 	char link[256];
 	if (readlink(path, link, sizeof(link)) < 0)
-		say(c, NOTE, "other processes", "%s: %s: only your own processes get names and labels", path, strerror(errno));
+		say(c, NOTE, "other processes",
+		    "%s: %s: only your own processes get names and labels", path, strerror(errno));
 	else
 		say(c, GOOD, "other processes", "their files and label slots can be read");
-	if (read_line("/proc/sys/kernel/perf_event_max_stack", link, sizeof(link)) && atoi(link) < KERNEL_FRAMES_MAX)
-		say(c, NOTE, "stack depth", "%s frames: sysctl kernel.perf_event_max_stack=%d for deeper stacks", link,
+	if (read_line("/proc/sys/kernel/perf_event_max_stack", link, sizeof(link)) &&
+	    atoi(link) < KERNEL_FRAMES_MAX)
+		say(c, NOTE, "stack depth",
+		    "%s frames: sysctl kernel.perf_event_max_stack=%d for deeper stacks", link,
 		    KERNEL_FRAMES_MAX);
-	say(c, GOOD, "user stacks", "by the unwind rules of the binaries (.eh_frame), by frame pointers where there are none");
+	say(c, GOOD, "user stacks",
+	    "by the unwind rules of the binaries (.eh_frame), by frame pointers where there are none");
 }
 
 /* Only what runs is spoken of. */
@@ -241,12 +261,15 @@ static void check_runtimes(struct checks *c)
 		const struct runtime_advice *a = &runtime_advice[r];
 		char list[64] = "";
 		for (uint32_t i = 0; i < count[r].n_without && i < 4; i++)
-			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%u", i ? ", " : "", count[r].tgid[i]);
+			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%u",
+				 i ? ", " : "", count[r].tgid[i]);
 		if (count[r].n_without)
-			say(c, NOTE, a->name, "%u of %u processes (%s%s) run %s: %s", count[r].n_without, count[r].n, list,
+			say(c, NOTE, a->name, "%u of %u processes (%s%s) run %s: %s",
+			    count[r].n_without, count[r].n, list,
 			    count[r].n_without > 4 ? ", ..." : "", a->lack, a->fix);
 		else if (count[r].n)
-			say(c, GOOD, a->name, "%u processes run with what names their code", count[r].n);
+			say(c, GOOD, a->name, "%u processes run with what names their code",
+			    count[r].n);
 	}
 }
 
@@ -272,7 +295,8 @@ int cmd_check(int argc, char **argv)
 		json_decref(root);
 	} else {
 		json_decref(c.list);
-		puts(c.failed ? "\nRecording does not work on this host yet: see FAIL above." : "\nThis host can be recorded.");
+		puts(c.failed ? "\nRecording does not work on this host yet: see FAIL above."
+			      : "\nThis host can be recorded.");
 	}
 	return c.failed ? EXIT_FAILED : EXIT_OK;
 }

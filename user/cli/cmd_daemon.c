@@ -43,7 +43,8 @@
 
 /* ---- settings ---- */
 
-static int read_settings(struct daemon *d, struct daemon_settings *s, bool *ret_help, struct err *err)
+static int read_settings(struct daemon *d, struct daemon_settings *s, bool *ret_help,
+			 struct err *err)
 {
 	char **argv = calloc((size_t)d->argc + 1, sizeof(*argv)); /* reading it changes its order */
 	if (!argv)
@@ -59,7 +60,11 @@ static int read_settings(struct daemon *d, struct daemon_settings *s, bool *ret_
 static int open_writer(struct daemon *d, struct err *err)
 {
 	int rc = collector_open_store(&d->writer, d->s.o.store, d->s.what, &d->s.store, err);
-	return rc == -EBUSY ? err_set(err, rc, "%s is being written by another process: is a daemon running?", d->s.o.store) : rc;
+	return rc == -EBUSY
+		       ? err_set(err, rc,
+				 "%s is being written by another process: is a daemon running?",
+				 d->s.o.store)
+		       : rc;
 }
 
 /* ---- what is looked at now and then ---- */
@@ -74,7 +79,8 @@ static void look_at_switch(struct daemon *d)
 	published_killed(&d->published, there);
 	if (there) {
 		daemon_end_collector(d);
-		log_line(LOG_LINE_WARNING, "%s is there: nothing is sampled until it goes", d->s.o.kill_switch);
+		log_line(LOG_LINE_WARNING, "%s is there: nothing is sampled until it goes",
+			 d->s.o.kill_switch);
 	} else if (daemon_switch_collector(d, &err)) {
 		log_line(LOG_LINE_ERROR, "recording again: %s", err.text);
 	} else {
@@ -86,7 +92,10 @@ static void look_at_store(struct daemon *d)
 {
 	bool gone = d->writer && !store_writer_is_there(d->writer);
 	if (gone && !d->gone)
-		log_line(LOG_LINE_ERROR, "%s was deleted or moved: what is recorded is lost until the daemon is restarted", d->s.o.store);
+		log_line(
+			LOG_LINE_ERROR,
+			"%s was deleted or moved: what is recorded is lost until the daemon is restarted",
+			d->s.o.store);
 	d->gone = gone;
 	published_store(&d->published, !gone);
 }
@@ -94,7 +103,8 @@ static void look_at_store(struct daemon *d)
 static void look_at_use(struct daemon *d, const struct collector_progress *p)
 {
 	const struct saving_limits limits = daemon_saving_limits(d);
-	struct saving_todo todo = saving_look(&d->saving, &limits, d->collector, p, http_memory(d->http));
+	struct saving_todo todo =
+		saving_look(&d->saving, &limits, d->collector, p, http_memory(d->http));
 	if (todo.caches) {
 		daemon_stop_http(d);
 		if (d->writer)
@@ -103,9 +113,9 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 		daemon_start_http(d);
 	}
 	if (todo.rate || todo.waits || todo.tables)
-		daemon_restart(d, todo.rate	? "at another rate"
-			   : todo.waits ? "with or without waits"
-					: "with larger tables");
+		daemon_restart(d, todo.rate    ? "at another rate"
+				  : todo.waits ? "with or without waits"
+					       : "with larger tables");
 	published_use(&d->published, &d->saving);
 }
 
@@ -136,13 +146,15 @@ static void tick(struct daemon *d)
 			d->drained_ns = now;
 		}
 		if (p.failed > d->failed)
-			log_line(LOG_LINE_ERROR, "%" PRIu64 " windows could not be written: %s", p.failed - d->failed, p.failure.text);
+			log_line(LOG_LINE_ERROR, "%" PRIu64 " windows could not be written: %s",
+				 p.failed - d->failed, p.failure.text);
 		d->failed = p.failed;
 		look_at_use(d, &p);
 	}
 	if (d->killed || now - d->drained_ns < STALLED_NS)
-		notify("WATCHDOG=1\nSTATUS=%s; %" PRIu64 " windows, %" PRIu64 " samples, %" PRIu64 " lost", d->killed ? "switched off" : "recording",
-		       p.windows, p.stored, p.lost);
+		notify("WATCHDOG=1\nSTATUS=%s; %" PRIu64 " windows, %" PRIu64 " samples, %" PRIu64
+		       " lost",
+		       d->killed ? "switched off" : "recording", p.windows, p.stored, p.lost);
 }
 
 /* ---- reload ---- */
@@ -154,13 +166,14 @@ static bool same_store(const struct store_options *a, const struct store_options
 	       a->grace_ns == b->grace_ns && a->symbols_bytes == b->symbols_bytes &&
 	       a->symbols_memory == b->symbols_memory && a->max_bytes == b->max_bytes &&
 	       a->reserve_bytes == b->reserve_bytes && a->windows_only == b->windows_only &&
-	       a->recent_ns == b->recent_ns &&
-	       !memcmp(a->keep_ns, b->keep_ns, sizeof(a->keep_ns));
+	       a->recent_ns == b->recent_ns && !memcmp(a->keep_ns, b->keep_ns, sizeof(a->keep_ns));
 }
 
 static bool same_recording(const struct daemon_settings *a, const struct daemon_settings *b)
 {
-	return a->n_events == b->n_events && !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) && a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
+	return a->n_events == b->n_events &&
+	       !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) &&
+	       a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
 	       a->o.jvm_attach == b->o.jvm_attach && a->o.cmdline == b->o.cmdline &&
 	       a->o.unwind_max == b->o.unwind_max && label_rules_same(&a->o.labels, &b->o.labels);
 }
@@ -214,7 +227,8 @@ static void reload(struct daemon *d)
 		saving_apply(&d->saving, &limits, d->collector);
 	daemon_start_http(d);
 	daemon_settings_fini(&old);
-	log_line(LOG_LINE_INFO, "reloaded%s%s", record ? ", recording as it is asked for now" : "", store ? ", the store's limits are new" : "");
+	log_line(LOG_LINE_INFO, "reloaded%s%s", record ? ", recording as it is asked for now" : "",
+		 store ? ", the store's limits are new" : "");
 	notify("READY=1");
 }
 
@@ -239,7 +253,8 @@ static int wait_for(struct daemon *d, uint64_t until, struct err *err)
 {
 	if (d->collector) {
 		const int fds[] = { d->signals, d->published.ingest.fd };
-		return collector_run(d->collector, until, fds, d->published.ingest.fd >= 0 ? 2 : 1, err);
+		return collector_run(d->collector, until, fds, d->published.ingest.fd >= 0 ? 2 : 1,
+				     err);
 	}
 	struct pollfd signals = { .fd = d->signals, .events = POLLIN };
 	while (proc_now_ns() < until) {
@@ -330,7 +345,9 @@ static int begin(struct daemon *d, struct err *err)
 	if (!rc)
 		close(fd);
 	/* Their processes are forked here, before anything is open. */
-	rc = d->s.o.debuginfod.n ? debuginfod_start(&d->downloads, &d->s.o.debuginfod, d->s.o.debuginfod_cache, err) : 0;
+	rc = d->s.o.debuginfod.n ? debuginfod_start(&d->downloads, &d->s.o.debuginfod,
+						    d->s.o.debuginfod_cache, err)
+				 : 0;
 	rc = rc || !d->s.o.postgres ? rc : sql_texts_open(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)

@@ -29,21 +29,28 @@ static const struct opt options[] = {
 	WHERE_OPTIONS(struct diff, filter),
 	{ "against", 'a', OPT_STRING, "SELECTOR", "what to compare with (default: the same labels)",
 	  offsetof(struct diff, against), 0, 0 },
-	{ "against-from", 0, OPT_TIME, "T", "start of what to compare with", offsetof(struct diff, against_from_ns), 0, 0 },
+	{ "against-from", 0, OPT_TIME, "T", "start of what to compare with",
+	  offsetof(struct diff, against_from_ns), 0, 0 },
 	{ "against-to", 0, OPT_TIME, "T",
 	  "end of what to compare with; without both the range is the\nsame as of A, or all of another store",
 	  offsetof(struct diff, against_to_ns), 0, 0 },
-	{ "against-store", 0, OPT_LIST, "STORE,..", "another recording to compare with, or several as one",
+	{ "against-store", 0, OPT_LIST, "STORE,..",
+	  "another recording to compare with, or several as one",
 	  offsetof(struct diff, against_stores), 0, 0 },
-	{ "by", 'b', OPT_LIST, "KEY,..", "by these label keys (event, comm, tenant, ...);\n\"function\" is the default",
+	{ "by", 'b', OPT_LIST, "KEY,..",
+	  "by these label keys (event, comm, tenant, ...);\n\"function\" is the default",
 	  offsetof(struct diff, by), 0, 0 },
-	{ "inclusive", 'I', OPT_FLAG, NULL, "functions: with all that they call, not only their own time",
+	{ "inclusive", 'I', OPT_FLAG, NULL,
+	  "functions: with all that they call, not only their own time",
 	  offsetof(struct diff, inclusive), 0, 0 },
 	{ "absolute", 0, OPT_FLAG, NULL, "compare CPU time per time recorded, not shares",
 	  offsetof(struct diff, absolute), 0, 0 },
-	{ "changes", 'c', OPT_FLAG, NULL, "leave the noise out", offsetof(struct diff, changes_only), 0, 0 },
-	LIMIT_OPTION(struct diff, filter, "rows to print, 0 for all (default: 30; with --json all)"),
-	{ "full-names", 0, OPT_FLAG, NULL, "print names whole, with template arguments and parameters",
+	{ "changes", 'c', OPT_FLAG, NULL, "leave the noise out",
+	  offsetof(struct diff, changes_only), 0, 0 },
+	LIMIT_OPTION(struct diff, filter,
+		     "rows to print, 0 for all (default: 30; with --json all)"),
+	{ "full-names", 0, OPT_FLAG, NULL,
+	  "print names whole, with template arguments and parameters",
 	  offsetof(struct diff, full_names), 0, 0 },
 	JSON_OPTION(struct diff, filter),
 	EXPLAIN_OPTION(struct diff, filter),
@@ -52,17 +59,19 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "diff",
 	.usage = "[STORE ...] [--where A] --against B [OPTIONS]",
-	.about = "Compare two selections A and B, two time ranges, or two stores: which functions (or label values)\n"
-		 "have more of A than of B. The stores named are those of A, and of B where it has none of its own; several are\n"
-		 "read as one, with the label host. A window counts where it begins, so that ranges side by side share none.\n"
-		 "Each row is tested (Fisher's exact test for shares, the exact binomial\n"
-		 "test for --absolute); of the rows called \"more\" or \"less\" at most 5% are wrong, on average\n"
-		 "(Benjamini and Hochberg); the rest is noise. Samples are taken as independent.\n",
-	.examples = "  ascribe diff --where '{tenant=\"a\"}' --against '{tenant=\"b\"}'\n"
-		    "  ascribe diff --from now-1h --against-from now-2h --against-to now-1h\n"
-		    "  ascribe diff --from 2026-05-01T10:00:00Z --against-to 2026-05-01T10:00:00Z --by tenant\n"
-		    "  ascribe diff after.data --against-store before.data --absolute\n"
-		    "  ascribe diff a.data b.data --where '{host=\"a\"}' --against '{host=\"b\"}'\n",
+	.about =
+		"Compare two selections A and B, two time ranges, or two stores: which functions (or label values)\n"
+		"have more of A than of B. The stores named are those of A, and of B where it has none of its own; several are\n"
+		"read as one, with the label host. A window counts where it begins, so that ranges side by side share none.\n"
+		"Each row is tested (Fisher's exact test for shares, the exact binomial\n"
+		"test for --absolute); of the rows called \"more\" or \"less\" at most 5% are wrong, on average\n"
+		"(Benjamini and Hochberg); the rest is noise. Samples are taken as independent.\n",
+	.examples =
+		"  ascribe diff --where '{tenant=\"a\"}' --against '{tenant=\"b\"}'\n"
+		"  ascribe diff --from now-1h --against-from now-2h --against-to now-1h\n"
+		"  ascribe diff --from 2026-05-01T10:00:00Z --against-to 2026-05-01T10:00:00Z --by tenant\n"
+		"  ascribe diff after.data --against-store before.data --absolute\n"
+		"  ascribe diff a.data b.data --where '{host=\"a\"}' --against '{host=\"b\"}'\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
@@ -98,13 +107,19 @@ static double amount(const struct sides *s, int side, const struct query_diff_ro
 static int print_json(const struct sides *s, size_t n)
 {
 	const struct diff *o = s->opts;
-	struct answer_sides a = { .inclusive = o->inclusive, .absolute = o->absolute, .shared = s->shared };
+	struct answer_sides a = { .inclusive = o->inclusive,
+				  .absolute = o->absolute,
+				  .shared = s->shared };
 	char names[2][4096];
 	for (int i = 0; i < 2; i++) {
 		text_join(names[i], sizeof(names[i]), s->r[i].dirs, s->r[i].n_dirs);
 		a.query[i] = s->r[i].query;
-		a.side[i] = (struct answer){ .store = s->r[i].store, .dir = names[i], .where = s->filter[i].where,
-					      .keys = (const char *const *)o->by.v, .n_keys = o->by.n, .limit = n };
+		a.side[i] = (struct answer){ .store = s->r[i].store,
+					     .dir = names[i],
+					     .where = s->filter[i].where,
+					     .keys = (const char *const *)o->by.v,
+					     .n_keys = o->by.n,
+					     .limit = n };
 	}
 	return cmd_print_json(answer_diff(&a, s->d));
 }
@@ -142,10 +157,13 @@ static void write_header(const struct sides *s, FILE *f)
 	print_side(s, 0, f);
 	print_side(s, 1, f);
 	text_put(f, reading_event(&s->r[0])->name, 0);
-	fprintf(f, ", %s%s: %zu of %zu rows changed (5%% of such rows may be wrong), %zu have too few samples to tell\n",
+	fprintf(f,
+		", %s%s: %zu of %zu rows changed (5%% of such rows may be wrong), %zu have too few samples to tell\n",
 		s->opts->absolute ? is_time(s) ? "CPUs" : "events per second" : "shares",
-		s->opts->by.n ? "" : s->opts->inclusive ? ", with callees" : ", own time", d->n_changed, d->n_rows,
-		d->n_rows - d->n_tested);
+		s->opts->by.n	     ? ""
+		: s->opts->inclusive ? ", with callees"
+				     : ", own time",
+		d->n_changed, d->n_rows, d->n_rows - d->n_tested);
 }
 
 /* Fold its lines to the terminal. */
@@ -158,7 +176,8 @@ static void print_header(const struct sides *s)
 		return;
 	write_header(s, f);
 	if (!fclose(f))
-		for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		for (char *line = strtok_r(text, "\n", &save); line;
+		     line = strtok_r(NULL, "\n", &save))
 			text_fold(stdout, line, 0, 3, term_width());
 	putchar('\n');
 	free(text);
@@ -209,14 +228,16 @@ static void print_numbers(const struct sides *s, const struct query_diff_row *r)
 {
 	bool wide = is_wide();
 	if (wide)
-		printf("%9llu %9llu ", (unsigned long long)r->count[0], (unsigned long long)r->count[1]);
+		printf("%9llu %9llu ", (unsigned long long)r->count[0],
+		       (unsigned long long)r->count[1]);
 	if (wide && is_time(s))
 		printf("%10.3f %10.3f ", seconds(s, 0, r->count[0]), seconds(s, 1, r->count[1]));
 	if (s->opts->absolute) {
 		double a = amount(s, 0, r), b = amount(s, 1, r);
 		printf("%9.4f %9.4f %+9.4f ", a, b, a - b);
 	} else {
-		printf("%7.2f%% %7.2f%% %+8.2f  ", 100 * r->share[0], 100 * r->share[1], 100 * r->change);
+		printf("%7.2f%% %7.2f%% %+8.2f  ", 100 * r->share[0], 100 * r->share[1],
+		       100 * r->change);
 	}
 	if (wide && !s->opts->absolute)
 		printf("%+7.2f .. %+7.2f ", 100 * r->low, 100 * r->high);
@@ -224,7 +245,9 @@ static void print_numbers(const struct sides *s, const struct query_diff_row *r)
 		print_ratio(r->ratio);
 	if (wide)
 		printf(r->q < 0.001 ? "%8.0e  " : "%8.3f  ", r->q);
-	term_begin(stdout, r->verdict == DIFF_MORE ? TERM_BAD : r->verdict == DIFF_LESS ? TERM_GOOD : TERM_DIM);
+	term_begin(stdout, r->verdict == DIFF_MORE   ? TERM_BAD
+			   : r->verdict == DIFF_LESS ? TERM_GOOD
+						     : TERM_DIM);
 	printf("%-5s", answer_verdicts[r->verdict]);
 	term_end(stdout);
 	fputs("  ", stdout);
@@ -249,7 +272,9 @@ static int print_rows(struct sides *s, size_t n)
 		for (size_t i = 0; rows && i < n; i++)
 			rows[i] = (struct group){ d->rows[i].other ? NULL : d->rows[i].values,
 						  d->rows[i].present };
-		rc = rows ? groups_print(&s->opts->by, rows, n, term_room(heads_width(s)), group_numbers, s) : -ENOMEM;
+		rc = rows ? groups_print(&s->opts->by, rows, n, term_room(heads_width(s)),
+					 group_numbers, s)
+			  : -ENOMEM;
 		free(rows);
 		return rc;
 	}
@@ -257,7 +282,8 @@ static int print_rows(struct sides *s, size_t n)
 	puts("FUNCTION");
 	for (size_t i = 0; !rc && i < n; i++) {
 		print_numbers(s, &d->rows[i]);
-		rc = function_print(d->rows[i].text, d->rows[i].module, false, s->opts->full_names ? 0 : term_room(heads_width(s)));
+		rc = function_print(d->rows[i].text, d->rows[i].module, false,
+				    s->opts->full_names ? 0 : term_room(heads_width(s)));
 	}
 	return rc;
 }
@@ -268,8 +294,8 @@ static void warn_small(const struct sides *s, int side)
 	if (info->blocks && !info->samples)
 		cmd_warn("no sample matches %c", 'A' + side);
 	else if (info->blocks && info->samples < 100)
-		cmd_warn("%c has only %llu samples: only large changes can be told from noise", 'A' + side,
-			 (unsigned long long)info->samples);
+		cmd_warn("%c has only %llu samples: only large changes can be told from noise",
+			 'A' + side, (unsigned long long)info->samples);
 }
 
 static int print_text(struct sides *s, size_t n)
@@ -294,18 +320,23 @@ static int find_shared(struct sides *s, struct err *err)
 	for (int side = 0; side < 2; side++) {
 		const struct query_info *info = query_info(s->r[side].query);
 		const struct filter *f = &s->filter[side];
-		spec[side] = (struct query_spec){ .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns,
-						  .by_start = f->by_start, .event = info->event ? info->event->name : NULL, .idle = f->idle };
+		spec[side] = (struct query_spec){ .where = f->where,
+						  .from_ns = f->from_ns,
+						  .to_ns = f->to_ns,
+						  .by_start = f->by_start,
+						  .event = info->event ? info->event->name : NULL,
+						  .idle = f->idle };
 	}
-	return s->r[0].store == s->r[1].store ? query_diff_shared(s->r[0].store, &spec[0], &spec[1], &s->shared, err) :
-						0;
+	return s->r[0].store == s->r[1].store
+		       ? query_diff_shared(s->r[0].store, &spec[0], &spec[1], &s->shared, err)
+		       : 0;
 }
 
 static int compare(struct sides *s)
 {
 	const struct diff *opts = s->opts;
-	struct query_diff_spec spec = { opts->by.n ? (const char *const *)opts->by.v : NULL, opts->by.n,
-					opts->inclusive, opts->absolute };
+	struct query_diff_spec spec = { opts->by.n ? (const char *const *)opts->by.v : NULL,
+					opts->by.n, opts->inclusive, opts->absolute };
 	struct query_diff *d = NULL;
 	struct err err = { 0 };
 	uint64_t limit = opts->filter.limit;
@@ -341,8 +372,9 @@ static int choose_sides(struct sides *s)
 	const struct diff *o = s->opts;
 	bool range = o->against_from_ns != INT64_MIN || o->against_to_ns != INT64_MAX;
 	if (!o->against && !o->against_stores.n && !range) {
-		cmd_error("diff: nothing to compare with: --against SELECTOR, --against-from and --against-to, or "
-			  "--against-store");
+		cmd_error(
+			"diff: nothing to compare with: --against SELECTOR, --against-from and --against-to, or "
+			"--against-store");
 		return EXIT_USAGE;
 	}
 	s->filter[0] = s->filter[1] = o->filter;
@@ -406,7 +438,9 @@ static int check_keys(struct diff *opts)
 
 int cmd_diff(int argc, char **argv)
 {
-	struct diff opts = { .filter = FILTER_INIT, .against_from_ns = INT64_MIN, .against_to_ns = INT64_MAX };
+	struct diff opts = { .filter = FILTER_INIT,
+			     .against_from_ns = INT64_MIN,
+			     .against_to_ns = INT64_MAX };
 	struct sides s = { .opts = &opts };
 	struct opt_args args;
 	int status;

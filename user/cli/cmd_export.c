@@ -16,7 +16,8 @@ struct export_options {
 
 static const struct format {
 	const char *name;
-	int (*write)(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
+	int (*write)(const struct export_source *src, enum export_unit unit, FILE *f,
+		     struct err *err);
 	bool binary;
 } formats[] = {
 	{ "pprof", export_pprof, true },
@@ -45,11 +46,12 @@ static const struct opt_command command = {
 	.name = "export",
 	.usage = "[STORE ...] --format FORMAT [OPTIONS]",
 	.about = "Write the samples of a store in another tool's format: " FORMATS ".\n",
-	.examples = "  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n"
-		    "  ascribe export --format pprof --where '{tenant=\"a\"}' -o a.pb.gz\n"
-		    "  ascribe export --format folded > stacks.txt\n"
-		    "  ascribe export --format folded --metric off > blocked.txt    # nanoseconds\n"
-		    "  ascribe export --format pprof --metric wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",
+	.examples =
+		"  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n"
+		"  ascribe export --format pprof --where '{tenant=\"a\"}' -o a.pb.gz\n"
+		"  ascribe export --format folded > stacks.txt\n"
+		"  ascribe export --format folded --metric off > blocked.txt    # nanoseconds\n"
+		"  ascribe export --format pprof --metric wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = STORE_UNION_MAX,
@@ -68,8 +70,8 @@ static const struct format *find_format(const char *name)
 		names[i] = formats[i].name;
 	}
 	const char *near = opt_suggest(name, names);
-	cmd_error("export: no format '%s'%s%s%s; there are: " FORMATS, name, near ? "; did you mean '" : "",
-		  near ? near : "", near ? "'?" : "");
+	cmd_error("export: no format '%s'%s%s%s; there are: " FORMATS, name,
+		  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return NULL;
 }
 
@@ -121,7 +123,8 @@ int cmd_export(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (format->binary && !opts.output && isatty(STDOUT_FILENO)) {
-		cmd_error("export: %s is binary: name a file with -o, or redirect stdout", format->name);
+		cmd_error("export: %s is binary: name a file with -o, or redirect stdout",
+			  format->name);
 		return EXIT_USAGE;
 	}
 	status = reading_open(&r, args.v, args.n, &opts.filter);

@@ -34,31 +34,38 @@ static const struct opt options[] = {
 	{ "view", 0, OPT_STRING, "VIEW",
 	  "down (from the root, the default), inverted (from the leaves), callees or\ncallers (of --function)",
 	  offsetof(struct flame_options, view), 0, 0 },
-	{ "function", 0, OPT_STRING, "NAME", "whose callees or callers", offsetof(struct flame_options, function), 0, 0 },
-	{ "module", 0, OPT_STRING, "FILE", "the function's file, where several have one of that name",
+	{ "function", 0, OPT_STRING, "NAME", "whose callees or callers",
+	  offsetof(struct flame_options, function), 0, 0 },
+	{ "module", 0, OPT_STRING, "FILE",
+	  "the function's file, where several have one of that name",
 	  offsetof(struct flame_options, module), 0, 0 },
-	{ "against", 'a', OPT_STRING, "SELECTOR", "colour by what is more or less than there; noise is grey",
+	{ "against", 'a', OPT_STRING, "SELECTOR",
+	  "colour by what is more or less than there; noise is grey",
 	  offsetof(struct flame_options, against), 0, 0 },
 	{ "against-from", 0, OPT_TIME, "T", "start of what to compare with",
 	  offsetof(struct flame_options, against_from_ns), 0, 0 },
-	{ "against-to", 0, OPT_TIME, "T", "end of what to compare with (default of both: the same range)",
+	{ "against-to", 0, OPT_TIME, "T",
+	  "end of what to compare with (default of both: the same range)",
 	  offsetof(struct flame_options, against_to_ns), 0, 0 },
-	{ "open", 0, OPT_FLAG, NULL, "start the browser; without a desktop say how to fetch the page",
+	{ "open", 0, OPT_FLAG, NULL,
+	  "start the browser; without a desktop say how to fetch the page",
 	  offsetof(struct flame_options, open), 0, 0 },
-	{ "json", 0, OPT_FLAG, NULL, "write the page's data only, as JSON", offsetof(struct flame_options, filter.json),
-	  0, 0 },
+	{ "json", 0, OPT_FLAG, NULL, "write the page's data only, as JSON",
+	  offsetof(struct flame_options, filter.json), 0, 0 },
 	EXPLAIN_OPTION(struct flame_options, filter),
 };
 
 static const struct opt_command command = {
 	.name = "flame",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about = "Write a flame graph as one self-contained HTML page: zoom, search, hover; no network needed.\n",
-	.examples = "  ascribe flame -o flame.html\n"
-		    "  ascribe flame --open                           # in the browser\n"
-		    "  ascribe flame --where '{tenant=\"a\",endpoint=\"/search\"}' -o a.html\n"
-		    "  ascribe flame --view callers --function memcpy -o callers.html\n"
-		    "  ascribe flame --from now-1h --against-from now-2h --against-to now-1h -o diff.html\n",
+	.about =
+		"Write a flame graph as one self-contained HTML page: zoom, search, hover; no network needed.\n",
+	.examples =
+		"  ascribe flame -o flame.html\n"
+		"  ascribe flame --open                           # in the browser\n"
+		"  ascribe flame --where '{tenant=\"a\",endpoint=\"/search\"}' -o a.html\n"
+		"  ascribe flame --view callers --function memcpy -o callers.html\n"
+		"  ascribe flame --from now-1h --against-from now-2h --against-to now-1h -o diff.html\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = STORE_UNION_MAX,
@@ -96,7 +103,9 @@ static int find_function(struct reading *r, const struct query_view_spec *view)
 		query_view_free(&t);
 	if (n > 1)
 		return EXIT_OK;
-	cmd_error("--function: %s", rc ? err.text : "no such function in these samples; ascribe report has their names");
+	cmd_error("--function: %s",
+		  rc ? err.text
+		     : "no such function in these samples; ascribe report has their names");
 	return EXIT_FAILED;
 }
 
@@ -130,10 +139,14 @@ static int open_baseline(struct reading *r, const struct filter *side, struct qu
 	return EXIT_FAILED;
 }
 
-static int flame(struct reading *r, const struct flame_options *opts, const struct query_view_spec *view, struct query *against)
+static int flame(struct reading *r, const struct flame_options *opts,
+		 const struct query_view_spec *view, struct query *against)
 {
 	struct export_source src = { r->store, r->query, opts->filter.where, opts->filter.idle };
-	struct export_flame_spec spec = { .max_nodes = opts->filter.limit == UINT64_MAX ? 0 : opts->filter.limit, .view = *view,
+	struct export_flame_spec spec = { .max_nodes = opts->filter.limit == UINT64_MAX
+							       ? 0
+							       : opts->filter.limit,
+					  .view = *view,
 					  .against = against };
 	const char *path = opts->output;
 	struct output out = OUTPUT_INIT;
@@ -164,7 +177,9 @@ static int flame(struct reading *r, const struct flame_options *opts, const stru
 
 int cmd_flame(int argc, char **argv)
 {
-	struct flame_options opts = { .filter = FILTER_INIT, .against_from_ns = INT64_MIN, .against_to_ns = INT64_MAX };
+	struct flame_options opts = { .filter = FILTER_INIT,
+				      .against_from_ns = INT64_MIN,
+				      .against_to_ns = INT64_MAX };
 	struct query_view_spec view;
 	struct query *against = NULL;
 	struct reading r = { 0 };
@@ -176,9 +191,14 @@ int cmd_flame(int argc, char **argv)
 	opts.filter.by_start = has_baseline(&opts); /* of ranges that meet, no window is in both */
 	struct filter other = baseline(&opts);
 	status = choose_view(&opts, &view);
-	opts.filter.least = export_flame_least(&(struct export_flame_spec){ .view = view }, has_baseline(&opts));
-	status = status || !has_baseline(&opts) ? status : reading_check(&other, "--against", "--against-from");
-	status = status ? status : reading_open_keys(&r, args.v, args.n, &opts.filter, QUERY_NO_LABELS, NULL);
+	opts.filter.least = export_flame_least(&(struct export_flame_spec){ .view = view },
+					       has_baseline(&opts));
+	status = status || !has_baseline(&opts)
+			 ? status
+			 : reading_check(&other, "--against", "--against-from");
+	status =
+		status ? status
+		       : reading_open_keys(&r, args.v, args.n, &opts.filter, QUERY_NO_LABELS, NULL);
 	status = status || !has_baseline(&opts) ? status : open_baseline(&r, &other, &against);
 	status = status ? status : find_function(&r, &view);
 	status = status ? status : flame(&r, &opts, &view, against);

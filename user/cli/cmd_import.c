@@ -109,7 +109,8 @@ static int open_store(struct import *i, struct err *err)
 	/* Whether this run makes the store, and the directory. */
 	char header[PATH_MAX];
 	i->made_dir = access(i->opts->output, F_OK) != 0;
-	i->made_store = snprintf(header, sizeof(header), "%s/HEADER", i->opts->output) < (int)sizeof(header) &&
+	i->made_store = snprintf(header, sizeof(header), "%s/HEADER", i->opts->output) <
+				(int)sizeof(header) &&
 			access(header, F_OK) != 0;
 	return collector_open_store(&i->w, i->opts->output, what, &keep, err);
 }
@@ -117,9 +118,12 @@ static int open_store(struct import *i, struct err *err)
 /* Remove a store that this run made: an import that failed leaves nothing of its own. */
 static void remove_made(const struct import *i)
 {
-	int rc = !i->made_store ? 0 : i->made_dir ? tree_remove(i->opts->output) : tree_empty(i->opts->output);
+	int rc = !i->made_store ? 0
+		 : i->made_dir	? tree_remove(i->opts->output)
+				: tree_empty(i->opts->output);
 	if (rc)
-		cmd_warn("import: %s: cannot remove what was written: %s", i->opts->output, strerror(-rc));
+		cmd_warn("import: %s: cannot remove what was written: %s", i->opts->output,
+			 strerror(-rc));
 }
 
 /* Add a profile to the open window. */

@@ -19,7 +19,8 @@ struct labels {
 
 static const struct opt options[] = {
 	WHERE_OPTIONS(struct labels, filter),
-	LIMIT_OPTION(struct labels, filter, "values to print, 0 for all (default: 100; with --json all)"),
+	LIMIT_OPTION(struct labels, filter,
+		     "values to print, 0 for all (default: 100; with --json all)"),
 	JSON_OPTION(struct labels, filter),
 	EXPLAIN_OPTION(struct labels, filter),
 };
@@ -27,9 +28,10 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "labels",
 	.usage = "[STORE ...] [KEY] [OPTIONS]",
-	.about = "Print the label keys of a store with the number of their values, or the values of KEY with\n"
-		 "their samples. The last argument is a KEY, unless it has a slash or names a store; if it is the\n"
-		 "only one, unless it has a slash or names any existing path.\n",
+	.about =
+		"Print the label keys of a store with the number of their values, or the values of KEY with\n"
+		"their samples. The last argument is a KEY, unless it has a slash or names a store; if it is the\n"
+		"only one, unless it has a slash or names any existing path.\n",
 	.examples = "  ascribe labels                        # the keys of " DEFAULT_STORE "\n"
 		    "  ascribe labels tenant                 # the tenants, by CPU time\n"
 		    "  ascribe labels /var/lib/ascribe comm  # another store\n",
@@ -39,7 +41,8 @@ static const struct opt_command command = {
 	.max_args = STORE_UNION_MAX + 1,
 };
 
-static int print_json(const struct reading *r, const struct filter *f, const struct found_list *l, size_t limit)
+static int print_json(const struct reading *r, const struct filter *f, const struct found_list *l,
+		      size_t limit)
 {
 	const struct answer a = { .store = r->store, .where = f->where, .limit = limit };
 	return cmd_print_json(answer_found(&a, r->query, l));
@@ -61,8 +64,8 @@ static int print_found(const struct found_list *l, const struct found *f)
 	printf("%9llu ", (unsigned long long)f->samples);
 	if (l->time)
 		printf("%10.3f ", f->seconds);
-	printf("%6.2f%%  %6.2f%% - %6.2f%%   %s\n", 100.0 * (double)f->samples / (double)l->samples, 100 * low,
-	       100 * high, *text ? text : "\"\"");
+	printf("%6.2f%%  %6.2f%% - %6.2f%%   %s\n", 100.0 * (double)f->samples / (double)l->samples,
+	       100 * low, 100 * high, *text ? text : "\"\"");
 	free(text);
 	return 0;
 }
@@ -71,8 +74,9 @@ static int print_text(const struct reading *r, const struct found_list *l, size_
 {
 	int rc = 0;
 	if (l->n)
-		printf("%s%9s %s%7s  %-18s  %s\n", l->keys ? "   VALUES " : "", "SAMPLES", l->time ? "   SECONDS " : "",
-		       "SHARE", "     95% INTERVAL", l->keys ? "KEY" : "VALUE");
+		printf("%s%9s %s%7s  %-18s  %s\n", l->keys ? "   VALUES " : "", "SAMPLES",
+		       l->time ? "   SECONDS " : "", "SHARE", "     95% INTERVAL",
+		       l->keys ? "KEY" : "VALUE");
 	for (size_t i = 0; !rc && i < l->n && i < limit; i++)
 		rc = print_found(l, &l->v[i]);
 	if (l->n > limit)
@@ -85,7 +89,11 @@ static int labels(struct reading *r, const struct filter *f, const char *key)
 {
 	struct found_list l = { 0 };
 	struct err err = { .text = "out of memory" };
-	const struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event, .idle = f->idle };
+	const struct query_spec spec = { .where = f->where,
+					 .from_ns = f->from_ns,
+					 .to_ns = f->to_ns,
+					 .event = f->event,
+					 .idle = f->idle };
 	uint64_t limit = f->limit;
 	if (limit == UINT64_MAX && !f->json)
 		limit = DEFAULT_ROWS;
@@ -122,10 +130,12 @@ int cmd_labels(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	const char *key = args.n && is_key(args.v[args.n - 1], args.n == 1) ? args.v[--args.n] : NULL;
+	const char *key =
+		args.n && is_key(args.v[args.n - 1], args.n == 1) ? args.v[--args.n] : NULL;
 	char *keys[] = { (char *)key };
 	const struct opt_list list = { keys, 1 };
-	status = reading_open_keys(&r, args.v, args.n, &opts.filter, key ? QUERY_KEYS : QUERY_ALL_LABELS, key ? &list : NULL);
+	status = reading_open_keys(&r, args.v, args.n, &opts.filter,
+				   key ? QUERY_KEYS : QUERY_ALL_LABELS, key ? &list : NULL);
 	if (!status)
 		status = labels(&r, &opts.filter, key);
 	reading_close(&r);

@@ -42,53 +42,82 @@ struct record_options {
 };
 
 static const struct opt options[] = {
-	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU of clocks and hardware events\n(default 99)", offsetof(struct record_options, hz), 1,
-	  50000 },
-	{ "duration", 'd', OPT_DURATION, "TIME", "stop after 10s, 2m, ... (default: at Ctrl-C or when the command ends)",
+	{ "frequency", 'F', OPT_UINT, "HZ",
+	  "samples per second and CPU of clocks and hardware events\n(default 99)",
+	  offsetof(struct record_options, hz), 1, 50000 },
+	{ "duration", 'd', OPT_DURATION, "TIME",
+	  "stop after 10s, 2m, ... (default: at Ctrl-C or when the command ends)",
 	  offsetof(struct record_options, duration_ns), 0, 0 },
 	{ "all", 'a', OPT_FLAG, NULL, "every process (the default without -p, -t, -G and COMMAND)",
 	  offsetof(struct record_options, all), 0, 0 },
 	{ "tgid", 'p', OPT_LIST, "TGID,..", "only these processes and their children to come",
 	  offsetof(struct record_options, tgids), 0, 0 },
-	{ "tid", 't', OPT_LIST, "TID,..", "only these threads", offsetof(struct record_options, tids), 0, 0 },
-	{ "cgroup", 'G', OPT_STRING, "CGROUP", "only what runs in this v2 cgroup or below it: a directory, or a path from\n"
-	  "the root of the hierarchy", offsetof(struct record_options, cgroup), 0, 0 },
-	{ "event", 'e', OPT_LIST, "EVENT,..", "what to sample: cpu-clock, cycles, ...; every hit of page-faults,\n"
+	{ "tid", 't', OPT_LIST, "TID,..", "only these threads",
+	  offsetof(struct record_options, tids), 0, 0 },
+	{ "cgroup", 'G', OPT_STRING, "CGROUP",
+	  "only what runs in this v2 cgroup or below it: a directory, or a path from\n"
+	  "the root of the hierarchy",
+	  offsetof(struct record_options, cgroup), 0, 0 },
+	{ "event", 'e', OPT_LIST, "EVENT,..",
+	  "what to sample: cpu-clock, cycles, ...; every hit of page-faults,\n"
 	  "context-switches, ... and of a tracepoint subsystem:name\n"
 	  "(default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct record_options, events), 0, 0 },
-	{ "label-keep", 0, OPT_LIST, "KEY,..", "of the labels that programs attach keep only these; prefix* stands for all\n"
-	  "that begin so, and the longest rule decides", offsetof(struct record_options, labels.keep), 0, 0 },
-	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out; cmdline is one of them", offsetof(struct record_options, labels.drop), 0, 0 },
-	{ "label-redact", 0, OPT_LIST, "KEY,..", "record of their values only a hash whose key is never written: different\n"
-	  "values stay different", offsetof(struct record_options, labels.redact), 0, 0 },
-	{ "debuginfod", 0, OPT_LIST, "URL,..", "ask these servers for debug files that this host has not, by build id;\n"
-	  "env stands for what DEBUGINFOD_URLS says (default: nobody is asked)", offsetof(struct record_options, debuginfod), 0, 0 },
-	{ "debuginfod-cache", 0, OPT_STRING, "DIR", "where such files are kept (default: ascribe/debuginfod in XDG_CACHE_HOME;\n"
-	  "without it in /var/cache for root, in ~/.cache for others)", offsetof(struct record_options, debuginfod_cache), 0, 0 },
-	{ "wall", 0, OPT_FLAG, NULL, "all time, not only that on a CPU: also measure every wait of every thread, blocked\n"
-	  "(event off-cpu) or for a CPU (runq), with its stack and who had the CPU", offsetof(struct record_options, wall), 0, 0 },
-	{ "jvm-attach", 0, OPT_FLAG, NULL, "name Java code: ask JVMs (HotSpot 17 or later) for their maps by their attach\nprotocol, which sends them SIGQUIT",
+	{ "label-keep", 0, OPT_LIST, "KEY,..",
+	  "of the labels that programs attach keep only these; prefix* stands for all\n"
+	  "that begin so, and the longest rule decides",
+	  offsetof(struct record_options, labels.keep), 0, 0 },
+	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out; cmdline is one of them",
+	  offsetof(struct record_options, labels.drop), 0, 0 },
+	{ "label-redact", 0, OPT_LIST, "KEY,..",
+	  "record of their values only a hash whose key is never written: different\n"
+	  "values stay different",
+	  offsetof(struct record_options, labels.redact), 0, 0 },
+	{ "debuginfod", 0, OPT_LIST, "URL,..",
+	  "ask these servers for debug files that this host has not, by build id;\n"
+	  "env stands for what DEBUGINFOD_URLS says (default: nobody is asked)",
+	  offsetof(struct record_options, debuginfod), 0, 0 },
+	{ "debuginfod-cache", 0, OPT_STRING, "DIR",
+	  "where such files are kept (default: ascribe/debuginfod in XDG_CACHE_HOME;\n"
+	  "without it in /var/cache for root, in ~/.cache for others)",
+	  offsetof(struct record_options, debuginfod_cache), 0, 0 },
+	{ "wall", 0, OPT_FLAG, NULL,
+	  "all time, not only that on a CPU: also measure every wait of every thread, blocked\n"
+	  "(event off-cpu) or for a CPU (runq), with its stack and who had the CPU",
+	  offsetof(struct record_options, wall), 0, 0 },
+	{ "jvm-attach", 0, OPT_FLAG, NULL,
+	  "name Java code: ask JVMs (HotSpot 17 or later) for their maps by their attach\nprotocol, which sends them SIGQUIT",
 	  offsetof(struct record_options, jvm_attach), 0, 0 },
-	{ "waker", 0, OPT_FLAG, NULL, "with --wall: also who ended each wait that was no wait for a CPU: its labels, and the\n"
-	  "stack it had; see report --metric waker and blame --wakers", offsetof(struct record_options, waker), 0, 0 },
-	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
-	  "is kept as STORE.old", offsetof(struct record_options, out), 0, 0 },
-	{ "recipes", 0, OPT_STRING, "PATH", "more label paths: a *.recipe file, or a directory of them; one with the name of\n"
-	  "a built-in recipe replaces it", offsetof(struct record_options, recipes), 0, 0 },
-	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", offsetof(struct record_options, no_recipes), 0, 0 },
-	{ "append", 0, OPT_FLAG, NULL, "add to the store that is there", offsetof(struct record_options, append), 0, 0 },
-	{ "quiet", 'q', OPT_FLAG, NULL, "no progress, errors only", offsetof(struct record_options, quiet), 0, 0 },
-	{ "explain", 0, OPT_FLAG, NULL, "say at the end what was read and compiled for stacks and names",
+	{ "waker", 0, OPT_FLAG, NULL,
+	  "with --wall: also who ended each wait that was no wait for a CPU: its labels, and the\n"
+	  "stack it had; see report --metric waker and blame --wakers",
+	  offsetof(struct record_options, waker), 0, 0 },
+	{ "output", 'o', OPT_STRING, "STORE",
+	  "the store to write (default ./ascribe.data); an earlier recording there\n"
+	  "is kept as STORE.old",
+	  offsetof(struct record_options, out), 0, 0 },
+	{ "recipes", 0, OPT_STRING, "PATH",
+	  "more label paths: a *.recipe file, or a directory of them; one with the name of\n"
+	  "a built-in recipe replaces it",
+	  offsetof(struct record_options, recipes), 0, 0 },
+	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths",
+	  offsetof(struct record_options, no_recipes), 0, 0 },
+	{ "append", 0, OPT_FLAG, NULL, "add to the store that is there",
+	  offsetof(struct record_options, append), 0, 0 },
+	{ "quiet", 'q', OPT_FLAG, NULL, "no progress, errors only",
+	  offsetof(struct record_options, quiet), 0, 0 },
+	{ "explain", 0, OPT_FLAG, NULL,
+	  "say at the end what was read and compiled for stacks and names",
 	  offsetof(struct record_options, explain), 0, 0 },
 };
 
 static const struct opt_command command = {
 	.name = "record",
 	.usage = "[OPTIONS] [--] [COMMAND ...]",
-	.about = "Profile every process of the host, or a selection, with the labels of the work that each thread was\n"
-		 "doing, into a store that the other commands read. With COMMAND, that and its children are profiled\n"
-		 "while it runs, and its exit status is passed on.\n",
+	.about =
+		"Profile every process of the host, or a selection, with the labels of the work that each thread was\n"
+		"doing, into a store that the other commands read. With COMMAND, that and its children are profiled\n"
+		"while it runs, and its exit status is passed on.\n",
 	.examples = "  ascribe record -d 10s                     # the whole host, ten seconds\n"
 		    "  ascribe record -F 999 -- ./server --once   # one command\n"
 		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"
@@ -127,20 +156,22 @@ static int parse_events(struct recording *r, struct err *err)
 {
 	const struct opt_list *l = &r->o->events;
 	if (l->n > MAX_EVENTS)
-		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n, MAX_EVENTS);
+		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n,
+			       MAX_EVENTS);
 	r->cfg.hz = (unsigned)r->o->hz;
 	r->cfg.window_s = WINDOW_S;
 	const char *mib = getenv("ASCRIBE_UNWIND_MIB"); /* for tests: rows that do not fit */
 	if (mib)
 		r->cfg.unwind_bytes = (size_t)strtoul(mib, NULL, 10) << 20;
-	const char *labels = getenv("ASCRIBE_LABELS"); /* for tests/bench/bench_foreign.c */
+	const char *labels = getenv("ASCRIBE_LABELS");	 /* for tests/bench/bench_foreign.c */
 	const char *sets = getenv("ASCRIBE_LABEL_SETS"); /* for tests: more sets than are kept */
 	r->cfg.label_sets = sets ? (size_t)strtoul(sets, NULL, 10) : 0;
 	r->cfg.no_labels = labels && !strcmp(labels, "none");
 	r->cfg.n_events = l->n ? (unsigned)l->n : 1;
 	int rc;
 	for (unsigned i = 0; i < r->cfg.n_events; i++) {
-		rc = event_parse(&r->cfg.event[i], l->n ? l->v[i] : event_default(), r->cfg.hz, err);
+		rc = event_parse(&r->cfg.event[i], l->n ? l->v[i] : event_default(), r->cfg.hz,
+				 err);
 		if (rc)
 			return rc;
 	}
@@ -190,9 +221,10 @@ static int choose_target(struct recording *r, bool has_command, struct err *err)
 
 static void describe(struct recording *r, const struct opt_args *args)
 {
-	static const char *const who[] = { "all processes", "selected processes", "selected threads", "one cgroup" };
-	size_t at = (size_t)snprintf(r->what, sizeof(r->what), "%s", args->n && !r->o->all ? args->v[0]
-											   : who[r->cfg.selection]);
+	static const char *const who[] = { "all processes", "selected processes",
+					   "selected threads", "one cgroup" };
+	size_t at = (size_t)snprintf(r->what, sizeof(r->what), "%s",
+				     args->n && !r->o->all ? args->v[0] : who[r->cfg.selection]);
 	bool rate = false;
 	for (unsigned i = 0; i < r->cfg.n_events && at < sizeof(r->what); i++) {
 		const struct event *e = &r->cfg.event[i];
@@ -229,8 +261,9 @@ static void print_progress(struct recording *r, bool tty)
 	char line[200], asleep[60] = "";
 	if (p.asleep)
 		snprintf(asleep, sizeof(asleep), " (%" PRIu64 " on idle CPUs)", p.asleep);
-	snprintf(line, sizeof(line), "ascribe: %.0f s, %" PRIu64 " samples, %" PRIu64 " lost%s, %" PRIu64 " processes", s, p.sampled, p.lost,
-		 asleep, p.processes);
+	snprintf(line, sizeof(line),
+		 "ascribe: %.0f s, %" PRIu64 " samples, %" PRIu64 " lost%s, %" PRIu64 " processes",
+		 s, p.sampled, p.lost, asleep, p.processes);
 	/* One line that is written over; a longer one would leave its beginning behind. */
 	if (tty)
 		fprintf(stderr, "\r\033[K%.*s", columns ? (int)columns - 1 : 0, line);
@@ -257,7 +290,8 @@ static void print_summary(struct recording *r, bool tty)
 	if (r->o->explain)
 		remarks_explain(&p);
 	if (p.stored && !p.failed)
-		fprintf(stderr, "ascribe: next: ascribe report%s%s\n", strcmp(r->o->out, DEFAULT_STORE) ? " " : "",
+		fprintf(stderr, "ascribe: next: ascribe report%s%s\n",
+			strcmp(r->o->out, DEFAULT_STORE) ? " " : "",
 			strcmp(r->o->out, DEFAULT_STORE) ? r->o->out : "");
 }
 
@@ -288,8 +322,11 @@ static int record_until_end(struct recording *r, struct err *err)
 			target_gone(&r->target, fds[rc]);
 			if (target_all_gone(&r->target)) {
 				if (!r->o->quiet)
-					fprintf(stderr, "%sascribe: the selected %s ended\n", tty ? "\r\033[K" : "",
-						r->target.selection == SELECTION_TGIDS ? "processes have" : "threads have");
+					fprintf(stderr, "%sascribe: the selected %s ended\n",
+						tty ? "\r\033[K" : "",
+						r->target.selection == SELECTION_TGIDS
+							? "processes have"
+							: "threads have");
 				return 0;
 			}
 			continue;
@@ -334,11 +371,13 @@ static int start(struct recording *r, struct err *err)
 	r->start_ns = proc_now_ns();
 	if (!r->o->quiet) {
 		if (r->moved)
-			fprintf(stderr, "ascribe: the earlier recording is now %s.old\n", r->o->out);
+			fprintf(stderr, "ascribe: the earlier recording is now %s.old\n",
+				r->o->out);
 		struct collector_progress p;
 		collector_progress(r->collector, &p);
-		fprintf(stderr, "ascribe: recording %s; tables %zu KiB on %u CPUs, drained every %.3g s\n", r->what,
-			p.kernel.tables / 1024, p.n_cpus, p.drain_s);
+		fprintf(stderr,
+			"ascribe: recording %s; tables %zu KiB on %u CPUs, drained every %.3g s\n",
+			r->what, p.kernel.tables / 1024, p.n_cpus, p.drain_s);
 	}
 	return 0;
 }
@@ -356,7 +395,9 @@ static int finish(struct recording *r, struct err *err)
 	if (!p.failed)
 		return rc;
 	struct err cause = rc ? *err : p.failure;
-	return err_set(err, cause.code, "%" PRIu64 " windows could not be written, their samples are lost (store_failed): %s",
+	return err_set(err, cause.code,
+		       "%" PRIu64
+		       " windows could not be written, their samples are lost (store_failed): %s",
 		       p.failed, cause.text);
 }
 
@@ -432,10 +473,15 @@ int cmd_record(int argc, char **argv)
 out:
 	if (rc) {
 		cmd_error("record: %s", err.text[0] ? err.text : strerror(-rc));
-		status = status ? status : r.child.exec_failed && rc == -ENOENT ? 127 : r.child.exec_failed ? 126 : EXIT_FAILED;
+		status = status					? status
+			 : r.child.exec_failed && rc == -ENOENT ? 127
+			 : r.child.exec_failed			? 126
+								: EXIT_FAILED;
 	} else if (args.n) {
 		if (!o.quiet && child_runs(&r.child))
-			fprintf(stderr, "ascribe: %s is written; the command still runs, waiting for it\n", o.out);
+			fprintf(stderr,
+				"ascribe: %s is written; the command still runs, waiting for it\n",
+				o.out);
 		status = child_status(&r.child);
 	}
 	release(&r);

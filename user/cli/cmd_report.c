@@ -19,23 +19,29 @@
 #define PEEK_ROWS 10
 
 static const struct opt options[] = {
-	{ "by", 'b', OPT_LIST, "KEY,..", "by these label keys (comm, tenant, event, ...), or by \"function\"",
+	{ "by", 'b', OPT_LIST, "KEY,..",
+	  "by these label keys (comm, tenant, event, ...), or by \"function\"",
 	  offsetof(struct report, by), 0, 0 },
-	{ "step", 's', OPT_DURATION, "TIME", "over time, in steps of so long (1m); windows are never split",
+	{ "step", 's', OPT_DURATION, "TIME",
+	  "over time, in steps of so long (1m); windows are never split",
 	  offsetof(struct report, step_ns), 0, 0 },
 	{ "before", 0, OPT_TIME, "T",
 	  "with a column of the change since an earlier range of the same length, which begins here",
 	  offsetof(struct report, before_ns), 0, 0 },
-	{ "tree", 0, OPT_FLAG, NULL, "the calls from the roots on, those with most samples", offsetof(struct report, tree), 0, 0 },
-	{ "peek", 0, OPT_STRING, "FUNCTION", "who calls a function, and what it calls; a part of its name is enough",
+	{ "tree", 0, OPT_FLAG, NULL, "the calls from the roots on, those with most samples",
+	  offsetof(struct report, tree), 0, 0 },
+	{ "peek", 0, OPT_STRING, "FUNCTION",
+	  "who calls a function, and what it calls; a part of its name is enough",
 	  offsetof(struct report, peek), 0, 0 },
 	WHERE_OPTIONS(struct report, filter),
 	METRIC_OPTION(struct report, filter),
 	NAMES_OPTIONS(struct report, filter),
-	LIMIT_OPTION(struct report, filter,
-		     "rows to print, 0 for all. Default: 10 and 15, 30 with --by, 40 with --tree, all\n"
-		     "with --json, 10 with --step, where the others are summed"),
-	{ "full-names", 0, OPT_FLAG, NULL, "print names whole, with template arguments and parameters",
+	LIMIT_OPTION(
+		struct report, filter,
+		"rows to print, 0 for all. Default: 10 and 15, 30 with --by, 40 with --tree, all\n"
+		"with --json, 10 with --step, where the others are summed"),
+	{ "full-names", 0, OPT_FLAG, NULL,
+	  "print names whole, with template arguments and parameters",
 	  offsetof(struct report, full_names), 0, 0 },
 	{ "exact", 0, OPT_FLAG, NULL,
 	  "with --by and one key that has very many values: read every window, not\nonly the most frequent values of long ranges",
@@ -51,36 +57,45 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "report",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about = "Print who used the CPU, then which code. STORE is a directory written by `ascribe record`,\n"
-		 "by default " DEFAULT_STORE ". The first table is by a label that programs set, such as\n"
-		 "tenant, where one covers half of the samples; else by process. A share is printed with its\n"
-		 "95% interval where there is room. Several stores are read as one; their rows have the\n"
-		 "label `host`.\n",
-	.examples = "  ascribe report                                 # who, then where\n"
-		    "  ascribe report --by function                   # functions, by their own time\n"
-		    "  ascribe report --by tenant                     # who used the CPU\n"
-		    "  ascribe report --by tenant,endpoint -n 10      # by two labels\n"
-		    "  ascribe report --where '{tenant=\"a\"}'          # the code of one tenant\n"
-		    "  ascribe report --from -15m --before -30m       # and how that changed\n"
-		    "  ascribe report --tree                          # the calls\n"
-		    "  ascribe report --peek memcpy                   # who calls it, and what it calls\n"
-		    "  ascribe report --step 1m --by tenant           # who, over time\n"
-		    "  ascribe report --by query_id --postgres \"host=/run/postgresql user=monitor\"  # with SQL\n"
-		    "  ascribe report --metric off --by comm          # who was blocked, of a recording with --wall\n"
-		    "  ascribe report --metric off --by wait_in,wait  # in which function of the program, and why\n"
-		    "  ascribe report web1 web2 db --by host          # several stores, by their hosts\n"
-		    "  ascribe report --from -1h --json               # for a program\n",
+	.about =
+		"Print who used the CPU, then which code. STORE is a directory written by `ascribe record`,\n"
+		"by default " DEFAULT_STORE
+		". The first table is by a label that programs set, such as\n"
+		"tenant, where one covers half of the samples; else by process. A share is printed with its\n"
+		"95% interval where there is room. Several stores are read as one; their rows have the\n"
+		"label `host`.\n",
+	.examples =
+		"  ascribe report                                 # who, then where\n"
+		"  ascribe report --by function                   # functions, by their own time\n"
+		"  ascribe report --by tenant                     # who used the CPU\n"
+		"  ascribe report --by tenant,endpoint -n 10      # by two labels\n"
+		"  ascribe report --where '{tenant=\"a\"}'          # the code of one tenant\n"
+		"  ascribe report --from -15m --before -30m       # and how that changed\n"
+		"  ascribe report --tree                          # the calls\n"
+		"  ascribe report --peek memcpy                   # who calls it, and what it calls\n"
+		"  ascribe report --step 1m --by tenant           # who, over time\n"
+		"  ascribe report --by query_id --postgres \"host=/run/postgresql user=monitor\"  # with SQL\n"
+		"  ascribe report --metric off --by comm          # who was blocked, of a recording with --wall\n"
+		"  ascribe report --metric off --by wait_in,wait  # in which function of the program, and why\n"
+		"  ascribe report web1 web2 db --by host          # several stores, by their hosts\n"
+		"  ascribe report --from -1h --json               # for a program\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
 	.max_args = STORE_UNION_MAX,
 };
 
-static int print_json(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
+static int print_json(const struct reading *r, const struct report *opts,
+		      const struct query_table *t, size_t limit)
 {
 	const struct opt_list *by = &opts->by;
-	const struct answer a = { .store = r->store, .where = opts->filter.where, .keys = (const char *const *)by->v, .n_keys = by->n,
-				  .limit = limit, .metric = opts->filter.metric, .lengths = opts->lengths };
+	const struct answer a = { .store = r->store,
+				  .where = opts->filter.where,
+				  .keys = (const char *const *)by->v,
+				  .n_keys = by->n,
+				  .limit = limit,
+				  .metric = opts->filter.metric,
+				  .lengths = opts->lengths };
 	return cmd_print_json(answer_table(&a, r->query, t));
 }
 
@@ -92,7 +107,8 @@ static size_t rows_of(const struct report *opts, size_t by_default)
 	return limit == UINT64_MAX ? by_default : limit ? limit : SIZE_MAX;
 }
 
-static int print_text(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
+static int print_text(const struct reading *r, const struct report *opts,
+		      const struct query_table *t, size_t limit)
 {
 	report_header(r, opts);
 	int rc = report_table(r, opts, t, limit);
@@ -154,7 +170,8 @@ static int print_both(struct reading *r, const struct report *opts, struct err *
 
 static int report_calls(struct reading *r, const struct report *opts)
 {
-	int status = opts->peek ? report_peek(r, opts, rows_of(opts, PEEK_ROWS)) : report_tree(r, opts, rows_of(opts, TREE_ROWS));
+	int status = opts->peek ? report_peek(r, opts, rows_of(opts, PEEK_ROWS))
+				: report_tree(r, opts, rows_of(opts, TREE_ROWS));
 	if (!status)
 		accounting_footer(r->store, query_info(r->query));
 	reading_explain(r);
@@ -217,24 +234,29 @@ static int report(struct reading *r, struct report *opts)
 static int check_keys(struct report *opts, bool *ret_function)
 {
 	bool calls = opts->tree || opts->peek;
-	if (calls && (opts->by.n || opts->step_ns || (opts->tree && opts->peek) || opts->filter.json)) {
-		cmd_error("report: --tree and --peek stand alone; `ascribe flame --json` is the tree as JSON");
+	if (calls &&
+	    (opts->by.n || opts->step_ns || (opts->tree && opts->peek) || opts->filter.json)) {
+		cmd_error(
+			"report: --tree and --peek stand alone; `ascribe flame --json` is the tree as JSON");
 		return EXIT_USAGE;
 	}
 	if (with_changes(opts) && (calls || opts->step_ns || opts->filter.json)) {
-		cmd_error("report: --before is for tables; `ascribe diff --json` is the difference as JSON");
+		cmd_error(
+			"report: --before is for tables; `ascribe diff --json` is the difference as JSON");
 		return EXIT_USAGE;
 	}
 	for (size_t i = 0; i < opts->by.n; i++) {
 		if (strcmp(opts->by.v[i], "function"))
 			continue;
 		if (opts->step_ns) {
-			cmd_error("report: --step is for label keys: one function over time is not there yet");
+			cmd_error(
+				"report: --step is for label keys: one function over time is not there yet");
 			return EXIT_USAGE;
 		}
 		if (opts->by.n > 1) {
-			cmd_error("report: --by function stands alone; to see one label's functions use "
-				  "--where '{key=\"value\"}'");
+			cmd_error(
+				"report: --by function stands alone; to see one label's functions use "
+				"--where '{key=\"value\"}'");
 			return EXIT_USAGE;
 		}
 		opt_release(&command, opts);
@@ -255,7 +277,8 @@ static int open_report(struct reading *r, const struct opt_args *args, struct re
 		status = reading_open_store(r, args->v, args->n, f);
 	if (status)
 		return status;
-	if (opts->by.n == 1 && !opts->exact && !with_changes(opts) && !f->metric && !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
+	if (opts->by.n == 1 && !opts->exact && !with_changes(opts) && !f->metric &&
+	    !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
 		status = reading_query(r, f, QUERY_TOTALS, NULL);
 		opts->top = !status && query_top_serves(r->query, opts->by.v[0]);
 		if (status || opts->top)
@@ -288,7 +311,7 @@ int cmd_report(int argc, char **argv)
 	else if (!status)
 		status = open_report(&r, &args, &opts);
 	if (!status && !opts.step_ns)
-		status = opts.tree || opts.peek		? report_calls(&r, &opts)
+		status = opts.tree || opts.peek	      ? report_calls(&r, &opts)
 			 : !opts.by.n && !by_function ? report_who_where(&r, &opts)
 						      : report(&r, &opts);
 	reading_close(&r);

@@ -24,32 +24,44 @@ struct serve_options {
 };
 
 static const struct opt options[] = {
-	{ "listen", 'l', OPT_LIST, "ADDRESS,..", "unix:/path, 127.0.0.1:PORT, [::1]:PORT (default 127.0.0.1:4041; port 0: any)",
+	{ "listen", 'l', OPT_LIST, "ADDRESS,..",
+	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT (default 127.0.0.1:4041; port 0: any)",
 	  offsetof(struct serve_options, listen), 0, 0 },
-	{ "token-file", 0, OPT_STRING, "FILE", "every request needs the token in this file (default: a new token, in the address\nthat is printed)",
+	{ "token-file", 0, OPT_STRING, "FILE",
+	  "every request needs the token in this file (default: a new token, in the address\nthat is printed)",
 	  offsetof(struct serve_options, token_file), 0, 0 },
-	{ "host", 0, OPT_LIST, "NAME,..", "names of this server that a Host header may have, besides localhost",
+	{ "host", 0, OPT_LIST, "NAME,..",
+	  "names of this server that a Host header may have, besides localhost",
 	  offsetof(struct serve_options, hosts), 0, 0 },
-	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)", offsetof(struct serve_options, tls_cert), 0, 0 },
-	{ "tls-key", 0, OPT_STRING, "FILE", "and its key", offsetof(struct serve_options, tls_key), 0, 0 },
-	{ "anonymous", 0, OPT_FLAG, NULL, "no token: every user who can connect may read the store", offsetof(struct serve_options, anonymous), 0, 0 },
-	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS", offsetof(struct serve_options, plain), 0, 0 },
-	{ "open", 0, OPT_FLAG, NULL, "start the browser; without a desktop print the ssh command that leads here",
+	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)",
+	  offsetof(struct serve_options, tls_cert), 0, 0 },
+	{ "tls-key", 0, OPT_STRING, "FILE", "and its key", offsetof(struct serve_options, tls_key),
+	  0, 0 },
+	{ "anonymous", 0, OPT_FLAG, NULL, "no token: every user who can connect may read the store",
+	  offsetof(struct serve_options, anonymous), 0, 0 },
+	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS",
+	  offsetof(struct serve_options, plain), 0, 0 },
+	{ "open", 0, OPT_FLAG, NULL,
+	  "start the browser; without a desktop print the ssh command that leads here",
 	  offsetof(struct serve_options, open), 0, 0 },
 	{ "postgres", 0, OPT_STRING, "CONNINFO",
 	  "PostgreSQL to ask for the SQL behind query ids, from pg_stat_statements: a connection\n"
 	  "string of libpq, such as \"host=/run/postgresql user=monitor dbname=postgres\"",
 	  offsetof(struct serve_options, postgres), 0, 0 },
-	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", offsetof(struct serve_options, workers), 1, 16 },
-	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)", offsetof(struct serve_options, connections), 1, 10000 },
+	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)",
+	  offsetof(struct serve_options, workers), 1, 16 },
+	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
+	  offsetof(struct serve_options, connections), 1, 10000 },
 };
 
 static const struct opt_command command = {
 	.name = "serve",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about = "Serve the page and the HTTP API of docs/http.md over a store, read-only; the store may be written meanwhile.\n"
-		 "Several stores are served as one, with the label host.\n",
-	.examples = "  ascribe serve                                   # " DEFAULT_STORE ", at the address that is printed\n"
+	.about =
+		"Serve the page and the HTTP API of docs/http.md over a store, read-only; the store may be written meanwhile.\n"
+		"Several stores are served as one, with the label host.\n",
+	.examples = "  ascribe serve                                   # " DEFAULT_STORE
+		    ", at the address that is printed\n"
 		    "  ascribe serve --open                            # in the browser\n"
 		    "  ascribe serve /var/lib/ascribe -l unix:/tmp/a.sock\n",
 	.opts = options,
@@ -57,9 +69,12 @@ static const struct opt_command command = {
 	.max_args = STORE_UNION_MAX,
 };
 
-static int read_files(const struct serve_options *o, struct http_config *cfg, char **token, char **cert, char **key, struct err *err)
+static int read_files(const struct serve_options *o, struct http_config *cfg, char **token,
+		      char **cert, char **key, struct err *err)
 {
-	int rc = o->token_file ? cmd_read_token(o->token_file, token, err) : o->anonymous ? 0 : cmd_make_token(token, err);
+	int rc = o->token_file	? cmd_read_token(o->token_file, token, err)
+		 : o->anonymous ? 0
+				: cmd_make_token(token, err);
 	rc = rc || !o->tls_cert ? rc : cmd_read_text(o->tls_cert, 1 << 20, cert, err);
 	rc = rc || !o->tls_key ? rc : cmd_read_text(o->tls_key, 1 << 20, key, err);
 	cfg->token = *token;
@@ -85,17 +100,19 @@ void cmd_server_memory(void)
  * A token of our own making stands behind "#": a browser keeps that part to itself, and the page
  * moves it from the address bar into its session.
  */
-static void say_addresses(const struct http_server *server, const struct http_config *cfg, struct browser *b)
+static void say_addresses(const struct http_server *server, const struct http_config *cfg,
+			  struct browser *b)
 {
 	const char *address, *scheme = cfg->tls_cert ? "https://" : "http://";
 	char stores[1024];
 	text_join(stores, sizeof(stores), cfg->stores, cfg->n_stores);
 	bool opened = !b;
 	for (size_t i = 0; (address = http_address(server, i)); i++) {
-		bool own = cfg->token && cfg->token_tcp_only, tcp = strncmp(address, "unix:", 5) != 0;
+		bool own = cfg->token && cfg->token_tcp_only,
+		     tcp = strncmp(address, "unix:", 5) != 0;
 		char url[512];
-		snprintf(url, sizeof(url), "%s%s%s%s", tcp ? scheme : "", address, tcp && own ? "/#token=" : "",
-			 tcp && own ? cfg->token : "");
+		snprintf(url, sizeof(url), "%s%s%s%s", tcp ? scheme : "", address,
+			 tcp && own ? "/#token=" : "", tcp && own ? cfg->token : "");
 		cmd_say("serving %s on %s", stores, url);
 		if (tcp && !opened)
 			browser_open_address(b, url);

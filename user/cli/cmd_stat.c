@@ -24,9 +24,10 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "stat",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about = "Print the accounting of a store: fired = stored + each loss, per CPU and in total, what there is\n"
-		 "to say about the stored samples, and what the recorder itself used and how long it took. Counters\n"
-		 "that are 0 are left out; --json has them all.\n",
+	.about =
+		"Print the accounting of a store: fired = stored + each loss, per CPU and in total, what there is\n"
+		"to say about the stored samples, and what the recorder itself used and how long it took. Counters\n"
+		"that are 0 are left out; --json has them all.\n",
 	.examples = "  ascribe stat\n"
 		    "  ascribe stat --from now-1h --json\n",
 	.opts = options,
@@ -62,8 +63,9 @@ static void print_flags(const struct store_meta *m, const struct store_cpu_total
 {
 	for (size_t i = 0; i < m->n_flagged; i++)
 		if (all->flagged[i])
-			print_counter(m->flagged_names[i], all->flagged[i],
-				      account_base(m, all->flagged, all->stored, m->flagged_names[i]));
+			print_counter(
+				m->flagged_names[i], all->flagged[i],
+				account_base(m, all->flagged, all->stored, m->flagged_names[i]));
 }
 
 static void print_cpus(const struct account *t, const struct store_meta *m)
@@ -79,7 +81,8 @@ static void print_cpus(const struct account *t, const struct store_meta *m)
 		char name[16] = "all";
 		if (i < t->n_cpus)
 			snprintf(name, sizeof(name), "%u", c->cpu);
-		printf("%-5s %12llu %12llu %12llu", name, (unsigned long long)c->fired, (unsigned long long)c->stored,
+		printf("%-5s %12llu %12llu %12llu", name, (unsigned long long)c->fired,
+		       (unsigned long long)c->stored,
 		       (unsigned long long)counter_sum(c->lost, m->n_lost));
 		for (size_t j = 0; j < m->n_lost; j++) {
 			if (t->all.lost[j])
@@ -116,7 +119,8 @@ static void print_own(const struct hist_snapshot *own)
 		printf("%-30s %12llu", metric_name(m), (unsigned long long)own[m].total);
 		put_value(m, hist_snapshot_moments(&own[m]).mean);
 		for (size_t i = 0; i < ANSWER_QUANTILES; i++)
-			put_value(m, (double)hist_snapshot_quantile(&own[m], answer_quantiles[i].q).value);
+			put_value(m, (double)hist_snapshot_quantile(&own[m], answer_quantiles[i].q)
+					     .value);
 		putchar('\n');
 	}
 }
@@ -133,7 +137,8 @@ static void print_silent(const struct query_own *own)
 	if (own->other_requests)
 		printf("%-30s %12llu\n", "others", (unsigned long long)own->other_requests);
 	if (own->jobs_refused)
-		printf("\nfiles not read, the parsers' queue was full: %llu times\n", (unsigned long long)own->jobs_refused);
+		printf("\nfiles not read, the parsers' queue was full: %llu times\n",
+		       (unsigned long long)own->jobs_refused);
 }
 
 static int print_text(const struct store *s, const struct account *t, const struct query_own *own)
@@ -150,7 +155,8 @@ static int print_text(const struct store *s, const struct account *t, const stru
 	printf("%-19s %12llu %8.3f%%\n", "stored", (unsigned long long)t->all.stored,
 	       percent(t->all.stored, t->all.fired));
 	uint64_t lost = counter_sum(t->all.lost, m->n_lost);
-	printf("%-19s %12llu %8.3f%%\n", "lost", (unsigned long long)lost, percent(lost, t->all.fired));
+	printf("%-19s %12llu %8.3f%%\n", "lost", (unsigned long long)lost,
+	       percent(lost, t->all.fired));
 	for (size_t i = 0; i < m->n_lost; i++)
 		if (t->all.lost[i])
 			print_counter(m->lost_names[i], t->all.lost[i], t->all.fired);
@@ -180,7 +186,8 @@ static int stat_store(struct reading *r, const struct filter *f)
 	if (!rc && !t.blocks)
 		reading_no_data(r->store, f->from_ns, f->to_ns);
 	if (!rc)
-		rc = f->json ? cmd_print_json(answer_account(r->store, &t, &own)) : print_text(r->store, &t, &own);
+		rc = f->json ? cmd_print_json(answer_account(r->store, &t, &own))
+			     : print_text(r->store, &t, &own);
 	if (rc && rc != -EIO)
 		cmd_error("%s", err.text);
 	query_own_fini(&own);

@@ -12,33 +12,39 @@
 #define STORES_MAX 64 /* of one merge */
 
 static const struct opt options[] = {
-	{ "output", 'o', OPT_STRING, "STORE", "snapshot, merge: the new store", offsetof(struct store_command, output), 0, 0 },
-	{ "where", 'w', OPT_STRING, "SELECTOR", "delete: the samples with these labels: {tenant=\"a\",query_id=~\"4.*\"}",
+	{ "output", 'o', OPT_STRING, "STORE", "snapshot, merge: the new store",
+	  offsetof(struct store_command, output), 0, 0 },
+	{ "where", 'w', OPT_STRING, "SELECTOR",
+	  "delete: the samples with these labels: {tenant=\"a\",query_id=~\"4.*\"}",
 	  offsetof(struct store_command, where), 0, 0 },
-	{ "from", 0, OPT_TIME, "T", "delete: only from here on: -1h, 14:05, \"2026-11-23 14:05\", epoch seconds",
+	{ "from", 0, OPT_TIME, "T",
+	  "delete: only from here on: -1h, 14:05, \"2026-11-23 14:05\", epoch seconds",
 	  offsetof(struct store_command, from_ns), 0, 0 },
-	{ "to", 0, OPT_TIME, "T", "delete: only up to here, in whole windows", offsetof(struct store_command, to_ns), 0, 0 },
+	{ "to", 0, OPT_TIME, "T", "delete: only up to here, in whole windows",
+	  offsetof(struct store_command, to_ns), 0, 0 },
 };
 
 static const struct opt_command command = {
 	.name = "store",
 	.usage = "info|verify|compact|repair|snapshot|merge|delete STORE ... [OPTIONS]",
-	.about = "info      what the store holds: blocks by level, tables, what retention has cut\n"
-		 "verify    read every byte and say what is damaged; exit status 1 when anything is\n"
-		 "compact   write the blocks of the segment tree above the windows, so that long ranges are read faster;\n"
-		 "          a store of an older version (format 2) is rewritten, which needs room for both\n"
-		 "repair    cut out what is damaged, keep all the rest, say exactly what was cut\n"
-		 "snapshot  copy a store that may be written meanwhile to -o STORE; files that are complete become hard\n"
-		 "          links where that is possible\n"
-		 "merge     write the windows of several stores to -o STORE, in order of time. Samples get the label `host`\n"
-		 "          where they have none\n"
-		 "delete    remove the samples that match --where for good, from all levels. The store is written anew\n"
-		 "          beside the old one, so as much space is needed again; exit status 1 when nothing matches\n",
-	.examples = "  ascribe store info ./ascribe.data\n"
-		    "  ascribe store verify /var/lib/ascribe\n"
-		    "  ascribe store snapshot /var/lib/ascribe -o /tmp/copy\n"
-		    "  ascribe store merge web1 web2 -o web && ascribe report web --by host\n"
-		    "  ascribe store delete ./ascribe.data --where '{tenant=\"acme\"}' --to now-1d\n",
+	.about =
+		"info      what the store holds: blocks by level, tables, what retention has cut\n"
+		"verify    read every byte and say what is damaged; exit status 1 when anything is\n"
+		"compact   write the blocks of the segment tree above the windows, so that long ranges are read faster;\n"
+		"          a store of an older version (format 2) is rewritten, which needs room for both\n"
+		"repair    cut out what is damaged, keep all the rest, say exactly what was cut\n"
+		"snapshot  copy a store that may be written meanwhile to -o STORE; files that are complete become hard\n"
+		"          links where that is possible\n"
+		"merge     write the windows of several stores to -o STORE, in order of time. Samples get the label `host`\n"
+		"          where they have none\n"
+		"delete    remove the samples that match --where for good, from all levels. The store is written anew\n"
+		"          beside the old one, so as much space is needed again; exit status 1 when nothing matches\n",
+	.examples =
+		"  ascribe store info ./ascribe.data\n"
+		"  ascribe store verify /var/lib/ascribe\n"
+		"  ascribe store snapshot /var/lib/ascribe -o /tmp/copy\n"
+		"  ascribe store merge web1 web2 -o web && ascribe report web --by host\n"
+		"  ascribe store delete ./ascribe.data --where '{tenant=\"acme\"}' --to now-1d\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
@@ -65,10 +71,12 @@ static void print_level(struct store *s, uint8_t level, const struct store_cover
 	if (n)
 		text_range(from, to, range);
 	if (n)
-		printf("  level %-4s %8zu blocks  %10" PRIu64 " rows with labels  %10" PRIu64 " folded   %s\n",
+		printf("  level %-4s %8zu blocks  %10" PRIu64 " rows with labels  %10" PRIu64
+		       " folded   %s\n",
 		       store_level_name(level), n, rows, folded, range);
 	if (cut && cut->blocks)
-		printf("  level %-4s %8" PRIu64 " blocks cut by retention: %" PRIu64 " bytes by age, %" PRIu64 " by size\n",
+		printf("  level %-4s %8" PRIu64 " blocks cut by retention: %" PRIu64
+		       " bytes by age, %" PRIu64 " by size\n",
 		       store_level_name(level), cut->blocks, cut->bytes_by_age, cut->bytes_by_size);
 }
 
@@ -93,12 +101,15 @@ static void print_wide_keys(struct store *s)
 		fputs("  wide    ", stdout);
 		text_put(stdout, k.key, 0);
 		if (k.values > STORE_WIDE_VALUES)
-			printf(": %s%" PRIu32 " values in an hour, more than %d", k.values >= 8 * STORE_WIDE_VALUES ? "at least " : "",
-			       k.values, STORE_WIDE_VALUES);
+			printf(": %s%" PRIu32 " values in an hour, more than %d",
+			       k.values >= 8 * STORE_WIDE_VALUES ? "at least " : "", k.values,
+			       STORE_WIDE_VALUES);
 		else
-			printf(": the label sets became too many, and it had the most values, %" PRIu32, k.values);
+			printf(": the label sets became too many, and it had the most values, %" PRIu32,
+			       k.values);
 		text_time(k.from_ns, from);
-		printf("; in %zu of %zu files, the first from %s on\n", files, store_n_files(s), from);
+		printf("; in %zu of %zu files, the first from %s on\n", files, store_n_files(s),
+		       from);
 	}
 }
 
@@ -137,8 +148,8 @@ static int info(const struct store_command *c)
 	printf(", ");
 	text_put(stdout, m->os, 0);
 	putchar('\n');
-	printf("%zu windows in %zu files; %" PRIu32 " events\n", store_n_windows(r.store), store_n_files(r.store),
-	       store_n_events(r.store));
+	printf("%zu windows in %zu files; %" PRIu32 " events\n", store_n_windows(r.store),
+	       store_n_files(r.store), store_n_events(r.store));
 	print_keys(r.store);
 	printf("in the cover of the whole range:\n");
 	if (store_cover(r.store, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &all, &err)) {
@@ -178,7 +189,8 @@ static int verify(const struct store_command *c)
 		cmd_error("store verify: %s", err.text);
 		return EXIT_FAILED;
 	}
-	printf("%s: %zu damaged, %zu torn ends\n", n.damaged ? "damaged" : "whole", n.damaged, n.torn);
+	printf("%s: %zu damaged, %zu torn ends\n", n.damaged ? "damaged" : "whole", n.damaged,
+	       n.torn);
 	return n.damaged ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -218,7 +230,8 @@ static int compact(const struct store_command *c)
 	if (rc)
 		cmd_error("store compact: %s", err.text);
 	else
-		printf("%s: %" PRIu64 " bytes written\n", dir, rewritten + store_writer_state(w)->bytes_written);
+		printf("%s: %" PRIu64 " bytes written\n", dir,
+		       rewritten + store_writer_state(w)->bytes_written);
 	store_writer_close(w);
 	reading_close(&r);
 	return rc ? EXIT_FAILED : EXIT_OK;
@@ -243,10 +256,10 @@ static const struct verb {
 static int run_verb(const struct verb *v, const struct store_command *c)
 {
 	bool selects = c->where || c->from_ns != INT64_MIN || c->to_ns != INT64_MAX;
-	const char *wrong = c->output && !v->makes   ? "--output is not for this" :
-			    selects && !v->selects   ? "--where, --from and --to are not for this" :
-			    c->n_dirs > 1 && !v->many ? "name one store" :
-							NULL;
+	const char *wrong = c->output && !v->makes   ? "--output is not for this"
+			    : selects && !v->selects ? "--where, --from and --to are not for this"
+			    : c->n_dirs > 1 && !v->many ? "name one store"
+							: NULL;
 	if (!wrong)
 		return v->run(c);
 	cmd_error("store %s: %s (see ascribe store --help)", v->name, wrong);
@@ -266,7 +279,8 @@ int cmd_store(int argc, char **argv)
 	for (size_t i = 0; args.n && i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(args.v[0], verbs[i].name))
 			return run_verb(&verbs[i], &c);
-	cmd_error("store: %s%s%s; there are info, verify, compact, repair, snapshot, merge and delete (see ascribe store --help)",
-		  args.n ? "no '" : "what is to be done", args.n ? args.v[0] : "", args.n ? "'" : "");
+	cmd_error(
+		"store: %s%s%s; there are info, verify, compact, repair, snapshot, merge and delete (see ascribe store --help)",
+		args.n ? "no '" : "what is to be done", args.n ? args.v[0] : "", args.n ? "'" : "");
 	return EXIT_USAGE;
 }

@@ -46,40 +46,56 @@ struct top_options {
 };
 
 static const struct opt options[] = {
-	{ "by", 'b', OPT_STRING, "KEY", "by this label key, or by \"function\" (default: comm)", offsetof(struct top_options, by), 0, 0 },
-	{ "where", 'w', OPT_STRING, "SELECTOR", "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}",
+	{ "by", 'b', OPT_STRING, "KEY", "by this label key, or by \"function\" (default: comm)",
+	  offsetof(struct top_options, by), 0, 0 },
+	{ "where", 'w', OPT_STRING, "SELECTOR",
+	  "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}",
 	  offsetof(struct top_options, filter.where), 0, 0 },
-	{ "span", 0, OPT_DURATION, "TIME", "show so much of the past (default 10s)", offsetof(struct top_options, span_ns), 0, 0 },
-	{ "delay", 'd', OPT_DURATION, "TIME", "look again after this time, whole seconds (default 2s)",
+	{ "span", 0, OPT_DURATION, "TIME", "show so much of the past (default 10s)",
+	  offsetof(struct top_options, span_ns), 0, 0 },
+	{ "delay", 'd', OPT_DURATION, "TIME",
+	  "look again after this time, whole seconds (default 2s)",
 	  offsetof(struct top_options, delay_ns), 0, 0 },
-	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 99)", offsetof(struct top_options, hz), 1, 50000 },
-	{ "event", 'e', OPT_STRING, "EVENT", "what to sample (default: cycles where there is a PMU, else cpu-clock)",
+	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 99)",
+	  offsetof(struct top_options, hz), 1, 50000 },
+	{ "event", 'e', OPT_STRING, "EVENT",
+	  "what to sample (default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct top_options, filter.event), 0, 0 },
-	{ "tgid", 'p', OPT_LIST, "TGID,..", "only these processes and their children to come", offsetof(struct top_options, tgids), 0, 0 },
-	{ "tid", 't', OPT_LIST, "TID,..", "only these threads", offsetof(struct top_options, tids), 0, 0 },
-	{ "cgroup", 'G', OPT_STRING, "CGROUP", "only what runs in this v2 cgroup or below it", offsetof(struct top_options, cgroup), 0, 0 },
-	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs, and idle waits", offsetof(struct top_options, filter.idle), 0, 0 },
+	{ "tgid", 'p', OPT_LIST, "TGID,..", "only these processes and their children to come",
+	  offsetof(struct top_options, tgids), 0, 0 },
+	{ "tid", 't', OPT_LIST, "TID,..", "only these threads", offsetof(struct top_options, tids),
+	  0, 0 },
+	{ "cgroup", 'G', OPT_STRING, "CGROUP", "only what runs in this v2 cgroup or below it",
+	  offsetof(struct top_options, cgroup), 0, 0 },
+	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs, and idle waits",
+	  offsetof(struct top_options, filter.idle), 0, 0 },
 	NAMES_OPTIONS(struct top_options, filter),
-	{ "store", 's', OPT_LIST, "STORE,..", "record nothing: show what is written there, by a daemon or by record;\nseveral stores are shown as one, with the label host",
+	{ "store", 's', OPT_LIST, "STORE,..",
+	  "record nothing: show what is written there, by a daemon or by record;\nseveral stores are shown as one, with the label host",
 	  offsetof(struct top_options, stores), 0, 0 },
-	{ "once", 0, OPT_FLAG, NULL, "no screen: record for some seconds, print the table and end", offsetof(struct top_options, once), 0, 0 },
-	{ "seconds", 'S', OPT_UINT, "N", "with --once: so long (default 5)", offsetof(struct top_options, seconds), 1, 3600 },
-	LIMIT_OPTION(struct top_options, filter, "with --once: rows to print, 0 for all (default: 30; with --json all)"),
+	{ "once", 0, OPT_FLAG, NULL, "no screen: record for some seconds, print the table and end",
+	  offsetof(struct top_options, once), 0, 0 },
+	{ "seconds", 'S', OPT_UINT, "N", "with --once: so long (default 5)",
+	  offsetof(struct top_options, seconds), 1, 3600 },
+	LIMIT_OPTION(struct top_options, filter,
+		     "with --once: rows to print, 0 for all (default: 30; with --json all)"),
 	JSON_OPTION(struct top_options, filter),
 };
 
 static const struct opt_command command = {
 	.name = "top",
 	.usage = "[OPTIONS]",
-	.about = "Show who and which code uses the CPU, while it does: by process or by any label, with a way down from a\n"
-		 "label's value to its functions and their callers. Press ? for the keys. As root; --store needs only the\n"
-		 "right to read the store. Nothing is written to disk.\n",
-	.examples = "  ascribe top                          # processes\n"
-		    "  ascribe top --by function            # functions\n"
-		    "  ascribe top --by tenant              # who\n"
-		    "  ascribe top -p 1234 -F 999           # one process, closely\n"
-		    "  ascribe top --store /var/lib/ascribe --span 1m --by comm    # what a daemon records\n"
-		    "  ascribe top --once --seconds 10 --by tenant --json          # for a program\n",
+	.about =
+		"Show who and which code uses the CPU, while it does: by process or by any label, with a way down from a\n"
+		"label's value to its functions and their callers. Press ? for the keys. As root; --store needs only the\n"
+		"right to read the store. Nothing is written to disk.\n",
+	.examples =
+		"  ascribe top                          # processes\n"
+		"  ascribe top --by function            # functions\n"
+		"  ascribe top --by tenant              # who\n"
+		"  ascribe top -p 1234 -F 999           # one process, closely\n"
+		"  ascribe top --store /var/lib/ascribe --span 1m --by comm    # what a daemon records\n"
+		"  ascribe top --once --seconds 10 --by tenant --json          # for a program\n",
 	.notes_title = "Keys",
 	.notes = top_help,
 	.opts = options,
@@ -110,7 +126,9 @@ static int choose_target(struct top *t, struct err *err)
 	if (n > 1)
 		return err_set(err, -EINVAL, "-p, -t and -G exclude each other");
 	if (n && o->stores.n)
-		return err_set(err, -EINVAL, "-p, -t and -G choose what to record; --store records nothing (--where chooses there)");
+		return err_set(
+			err, -EINVAL,
+			"-p, -t and -G choose what to record; --store records nothing (--where chooses there)");
 	rc = target_choose(&t->target, &o->tgids, &o->tids, o->cgroup, err);
 	target_configure(&t->target, &t->cfg);
 	return rc;
@@ -125,7 +143,10 @@ static int open_live(struct top *t, struct err *err)
 	t->cfg.n_events = 1;
 	int fd, rc = event_parse(&t->cfg.event[0], name, t->cfg.hz, err);
 	if (!rc && t->cfg.event[0].wait)
-		return err_set(err, -EINVAL, "%s is a wait, which top does not show: ascribe record --wall, then report --metric", name);
+		return err_set(
+			err, -EINVAL,
+			"%s is a wait, which top does not show: ascribe record --wall, then report --metric",
+			name);
 	rc = rc ? rc : recipes_load_built_in(&t->recipes, err);
 	if (rc)
 		return rc;
@@ -153,10 +174,12 @@ static int add_rates(json_t *answer, const struct top_view *v)
 	int rc = json_put(answer, "cpus", json_count(v->head.n_cpus));
 	rc = rc ? rc : json_put(answer, "covered", json_real(v->head.seconds));
 	rc = rc ? rc : json_put(answer, "rate", json_real(v->head.busy));
-	json_array_foreach(rows, i, row) {
+	json_array_foreach(rows, i, row)
+	{
 		const struct query_table_row *r = &v->table->rows[i];
 		double low, high;
-		view_interval(v, v->level[0].kind == TOP_FUNCTION ? r->self : r->samples, &low, &high);
+		view_interval(v, v->level[0].kind == TOP_FUNCTION ? r->self : r->samples, &low,
+			      &high);
 		rc = rc ? rc : json_put(row, "rate", json_real(view_rate(v, r->samples)));
 		rc = rc ? rc : json_put(row, "self_rate", json_real(view_rate(v, r->self)));
 		rc = rc ? rc : json_put(row, "self_rate_low", json_real(low));
@@ -168,7 +191,11 @@ static int add_rates(json_t *answer, const struct top_view *v)
 static int print_json(const struct top_view *v, const struct filter *f, uint64_t limit)
 {
 	const char *keys[] = { v->level[0].key };
-	const struct answer a = { .store = v->store, .where = f->where, .keys = keys, .n_keys = v->level[0].key != NULL, .limit = limit };
+	const struct answer a = { .store = v->store,
+				  .where = f->where,
+				  .keys = keys,
+				  .n_keys = v->level[0].key != NULL,
+				  .limit = limit };
 	json_t *answer = answer_table(&a, v->query, v->table);
 	if (answer && add_rates(answer, v)) {
 		json_decref(answer);
@@ -189,7 +216,11 @@ static int print_table(const struct top_view *v, uint64_t limit)
 	else
 		printf("%.1f per second", h->busy);
 	printf("; own %.2f%% CPU, %.0f MiB\n\n", 100 * h->own_cpu, (double)h->own_rss / 1048576);
-	printf("%8s %15s %8s %9s  ", !h->time ? "RATE/S" : "CPU%", "95% INTERVAL", l->key ? "SHARE" : h->time ? "TOTAL%" : "TOTAL/S", "SAMPLES");
+	printf("%8s %15s %8s %9s  ", !h->time ? "RATE/S" : "CPU%", "95% INTERVAL",
+	       l->key	 ? "SHARE"
+	       : h->time ? "TOTAL%"
+			 : "TOTAL/S",
+	       "SAMPLES");
 	text_put(stdout, l->key ? l->key : "FUNCTION", 0);
 	putchar('\n');
 	for (size_t i = 0; i < v->n_rows && i < limit; i++) {
@@ -228,7 +259,8 @@ static int wait_once(struct top *t, struct err *err)
 	struct live_state s;
 	cmd_say("recording for %" PRIu64 " s", t->o->seconds);
 	while ((now = proc_now_ns()) < end) {
-		struct pollfd p[] = { { .fd = t->signals, .events = POLLIN }, { .fd = live_fd(t->live), .events = POLLIN } };
+		struct pollfd p[] = { { .fd = t->signals, .events = POLLIN },
+				      { .fd = live_fd(t->live), .events = POLLIN } };
 		if (poll(p, 2, (int)((end - now + 999999) / 1000000)) < 0 && errno != EINTR)
 			return err_sys(err, -errno, "waiting");
 		if (p[0].revents)
@@ -244,7 +276,9 @@ static int run_once(struct top *t, struct err *err)
 {
 	struct top_view *v = &t->ui.view;
 	const struct filter *f = &t->o->filter;
-	uint64_t limit = f->limit == UINT64_MAX && !f->json ? DEFAULT_ROWS : f->limit ? f->limit : UINT64_MAX;
+	uint64_t limit = f->limit == UINT64_MAX && !f->json ? DEFAULT_ROWS
+			 : f->limit			    ? f->limit
+							    : UINT64_MAX;
 	int rc = t->live ? wait_once(t, err) : 0;
 	if (t->live)
 		v->span_ns = INT64_MAX / 2; /* all of it */
@@ -287,8 +321,10 @@ static void load(struct top_ui *ui)
 	if (rc && rc != -ENODATA)
 		snprintf(ui->message, sizeof(ui->message), "%s", err.text);
 	/* While others than those of now may come it is no error. */
-	if (!rc && ui->view.head.samples && known_keys(ui->view.store, view_level(&ui->view)->where,
-						       (const char *const *)&view_level(&ui->view)->key, view_level(&ui->view)->key != NULL, &err))
+	if (!rc && ui->view.head.samples &&
+	    known_keys(ui->view.store, view_level(&ui->view)->where,
+		       (const char *const *)&view_level(&ui->view)->key,
+		       view_level(&ui->view)->key != NULL, &err))
 		snprintf(ui->message, sizeof(ui->message), "%s", err.text);
 	if (!rc && ui->mode == TOP_CHOOSE)
 		top_list_keys(ui);
@@ -304,7 +340,8 @@ static int run_screen(struct top *t, struct err *err)
 		if (ui->stale)
 			load(ui);
 		top_draw(ui);
-		struct pollfd p[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = t->signals, .events = POLLIN },
+		struct pollfd p[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+				      { .fd = t->signals, .events = POLLIN },
 				      { .fd = t->live ? live_fd(t->live) : -1, .events = POLLIN } };
 		uint64_t now = proc_now_ns() / 1000000;
 		if (next <= now)
@@ -347,7 +384,9 @@ static int check(struct top_options *o)
 	}
 	int64_t most = o->stores.n ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
 	if (o->span_ns > most) {
-		cmd_error("top: --span: at most %s", o->stores.n ? "24h" : "5m, which is what is kept in memory; --store shows more");
+		cmd_error("top: --span: at most %s",
+			  o->stores.n ? "24h"
+				      : "5m, which is what is kept in memory; --store shows more");
 		return EXIT_USAGE;
 	}
 	if (!o->by)
@@ -408,7 +447,11 @@ static int run(struct top *t, struct err *err)
 
 int cmd_top(int argc, char **argv)
 {
-	struct top_options o = { .filter = FILTER_INIT, .hz = 99, .seconds = ONCE_SECONDS, .delay_ns = 2 * SECOND, .span_ns = 10 * SECOND };
+	struct top_options o = { .filter = FILTER_INIT,
+				 .hz = 99,
+				 .seconds = ONCE_SECONDS,
+				 .delay_ns = 2 * SECOND,
+				 .span_ns = 10 * SECOND };
 	struct top t = { .o = &o, .signals = -1 };
 	struct opt_args args;
 	struct err err = { 0 };

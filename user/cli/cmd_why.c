@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES 5	 /* of each list */
+#define LINES 5 /* of each list */
 
 struct why_options {
 	struct filter filter;
@@ -22,11 +22,15 @@ struct why_options {
 };
 
 static const struct opt options[] = {
-	{ "where", 'w', OPT_STRING, "SELECTOR", "what it is about: {tenant=\"a\"}", offsetof(struct why_options, filter.where), 0, 0 },
+	{ "where", 'w', OPT_STRING, "SELECTOR", "what it is about: {tenant=\"a\"}",
+	  offsetof(struct why_options, filter.where), 0, 0 },
 	RANGE_OPTIONS(struct why_options, filter),
-	{ "before", 0, OPT_TIME, "T", "where the earlier range begins that it is compared with, of the same length\n"
-	  "(default: the time just before)", offsetof(struct why_options, before_ns), 0, 0 },
-	{ "idle", 'i', OPT_FLAG, NULL, "include idle waits: of a worker for its next work", offsetof(struct why_options, filter.idle), 0, 0 },
+	{ "before", 0, OPT_TIME, "T",
+	  "where the earlier range begins that it is compared with, of the same length\n"
+	  "(default: the time just before)",
+	  offsetof(struct why_options, before_ns), 0, 0 },
+	{ "idle", 'i', OPT_FLAG, NULL, "include idle waits: of a worker for its next work",
+	  offsetof(struct why_options, filter.idle), 0, 0 },
 	NAMES_OPTIONS(struct why_options, filter),
 	JSON_OPTION(struct why_options, filter),
 	MEMORY_OPTION(struct why_options, filter),
@@ -36,8 +40,9 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "why",
 	.usage = "[STORE ...] --where SELECTOR [OPTIONS]",
-	.about = "Where the time of a selection went, on one page: beside everything else of the same time, and beside itself in an\n"
-		 "earlier range. Functions are named only where they differ by more than chance. Waits need a recording with --wall.\n",
+	.about =
+		"Where the time of a selection went, on one page: beside everything else of the same time, and beside itself in an\n"
+		"earlier range. Functions are named only where they differ by more than chance. Waits need a recording with --wall.\n",
 	.examples = "  ascribe why --where '{tenant=\"a\"}'\n"
 		    "  ascribe why --where '{query_id=\"42\"}' --from now-5m --before now-1d\n",
 	.opts = options,
@@ -47,7 +52,9 @@ static const struct opt_command command = {
 };
 
 static const char *const side_names[] = { "this", "the rest", "before" };
-static const char *const part_names[] = { [WHY_CPU] = "on a CPU", [WHY_RUNQ] = "waiting for a CPU", [WHY_OFF] = "blocked" };
+static const char *const part_names[] = {
+	[WHY_CPU] = "on a CPU", [WHY_RUNQ] = "waiting for a CPU", [WHY_OFF] = "blocked"
+};
 
 /* ---- times ---- */
 
@@ -67,7 +74,8 @@ static void print_times(const struct why *w)
 		printf("%-20s", part_names[p]);
 		for (int i = 0; i < WHY_SIDES; i++)
 			if (w->side[i].there)
-				printf("  %10.3f s %7.2f%%%s", w->side[i].seconds[p], 100 * why_share(&w->side[i], p), " ");
+				printf("  %10.3f s %7.2f%%%s", w->side[i].seconds[p],
+				       100 * why_share(&w->side[i], p), " ");
 		putchar('\n');
 	}
 	printf("%-20s", "all");
@@ -77,9 +85,11 @@ static void print_times(const struct why *w)
 	putchar('\n');
 	if (w->side[WHY_THIS].idle_s > 0 || w->side[WHY_REST].idle_s > 0)
 		printf("%-20s", "left out: idle");
-	for (int i = 0; i < WHY_SIDES && (w->side[WHY_THIS].idle_s > 0 || w->side[WHY_REST].idle_s > 0); i++)
+	for (int i = 0;
+	     i < WHY_SIDES && (w->side[WHY_THIS].idle_s > 0 || w->side[WHY_REST].idle_s > 0); i++)
 		if (w->side[i].there)
-			printf("  %10.3f s %9s%s", w->side[i].idle_s, "", i == WHY_SIDES - 1 || !w->side[i + 1].there ? "\n" : "");
+			printf("  %10.3f s %9s%s", w->side[i].idle_s, "",
+			       i == WHY_SIDES - 1 || !w->side[i + 1].there ? "\n" : "");
 }
 
 static void print_lengths(const struct why *w, enum why_part part)
@@ -116,7 +126,8 @@ static int print_changes(const struct query_diff *d, int against)
 		bool others = against == WHY_REST && r->verdict == DIFF_LESS;
 		if (others || n++ >= LINES)
 			continue;
-		printf("  %6.2f%% here, %6.2f%% %-8s  ", 100 * r->share[0], 100 * r->share[1], against == WHY_REST ? "there" : "before");
+		printf("  %6.2f%% here, %6.2f%% %-8s  ", 100 * r->share[0], 100 * r->share[1],
+		       against == WHY_REST ? "there" : "before");
 		if (function_print(r->text, r->module, false, term_room(34)))
 			return -ENOMEM;
 	}
@@ -131,8 +142,10 @@ static int print_code_by(const struct why *w, int against, bool inclusive, struc
 {
 	struct why_changes c;
 	char line[160];
-	snprintf(line, sizeof(line), "CODE that differs from %s by more than chance, %s (%llu samples here)", side_names[against],
-		 inclusive ? "with all that it calls" : "by its own samples", (unsigned long long)w->side[WHY_THIS].cpu_samples);
+	snprintf(line, sizeof(line),
+		 "CODE that differs from %s by more than chance, %s (%llu samples here)",
+		 side_names[against], inclusive ? "with all that it calls" : "by its own samples",
+		 (unsigned long long)w->side[WHY_THIS].cpu_samples);
 	putchar('\n');
 	text_fold(stdout, line, 0, 2, term_width());
 	int rc = why_changes(w, against, inclusive, &c, err);
@@ -162,7 +175,8 @@ static int print_tables(const struct why *w, const struct why_tables *t, bool bl
 {
 	const struct query_table *first = t->table[WHY_THIS];
 	int rc = 0;
-	for (size_t k = 0; !rc && first && k < first->n_rows && k < LINES && first->rows[k].self; k++) {
+	for (size_t k = 0; !rc && first && k < first->n_rows && k < LINES && first->rows[k].self;
+	     k++) {
 		const struct query_table_row *r = &first->rows[k];
 		unsigned used = 13;
 		fputs("  ", stdout);
@@ -268,7 +282,8 @@ static int why(struct reading *r, const struct why_options *o)
 	if (!rc && !it->waits)
 		cmd_warn("this store has no waits: record with --wall");
 	else if (!rc && !w.by_work)
-		cmd_warn("lengths of waits, and who had the CPU, are not kept by tgid, tid or thread");
+		cmd_warn(
+			"lengths of waits, and who had the CPU, are not kept by tgid, tid or thread");
 	if (rc)
 		cmd_error("%s", err.text[0] ? err.text : strerror(-rc));
 	reading_explain(r);

@@ -43,7 +43,8 @@ int groups_print(const struct opt_list *by, const struct group *rows, size_t n, 
 	int rc = width && cells ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < (n + 1) * by->n; i++) {
 		size_t row = i / by->n, col = i % by->n;
-		cells[i] = row ? cell(&rows[row - 1], col) : text_printable(by->v[col], strlen(by->v[col]));
+		cells[i] = row ? cell(&rows[row - 1], col)
+			       : text_printable(by->v[col], strlen(by->v[col]));
 		rc = cells[i] ? 0 : -ENOMEM;
 		if (cells[i] && text_width(cells[i]) > width[col])
 			width[col] = text_width(cells[i]);
@@ -57,7 +58,8 @@ int groups_print(const struct opt_list *by, const struct group *rows, size_t n, 
 			term_begin(stdout, TERM_HEAD);
 		numbers(ctx, row ? row - 1 : GROUP_HEAD);
 		for (size_t col = 0; col < by->n; col++)
-			text_put(stdout, cells[row * by->n + col], col + 1 < by->n ? (int)width[col] + 2 : 0);
+			text_put(stdout, cells[row * by->n + col],
+				 col + 1 < by->n ? (int)width[col] + 2 : 0);
 		if (!row)
 			term_end(stdout);
 		putchar('\n');
@@ -71,7 +73,8 @@ int groups_print(const struct opt_list *by, const struct group *rows, size_t n, 
 
 int function_print(const char *text, const char *module, bool inlined, size_t room)
 {
-	const char *base = module ? strrchr(module, '/') : NULL, *mark = inlined ? " (inlined)" : "";
+	const char *base = module ? strrchr(module, '/') : NULL,
+		   *mark = inlined ? " (inlined)" : "";
 	base = base ? base + 1 : module ? module : "";
 	char *name = text_printable(text, strlen(text)), *file = text_printable(base, strlen(base));
 	int rc = name && file ? 0 : -ENOMEM;
@@ -81,7 +84,8 @@ int function_print(const char *text, const char *module, bool inlined, size_t ro
 		text_cut(name, room > rest + LEAST_WIDTH ? room - rest : LEAST_WIDTH);
 	}
 	if (!rc)
-		printf("%s%s  %s%s%s\n", name, mark, *file == '[' ? "" : "(", file, *file == '[' ? "" : ")");
+		printf("%s%s  %s%s%s\n", name, mark, *file == '[' ? "" : "(", file,
+		       *file == '[' ? "" : ")");
 	free(name);
 	free(file);
 	return rc;

@@ -42,13 +42,16 @@ static void names_fini(struct names *l)
 }
 
 /* "; did you mean a? what: a, b, c, ... (9 more)" */
-static void describe(const struct names *l, const char *word, const char *what, char *out, size_t cap)
+static void describe(const struct names *l, const char *word, const char *what, char *out,
+		     size_t cap)
 {
 	const char *near = l->n ? opt_suggest(word, (const char *const *)l->v) : NULL;
 	size_t shown = l->n < SHOWN ? l->n : SHOWN;
-	int len = near ? snprintf(out, cap, "; did you mean \"%s\"?", near) : snprintf(out, cap, ";");
+	int len =
+		near ? snprintf(out, cap, "; did you mean \"%s\"?", near) : snprintf(out, cap, ";");
 	for (size_t i = 0; i < shown && len > 0 && (size_t)len < cap; i++)
-		len += snprintf(out + len, cap - (size_t)len, "%s%s", i ? ", " : what, *l->v[i] ? l->v[i] : "\"\"");
+		len += snprintf(out + len, cap - (size_t)len, "%s%s", i ? ", " : what,
+				*l->v[i] ? l->v[i] : "\"\"");
 	if (shown < l->n && len > 0 && (size_t)len < cap)
 		snprintf(out + len, cap - (size_t)len, ", ... (%zu more)", l->n - shown);
 	if (!l->n)
@@ -116,7 +119,8 @@ static int unknown_key(struct store *s, const char *key, struct err *err)
 	return rc;
 }
 
-int known_keys(struct store *s, const char *where, const char *const *keys, size_t n, struct err *err)
+int known_keys(struct store *s, const char *where, const char *const *keys, size_t n,
+	       struct err *err)
 {
 	const char *asked[SELECTOR_KEYS_MAX];
 	struct selector *sel = NULL;
@@ -142,8 +146,12 @@ static bool any_matches(struct store *s, const char *where)
 {
 	bool any = false;
 	for (uint32_t id = 0; !any && id < store_n_events(s); id++) {
-		const struct query_spec spec = { .where = where, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .event = store_event(s, id)->name,
-						 .idle = true, .labels = QUERY_NO_LABELS };
+		const struct query_spec spec = { .where = where,
+						 .from_ns = INT64_MIN,
+						 .to_ns = INT64_MAX,
+						 .event = store_event(s, id)->name,
+						 .idle = true,
+						 .labels = QUERY_NO_LABELS };
 		struct query *q;
 		struct err ignored;
 		if (query_open(&q, s, &spec, &ignored))
@@ -155,9 +163,14 @@ static bool any_matches(struct store *s, const char *where)
 }
 
 /* Of the range that was asked for, by samples. */
-static int list_values(struct store *s, const struct query_spec *asked, const char *key, struct names *l)
+static int list_values(struct store *s, const struct query_spec *asked, const char *key,
+		       struct names *l)
 {
-	struct query_spec spec = { .from_ns = asked->from_ns, .to_ns = asked->to_ns, .event = asked->event, .labels = QUERY_KEYS, .keys = &key,
+	struct query_spec spec = { .from_ns = asked->from_ns,
+				   .to_ns = asked->to_ns,
+				   .event = asked->event,
+				   .labels = QUERY_KEYS,
+				   .keys = &key,
 				   .n_keys = 1 };
 	struct found_list found = { 0 };
 	struct query *q = NULL;
@@ -175,10 +188,12 @@ static int list_values(struct store *s, const struct query_spec *asked, const ch
 	return rc;
 }
 
-static int unknown_value(struct store *s, const struct query_spec *asked, const char *key, const char *value, struct err *err)
+static int unknown_value(struct store *s, const struct query_spec *asked, const char *key,
+			 const char *value, struct err *err)
 {
 	struct names l = { 0 };
-	char there[400] = "", *shown_key = text_printable(key, strlen(key)), *shown = text_printable(value, strlen(value));
+	char there[400] = "", *shown_key = text_printable(key, strlen(key)),
+	     *shown = text_printable(value, strlen(value));
 	int rc = -ENOMEM;
 	if (shown && shown_key) {
 		if (!list_values(s, asked, key, &l))
@@ -203,7 +218,8 @@ int known_values(struct store *s, const struct query_spec *asked, struct err *er
 		size_t len;
 		if (!selector_equal(sel, i, &key, &bytes, &len) || memchr(bytes, '\0', len))
 			continue;
-		char *value = strndup(bytes, len), *where = value ? view_narrow(NULL, key, value) : NULL;
+		char *value = strndup(bytes, len),
+		     *where = value ? view_narrow(NULL, key, value) : NULL;
 		if (where && !any_matches(s, where))
 			rc = unknown_value(s, asked, key, value, err);
 		free(where);

@@ -15,7 +15,8 @@
  * that is not, the nearest that is, and what there is. A store without label sets knows every key.
  * Errors of the store are left to the question.
  */
-int known_keys(struct store *s, const char *where, const char *const *keys, size_t n, struct err *err);
+int known_keys(struct store *s, const char *where, const char *const *keys, size_t n,
+	       struct err *err);
 
 /*
  * To be asked when no sample matched: the values that matchers of the selector ask for by "=". As

@@ -56,7 +56,8 @@ static const struct command *find_command(const char *name)
 }
 
 /* The i-th command of commands.def, its name and what it is for; NULL: there are fewer. */
-static const struct opt_command *command_table(size_t i, const char **ret_name, const char **ret_summary)
+static const struct opt_command *command_table(size_t i, const char **ret_name,
+					       const char **ret_summary)
 {
 	if (i >= N_COMMANDS)
 		return NULL;
@@ -78,7 +79,8 @@ static int print_man_page(const char *name)
 	size_t len;
 	FILE *f = open_memstream(&page, &len);
 	if (f && c) {
-		man_command(&source, command_table((size_t)(c - commands), NULL, NULL), c->summary, f);
+		man_command(&source, command_table((size_t)(c - commands), NULL, NULL), c->summary,
+			    f);
 	} else if (f) {
 		man_begin(&source, f);
 		for (size_t i = 0; i < N_COMMANDS; i++)
@@ -146,7 +148,8 @@ static int run(int argc, char **argv)
 static void fill_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+		    open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
 			_exit(EXIT_FAILED);
 	}
 }

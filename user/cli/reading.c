@@ -128,7 +128,8 @@ int reading_check(const struct filter *f, const char *where, const char *from)
 		return EXIT_USAGE;
 	}
 	if (f->from_ns >= f->to_ns) {
-		cmd_error("%s must be before %.*sto", from, (int)(strlen(from) - strlen("from")), from);
+		cmd_error("%s must be before %.*sto", from, (int)(strlen(from) - strlen("from")),
+			  from);
 		return EXIT_USAGE;
 	}
 	return check_selector(where, f->where);
@@ -162,20 +163,25 @@ void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns)
 		return;
 	}
 	text_range(first, last, range);
-	cmd_warn("no data in this time range, which %s; the store holds %s",
-		 to_ns <= first	  ? was_cut(s, from_ns) ? "is past retention: it ends before the first window that was kept" :
-							  "ends before the first window" :
-		 from_ns >= last  ? "begins after the last window" :
-				    "lies where nothing was recorded",
-		 range);
+	cmd_warn(
+		"no data in this time range, which %s; the store holds %s",
+		to_ns <= first
+			? was_cut(s, from_ns)
+				  ? "is past retention: it ends before the first window that was kept"
+				  : "ends before the first window"
+		: from_ns >= last ? "begins after the last window"
+				  : "lies where nothing was recorded",
+		range);
 }
 
 bool reading_of_threads(const struct filter *f, const struct opt_list *keys)
 {
-	return query_of_threads(f->where, keys ? (const char *const *)keys->v : NULL, keys ? keys->n : 0);
+	return query_of_threads(f->where, keys ? (const char *const *)keys->v : NULL,
+				keys ? keys->n : 0);
 }
 
-struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys)
+struct query_spec reading_spec(const struct filter *f, enum query_labels labels,
+			       const struct opt_list *keys)
 {
 	struct query_spec spec = { .where = f->where,
 				   .from_ns = f->from_ns,
@@ -198,11 +204,15 @@ struct query_spec reading_spec(const struct filter *f, enum query_labels labels,
 void reading_labels_gone(const struct query_info *info)
 {
 	if (info->coarse)
-		cmd_warn("%" PRIu64 " of %" PRIu64 " windows have these labels no more, for age or want of space: their samples count "
-			 "as having none", info->coarse, info->windows);
+		cmd_warn(
+			"%" PRIu64 " of %" PRIu64
+			" windows have these labels no more, for age or want of space: their samples count "
+			"as having none",
+			info->coarse, info->windows);
 	if (info->gone)
 		cmd_warn("windows left out, since they are cut and with them these labels: %" PRIu64
-			 " (stacks without labels have what is known of them)", info->gone);
+			 " (stacks without labels have what is known of them)",
+			 info->gone);
 }
 
 void reading_bounded(const struct filter *f, bool bounded)
@@ -241,7 +251,8 @@ int reading_check_values(struct reading *r, const struct filter *f, const struct
 	return EXIT_USAGE;
 }
 
-int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys)
+int reading_query(struct reading *r, const struct filter *f, enum query_labels labels,
+		  const struct opt_list *keys)
 {
 	struct err err = { 0 };
 	struct query_spec spec = reading_spec(f, labels, keys);
@@ -268,8 +279,8 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 	return EXIT_OK;
 }
 
-int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f, enum query_labels labels,
-		      const struct opt_list *keys)
+int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f,
+		      enum query_labels labels, const struct opt_list *keys)
 {
 	int status = reading_check(f, "--where", "--from");
 	if (!status)
@@ -310,7 +321,8 @@ static uint64_t list_files(int parent, const char *name, const char *prefix, int
 			strncat(path, "/", sizeof(path) - strlen(path) - 1);
 			sum += list_files(dirfd(d), e->d_name, path, depth - 1);
 		} else if (S_ISREG(st.st_mode)) {
-			fprintf(stderr, "explain: file %-24s %12lld bytes\n", path, (long long)st.st_size);
+			fprintf(stderr, "explain: file %-24s %12lld bytes\n", path,
+				(long long)st.st_size);
 			sum += (uint64_t)st.st_size;
 		}
 	}
@@ -324,18 +336,23 @@ void reading_explain(struct reading *r)
 		return;
 	for (size_t i = 0; i < r->n_dirs; i++) {
 		uint64_t bytes = list_files(AT_FDCWD, r->dirs[i], "", 2);
-		fprintf(stderr, "explain: store %s: %llu bytes\n", r->dirs[i], (unsigned long long)bytes);
+		fprintf(stderr, "explain: store %s: %llu bytes\n", r->dirs[i],
+			(unsigned long long)bytes);
 	}
-	fprintf(stderr, "explain: read: %u strings, %u frames, %u stacks, %u label sets\n", store_n_strings(r->store),
-		store_n_frames(r->store), store_n_stacks(r->store), store_n_sets(r->store));
+	fprintf(stderr, "explain: read: %u strings, %u frames, %u stacks, %u label sets\n",
+		store_n_strings(r->store), store_n_frames(r->store), store_n_stacks(r->store),
+		store_n_sets(r->store));
 	if (r->query) {
 		const struct query_info *info = query_info(r->query);
 		size_t matched;
 		query_rows(r->query, &matched);
-		fprintf(stderr, "explain: %llu blocks that hold %llu windows, %zu rows merged from those that matched\n",
-			(unsigned long long)info->blocks, (unsigned long long)info->windows, matched);
+		fprintf(stderr,
+			"explain: %llu blocks that hold %llu windows, %zu rows merged from those that matched\n",
+			(unsigned long long)info->blocks, (unsigned long long)info->windows,
+			matched);
 	}
-	fprintf(stderr, "explain: %-12s %9.3f ms\n", "in all", (double)(monotonic_ns() - r->started_ns) / 1e6);
+	fprintf(stderr, "explain: %-12s %9.3f ms\n", "in all",
+		(double)(monotonic_ns() - r->started_ns) / 1e6);
 }
 
 void reading_close(struct reading *r)

@@ -21,8 +21,8 @@ struct reading {
  */
 int reading_open_store(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
 int reading_open(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
-int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f, enum query_labels labels,
-		      const struct opt_list *keys);
+int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f,
+		      enum query_labels labels, const struct opt_list *keys);
 /*
  * What reading_open checks before it opens the store: the range, and the selector, which is shown
  * with a mark under the place that is wrong. where, from: what the options are called. 0 or
@@ -37,18 +37,21 @@ int reading_metric(const struct filter *f);
  */
 bool reading_of_threads(const struct filter *f, const struct opt_list *keys);
 /* What to ask: of a filter and the labels and keys (NULL: none) that the rows are to keep. */
-struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys);
+struct query_spec reading_spec(const struct filter *f, enum query_labels labels,
+			       const struct opt_list *keys);
 /*
  * Label keys, and after an answer values, that nothing in the store has: said with the nearest that
  * there is. 0 or EXIT_USAGE. reading_query does both.
  */
-int reading_check_keys(struct reading *r, const struct filter *f, const char *const *keys, size_t n);
+int reading_check_keys(struct reading *r, const struct filter *f, const char *const *keys,
+		       size_t n);
 int reading_check_values(struct reading *r, const struct filter *f, const struct query_info *info);
 /*
  * The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says
  * on stderr why there is no data, where there is none.
  */
-int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys);
+int reading_query(struct reading *r, const struct filter *f, enum query_labels labels,
+		  const struct opt_list *keys);
 /* That part of it, for who asks the store directly: nothing of the store is in [from, to). */
 void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns);
 /* Say that the budget cut an answer to f. */

@@ -14,11 +14,11 @@ struct report {
 	struct opt_list by;
 	int64_t step_ns; /* 0: no series */
 	bool full_names;
-	int64_t before_ns; /* INT64_MIN: no earlier range */
+	int64_t before_ns;		/* INT64_MIN: no earlier range */
 	struct report_changes *changes; /* of this table; NULL: no column of them */
 	bool exact;
 	bool tree;
-	const char *postgres;	       /* a connection string; NULL: none */
+	const char *postgres; /* a connection string; NULL: none */
 	struct sql_texts *sql;
 	const char *peek;	       /* a function, or a part of its name; NULL: none */
 	bool top;		       /* the answer is query_top's */

@@ -84,8 +84,8 @@ static struct columns choose_columns(const struct reading *r, const struct repor
 			     .lengths = opts->lengths,
 			     .change = opts->changes };
 	c.samples = !is_time && (wide || !c.seconds);
-	c.width = 9 + 10 * c.samples + 11 * c.seconds + 8 * c.self + 18 * c.interval + 9 * c.change +
-		  (11 + 10 * ANSWER_QUANTILES) * c.lengths;
+	c.width = 9 + 10 * c.samples + 11 * c.seconds + 8 * c.self + 18 * c.interval +
+		  9 * c.change + (11 + 10 * ANSWER_QUANTILES) * c.lengths;
 	return c;
 }
 

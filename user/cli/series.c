@@ -24,7 +24,10 @@ struct chart {
 
 static int print_json(const struct chart *c, const struct filter *f)
 {
-	const struct answer a = { .store = c->r->store, .where = f->where, .keys = (const char *const *)c->by->v, .n_keys = c->by->n,
+	const struct answer a = { .store = c->r->store,
+				  .where = f->where,
+				  .keys = (const char *const *)c->by->v,
+				  .n_keys = c->by->n,
 				  .metric = f->metric };
 	return cmd_print_json(answer_series(&a, c->s));
 }
@@ -98,7 +101,8 @@ static void group_numbers(void *ctx, size_t i)
 			printf("%9s ", "SAMPLES");
 		if (ns)
 			printf("%10s ", "SECONDS");
-		printf("%7s %8s  %-*s  ", "SHARE", "PEAK", (int)columns, columns < 9 ? "" : "OVER TIME");
+		printf("%7s %8s  %-*s  ", "SHARE", "PEAK", (int)columns,
+		       columns < 9 ? "" : "OVER TIME");
 		return;
 	}
 	const struct query_series_row *row = &c->s->rows[i];
@@ -106,7 +110,8 @@ static void group_numbers(void *ctx, size_t i)
 		printf("%9llu ", (unsigned long long)row->samples);
 	if (ns)
 		printf("%10.3f ", (double)row->samples * (double)ns / 1e9);
-	printf("%6.2f%% %8.3f  ", 100.0 * (double)row->samples / (double)(info->samples ? info->samples : 1),
+	printf("%6.2f%% %8.3f  ",
+	       100.0 * (double)row->samples / (double)(info->samples ? info->samples : 1),
 	       peak(c, row, per));
 	sparkline(c, row);
 	fputs("  ", stdout);
@@ -122,10 +127,12 @@ static int print_groups(struct chart *c)
 	int rc = groups_print(c->by, rows, c->s->n_rows, 0, group_numbers, c);
 	free(rows);
 	if (!rc && c->s->other_groups)
-		printf("\n(other): %zu of %zu groups; -n 0 prints all\n", c->s->other_groups, c->s->n_groups);
+		printf("\n(other): %zu of %zu groups; -n 0 prints all\n", c->s->other_groups,
+		       c->s->n_groups);
 	if (!rc && c->s->approximate)
 		printf("\napproximate: values of %s have at least what is printed, the rest is in (other). --exact counts them all\n"
-		       "by reading every window.\n", c->by->v[0]);
+		       "by reading every window.\n",
+		       c->by->v[0]);
 	return rc;
 }
 
@@ -170,8 +177,8 @@ static void print_header(const struct chart *c, const struct filter *f, int64_t 
 	text_range(s->from_ns, s->to_ns, range);
 	printf("%s: %zu steps of %lld s", range, s->n_steps, (long long)(s->step_ns / 1000000000));
 	if (asked_ns != s->step_ns)
-		printf(" (asked: %.9g s; a step is whole windows of %lld s)", (double)asked_ns / 1e9,
-		       QUERY_WINDOW_NS / 1000000000);
+		printf(" (asked: %.9g s; a step is whole windows of %lld s)",
+		       (double)asked_ns / 1e9, QUERY_WINDOW_NS / 1000000000);
 	puts("; a window counts where it begins");
 	text_put(stdout, reading_event(c->r)->name, 0);
 	if (c->times)
@@ -179,7 +186,10 @@ static void print_header(const struct chart *c, const struct filter *f, int64_t 
 	else
 		printf(": %llu samples", (unsigned long long)query_info(s->whole)->samples);
 	if (c->by->n && s->n_rows)
-		printf("; PEAK in %s, a column is %lld s", c->times ? "threads" : reading_event(c->r)->ns_per_sample ? "CPUs" : "events per second",
+		printf("; PEAK in %s, a column is %lld s",
+		       c->times				    ? "threads"
+		       : reading_event(c->r)->ns_per_sample ? "CPUs"
+							    : "events per second",
 		       (long long)per * (long long)(s->step_ns / 1000000000));
 	puts("\n");
 }
@@ -196,8 +206,8 @@ static int print_text(struct chart *c, const struct filter *f, int64_t asked_ns)
 	return rc;
 }
 
-int series_report(struct reading *r, const struct opt_args *args, const struct filter *f, const struct opt_list *by,
-		  int64_t step_ns, bool exact)
+int series_report(struct reading *r, const struct opt_args *args, const struct filter *f,
+		  const struct opt_list *by, int64_t step_ns, bool exact)
 {
 	struct query_series *s = NULL;
 	struct err err = { 0 };

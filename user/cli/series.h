@@ -9,7 +9,7 @@
  * The whole command behind its options; exact: as query_series_spec says. Returns the exit status.
  * The caller closes r.
  */
-int series_report(struct reading *r, const struct opt_args *args, const struct filter *f, const struct opt_list *by,
-		  int64_t step_ns, bool exact);
+int series_report(struct reading *r, const struct opt_args *args, const struct filter *f,
+		  const struct opt_list *by, int64_t step_ns, bool exact);
 
 #endif

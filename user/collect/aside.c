@@ -22,7 +22,8 @@ bool aside_add(struct aside *a, const struct sample *s, uint64_t now_ns)
 {
 	const struct resolver_stack *from = &s->stack;
 	size_t n_words = (size_t)from->n_kernel + from->n_user;
-	size_t bytes = sizeof(struct aside_row) + n_words * sizeof(uint64_t) + from->n_python * (sizeof(uint32_t) + sizeof(bool));
+	size_t bytes = sizeof(struct aside_row) + n_words * sizeof(uint64_t) +
+		       from->n_python * (sizeof(uint32_t) + sizeof(bool));
 	struct aside_row *r = a->bytes + bytes <= ASIDE_BYTES_MAX ? malloc(bytes) : NULL;
 	if (!r)
 		return false;
@@ -45,7 +46,8 @@ bool aside_add(struct aside *a, const struct sample *s, uint64_t now_ns)
 	return true;
 }
 
-void aside_try(struct aside *a, uint64_t now_ns, bool now, bool (*try)(void *ctx, const struct sample *s, bool last), void *ctx)
+void aside_try(struct aside *a, uint64_t now_ns, bool now,
+	       bool (*try)(void *ctx, const struct sample *s, bool last), void *ctx)
 {
 	for (struct aside_row **at = &a->first; *at;) {
 		struct aside_row *r = *at;

@@ -19,11 +19,11 @@ struct sample {
 	unsigned cpu;
 	/* Some labels have no answer yet (proc/reader.h): find them again */
 	bool unset;
-	uint32_t set;		/* of the store */
-	uint64_t label_flags;	/* labelling_find */
-	bool by_trampolines;	/* it has labels of trampolines */
-	bool no_binding;	/* the label of a trampoline is missing */
-	bool news_lost;		/* records of the side-band were missing at its time */
+	uint32_t set;	      /* of the store */
+	uint64_t label_flags; /* labelling_find */
+	bool by_trampolines;  /* it has labels of trampolines */
+	bool no_binding;      /* the label of a trampoline is missing */
+	bool news_lost;	      /* records of the side-band were missing at its time */
 	uint32_t blocked; /* ROW_WAKER: stack_lengths_word of the blocked thread's stack; 0: none */
 	struct resolver_stack stack;
 };
@@ -50,6 +50,7 @@ bool aside_add(struct aside *a, const struct sample *s, uint64_t now_ns);
  * Call try for each row, and remove the row if it returns true. last: the row must not wait longer,
  * because its time is over or `now` is set.
  */
-void aside_try(struct aside *a, uint64_t now_ns, bool now, bool (*try)(void *ctx, const struct sample *s, bool last), void *ctx);
+void aside_try(struct aside *a, uint64_t now_ns, bool now,
+	       bool (*try)(void *ctx, const struct sample *s, bool last), void *ctx);
 
 #endif

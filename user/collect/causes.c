@@ -118,8 +118,8 @@ int causes_add(struct causes *c, const struct cause *row, bool *ret_cut)
 	uint64_t hash = labels_key(row->pair.v, row->pair.n, 0),
 		 others = (1ull << 2 * row->thinning) - 1;
 	struct causes_row *to = NULL;
-	bool fits = !key.named ||
-		    pairs_fit(&c->pairs[row->event], PAIRS_MAX, hash, key.process[0], key.process[1]);
+	bool fits = !key.named || pairs_fit(&c->pairs[row->event], PAIRS_MAX, hash, key.process[0],
+					    key.process[1]);
 	if (!fits)
 		to = other_row(c, &key, &row->waited, CAUSES_MAX);
 	else if (!setpool_add(&c->sets, row->waited.v, set_size(row->waited.n), &key.waited) &&
@@ -157,7 +157,8 @@ static int by_pair(const void *pa, const void *pb)
 static int by_time(const void *pa, const void *pb)
 {
 	const struct pair *a = pa, *b = pb;
-	return a->ns != b->ns ? (a->ns < b->ns ? 1 : -1) : (a->first > b->first) - (a->first < b->first);
+	return a->ns != b->ns ? (a->ns < b->ns ? 1 : -1)
+			      : (a->first > b->first) - (a->first < b->first);
 }
 
 static uint64_t row_n(const struct causes_row *r)
@@ -191,8 +192,8 @@ static void cut_pairs(struct causes *c, struct causes_result *ret)
 	for (size_t i = 0; i < n; i++) {
 		struct causes_row *r = &c->v[pairs[i].first];
 		bool fits = pairs_fit(&c->pairs[r->event], CAUSES_PAIRS,
-				      (uint64_t)(r->pair + 1) * 0x9e3779b97f4a7c15ull, r->process[0],
-				      r->process[1]);
+				      (uint64_t)(r->pair + 1) * 0x9e3779b97f4a7c15ull,
+				      r->process[0], r->process[1]);
 		for (size_t k = 0; !fits && k < pairs[i].n; k++) {
 			r[k].cut = true;
 			ret->cut[r->event] += row_n(&r[k]);

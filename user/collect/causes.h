@@ -38,7 +38,7 @@ struct cause_sum {
 struct causes_row {
 	/* enum cause_event; sets of the pool: of who waited, of both */
 	uint32_t event, waited, pair;
-	uint32_t stack;		      /* of the store */
+	uint32_t stack; /* of the store */
 	struct cause_sum sum[CAUSE_PARTS];
 	struct cause_sum stands[2]; /* for waits that were not sampled: CAUSE_BUSY, CAUSE_IDLE */
 	uint64_t n_samples;	    /* of `stands` */

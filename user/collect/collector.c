@@ -18,8 +18,8 @@
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define ENDS_NS NS /* from the record of an exit to the last switch of its thread, at most */
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
-#define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
-#define LAST_NAMES_NS (2 * NS) /* for names that are missing when recording ends */
+#define UNWIND_OP SYMBOLS_OPS	  /* behind those of symbols */
+#define LAST_NAMES_NS (2 * NS)	  /* for names that are missing when recording ends */
 #define LAST_LOOK_MS 20
 /* The time for the files of the last drain is as if drains were so far apart */
 #define LAST_DRAIN_MS 10000
@@ -62,8 +62,13 @@ static int add_events(struct collector *c)
 	int rc = 0;
 	for (unsigned i = 0; !rc && i < c->cfg.n_events; i++) {
 		const struct event *e = &c->cfg.event[i];
-		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
-					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period / c->cfg.weight : 0 };
+		struct store_event se = { .name = e->name,
+					  .unit = e->unit,
+					  .ns_per_sample = e->ns_per_sample,
+					  .period = e->tracepoint ? 1
+						    : e->fixed_period
+							    ? e->attr.sample_period / c->cfg.weight
+							    : 0 };
 		if (e->wait)
 			se.period = 0;
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
@@ -79,7 +84,8 @@ static int add_events(struct collector *c)
 static void renew(struct collector *c)
 {
 	c->ids_void |= store_renew(c->store);
-	if (c->ids_void && !add_events(c) && !resolver_renewed(c->resolver) && !pythons_renewed(c->pythons)) {
+	if (c->ids_void && !add_events(c) && !resolver_renewed(c->resolver) &&
+	    !pythons_renewed(c->pythons)) {
 		c->ids_void = false;
 		store_renew_end(c->store);
 	}
@@ -100,7 +106,8 @@ static void tell_waits(struct collector *c)
  */
 static void close_window(struct collector *c)
 {
-	uint64_t window = c->cfg.window_s * NS, patience = window / 2 < ASIDE_NS ? window / 2 : ASIDE_NS;
+	uint64_t window = c->cfg.window_s * NS,
+		 patience = window / 2 < ASIDE_NS ? window / 2 : ASIDE_NS;
 	if (!c->stopped)
 		tell_waits(c);
 	window_end(c->window, c->stopped);
@@ -214,8 +221,8 @@ static void drain(struct collector *c)
 
 /* ---- life ---- */
 
-int collector_open_store(struct store_writer **ret, const char *dir, const char *what, const struct store_options *o,
-			 struct err *err)
+int collector_open_store(struct store_writer **ret, const char *dir, const char *what,
+			 const struct store_options *o, struct err *err)
 {
 	struct utsname u;
 	char os[300];
@@ -248,8 +255,10 @@ static void add_ring(void *ctx, unsigned cpu)
 }
 
 /* What children do: they are this program, executed anew, so the table is a constant. */
-static const sandbox_op parser_ops[] = { SYMBOLS_OPS_LIST, [UNWIND_OP] = unwind_op, [FILE_FACTS_OP] = file_facts_op,
-					 [FILE_PATH_OP] = file_path_op };
+static const sandbox_op parser_ops[] = {
+	SYMBOLS_OPS_LIST, [UNWIND_OP] = unwind_op, [FILE_FACTS_OP] = file_facts_op,
+	[FILE_PATH_OP] = file_path_op
+};
 
 /* The children that parse foreign files. */
 static int open_symbolizer(struct collector *c, size_t table_bytes, struct err *err)
@@ -292,7 +301,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
 		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox, &c->cfg) : -ENOMEM;
 	}
-	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, sampler_sideband_bytes(c->sampler), &e);
+	rc = rc ? rc
+		: sideband_open(&c->sideband, c->n_cpus, sampler_sideband_bytes(c->sampler), &e);
 	if (!rc) {
 		struct add_ring a = { c, &e, 0 };
 		rc = sampler_cpu_list("/sys/devices/system/cpu/online", add_ring, &a);
@@ -310,7 +320,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg);
 	rc = rc ? rc : ruled_new(&c->ruled, cfg->recipes, &e);
 	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
-	struct unwinding_config uc = { UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
+	struct unwinding_config uc = { UNWIND_OP,
+				       cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
 	c->sets = (struct sets){ c->procs, c->labelling, c->ruled, cfg->cmdline };
@@ -335,7 +346,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	return 0;
 }
 
-int collector_set_filter(struct collector *c, const struct label_filter *f, const struct redactor *r)
+int collector_set_filter(struct collector *c, const struct label_filter *f,
+			 const struct redactor *r)
 {
 	return labelling_set_filter(c->labelling, f, r);
 }
@@ -448,20 +460,24 @@ static int parse_go_on(struct collector *c, bool idle)
 /* The time from which the ring is read again. */
 static uint64_t ring_pause_end(const struct collector *c, uint64_t now)
 {
-	return now + (c->n_cpus > RING_PAUSE_CPUS ? RING_PAUSE_NS * RING_PAUSE_CPUS / c->n_cpus : RING_PAUSE_NS);
+	return now + (c->n_cpus > RING_PAUSE_CPUS ? RING_PAUSE_NS * RING_PAUSE_CPUS / c->n_cpus
+						  : RING_PAUSE_NS);
 }
 
 static size_t fill_poll(struct collector *c, bool paused)
 {
 	size_t n = 0;
-	c->poll[n++] = (struct pollfd){ .fd = paused ? -1 : sampler_ring_fd(c->sampler), .events = POLLIN };
+	c->poll[n++] = (struct pollfd){ .fd = paused ? -1 : sampler_ring_fd(c->sampler),
+					.events = POLLIN };
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		if (sideband_fd(c->sideband, i) >= 0)
-			c->poll[n++] = (struct pollfd){ .fd = sideband_fd(c->sideband, i), .events = POLLIN };
+			c->poll[n++] = (struct pollfd){ .fd = sideband_fd(c->sideband, i),
+							.events = POLLIN };
 	return n;
 }
 
-int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds, struct err *err)
+int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds,
+		  struct err *err)
 {
 	struct pollfd *p = calloc(c->n_cpus + 4 + n_fds, sizeof(*p));
 	if (!p)
@@ -495,8 +511,11 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		memcpy(p, c->poll, n * sizeof(*p));
 		for (size_t i = 0; i < n_fds; i++)
 			p[n + i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
-		p[n + n_fds] = (struct pollfd){ .fd = c->downloads ? downloads_fd(c->downloads) : -1, .events = POLLIN };
-		p[n + n_fds + 1] = (struct pollfd){ .fd = sandbox_fd(c->sandbox), .events = POLLIN };
+		p[n + n_fds] =
+			(struct pollfd){ .fd = c->downloads ? downloads_fd(c->downloads) : -1,
+					 .events = POLLIN };
+		p[n + n_fds + 1] =
+			(struct pollfd){ .fd = sandbox_fd(c->sandbox), .events = POLLIN };
 		p[n + n_fds + 2] = (struct pollfd){ .fd = proc_reader_fd(), .events = POLLIN };
 		if (poll(p, n + n_fds + 3, wait) < 0 && errno != EINTR) {
 			rc = err_sys(err, -errno, "waiting for samples");
@@ -540,7 +559,8 @@ static void await_names(struct collector *c, uint64_t until_ns)
 		if (c->downloads) {
 			wait = min_wait(wait, downloads_tick(c->downloads));
 			p[2].fd = downloads_fd(c->downloads);
-			c->hold_names = downloads_busy(c->downloads) || resolver_expects_downloads(c->resolver);
+			c->hold_names = downloads_busy(c->downloads) ||
+					resolver_expects_downloads(c->resolver);
 		}
 		wait = min_wait(wait, sandbox_tick(c->sandbox));
 		if (!c->hold_names && wait > LAST_LOOK_MS)

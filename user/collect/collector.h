@@ -33,8 +33,8 @@ extern const size_t collector_n_lost, collector_n_flagged;
  * Open the store of this host for a collector; `what` describes the recording. As
  * store_writer_open_with.
  */
-int collector_open_store(struct store_writer **ret, const char *dir, const char *what, const struct store_options *o,
-			 struct err *err);
+int collector_open_store(struct store_writer **ret, const char *dir, const char *what,
+			 const struct store_options *o, struct err *err);
 
 /*
  * Open and attach everything, and start nothing. Borrow w and what cfg points to until
@@ -47,7 +47,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
  * Set which labels of programs are kept (labelling_set_filter), before the start. Copied. 0 or
  * -errno.
  */
-int collector_set_filter(struct collector *c, const struct label_filter *f, const struct redactor *r);
+int collector_set_filter(struct collector *c, const struct label_filter *f,
+			 const struct redactor *r);
 /*
  * Download debug files from d, borrowed; call it before the start. The end of recording waits for
  * them for at most 2 s.
@@ -60,7 +61,8 @@ int collector_start(struct collector *c, struct err *err);
  * (-ETIME), or until an error that ends recording. A window that cannot be written is no such
  * error: see collector_progress.
  */
-int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds, struct err *err);
+int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds,
+		  struct err *err);
 
 /* Select one more process: a child that is about to start. */
 int collector_select(struct collector *c, uint32_t tgid);
@@ -76,7 +78,7 @@ struct collector_detail {
 	/* Replace the workers, which keep the memory of files that they parsed */
 	bool fresh_workers;
 	size_t worker_memory; /* that a worker may allocate; 0: SYMBOLS_MEMORY */
-	unsigned workers; /* at a time; 0: as many as the sandbox may have */
+	unsigned workers;     /* at a time; 0: as many as the sandbox may have */
 	size_t symbols_bytes; /* of symbol tables that are kept; 0: that of the configuration */
 	size_t rows_max;      /* distinct rows of a window; 0: no limit but that of the store */
 	/* Bytes: with more, rows of the window get the stack "(other)"; 0: no limit */
@@ -89,16 +91,16 @@ struct sampler_bpf_ns collector_bpf_ns(struct collector *c, uint64_t now_ns);
 
 struct collector_progress {
 	uint64_t fired, stored, lost, idle, outside; /* in the windows so far */
-	uint64_t asleep; /* of the lost: idle_not_run */
-	uint64_t sampled; /* since the start, with the open window; for progress, not exact */
-	uint64_t windows;        /* written */
-	uint64_t failed;         /* windows that could not be written */
-	struct err failure;      /* the last of those */
+	uint64_t asleep;			     /* of the lost: idle_not_run */
+	uint64_t sampled;   /* since the start, with the open window; for progress, not exact */
+	uint64_t windows;   /* written */
+	uint64_t failed;    /* windows that could not be written */
+	struct err failure; /* the last of those */
 	uint64_t drains, drain_ns; /* CPU time of the drains */
 	/* Images with a sample, a child or a parent; alive: those that live */
 	uint64_t processes, alive;
-	uint64_t sideband_lost;	   /* records that the kernel has reported as dropped */
-	uint64_t images_trimmed;   /* ended processes that were forgotten early: procs_trim */
+	uint64_t sideband_lost;	 /* records that the kernel has reported as dropped */
+	uint64_t images_trimmed; /* ended processes that were forgotten early: procs_trim */
 	/* Times that records may have been missing, and /proc was read instead */
 	uint64_t sideband_gaps;
 	uint64_t early_drains; /* because a CPU's table was nearly full */
@@ -108,7 +110,7 @@ struct collector_progress {
 	struct store_memory store;
 	uint64_t folded; /* samples with the stack "(other)": struct collector_detail */
 	unsigned n_cpus, unknown_cpus; /* unknown: sampler_unknown_cpus */
-	double drain_s;     /* the longest time between two drains */
+	double drain_s;		       /* the longest time between two drains */
 	struct unwinding_stats unwinding;
 	struct symbolizer_stats symbols;
 	struct sandbox_stats parsing;

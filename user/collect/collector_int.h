@@ -100,21 +100,21 @@ struct collector {
 	struct frame_reasons reasons;  /* with wakers: why blocked threads wait, by frame */
 	struct blocked_stacks blocked; /* of the half in hand */
 	struct hangs hangs;
-	struct aside aside;  /* rows of the open window */
-	bool copies_left;    /* as of copies_hand_out */
+	struct aside aside; /* rows of the open window */
+	bool copies_left;   /* as of copies_hand_out */
 	/* Debug files are being fetched: rows wait even if they could be stored */
 	bool hold_names;
-	bool closing;	     /* the window has ended, and its last rows wait for their names */
+	bool closing; /* the window has ended, and its last rows wait for their names */
 	int64_t closing_end_ns, closing_end_boot_ns; /* its end */
-	uint64_t closing_ns; /* BOOTTIME: write it then at the latest */
+	uint64_t closing_ns;			     /* BOOTTIME: write it then at the latest */
 	/* sandbox_stats.answered and reader_stats.moved at the last parse_go_on */
 	uint64_t answered;
-	uint64_t rows_ns;    /* BOOTTIME of the last rows_go_on */
+	uint64_t rows_ns; /* BOOTTIME of the last rows_go_on */
 	/* BOOTTIME, and CPU time of this thread, at the last parse_go_on */
 	uint64_t go_on_ns, go_on_cpu_ns;
 	struct collector_detail detail;
 	uint32_t other_stack; /* "(other)", in the store */
-	bool ids_void; /* those of the store, until new ones are made */
+	bool ids_void;	      /* those of the store, until new ones are made */
 	bool filling, stopped;
 	/* Frames of the row in hand, those of trampolines changed */
 	uint64_t folded[STACK_WORDS_MAX];
@@ -221,7 +221,8 @@ void wakers_begin_half(struct collector *c);
 void wakers_add(struct collector *c, const struct sampler_half *h, const struct row *row);
 /* Add one that was put aside; h has its words. False, never with `last`: names or labels are still
  * missing. */
-bool wakers_try(struct collector *c, const struct sampler_half *h, const struct sample *s, bool last);
+bool wakers_try(struct collector *c, const struct sampler_half *h, const struct sample *s,
+		bool last);
 /*
  * Add the part so far of blocked time that goes on; row is a record of the iterator with a stack.
  */

@@ -107,8 +107,8 @@ static void add(struct estimate_list *l, const struct estimate_item *item)
 		l->v[l->n++] = *item;
 }
 
-void estimate_add_sample(struct estimate *e, const struct estimate_key *key, uint32_t stack, uint32_t n_samples, uint64_t n,
-			 uint64_t ns)
+void estimate_add_sample(struct estimate *e, const struct estimate_key *key, uint32_t stack,
+			 uint32_t n_samples, uint64_t n, uint64_t ns)
 {
 	if (n && ns)
 		add(&e->samples, &(struct estimate_item){ *key, stack, n_samples, n, ns });
@@ -130,7 +130,8 @@ struct group {
 	unsigned __int128 waits, ns;
 };
 
-static size_t lower_bound(const struct estimate_list *l, const struct estimate_key *key, enum level level)
+static size_t lower_bound(const struct estimate_list *l, const struct estimate_key *key,
+			  enum level level)
 {
 	size_t low = 0, high = l->n;
 	while (low < high) {
@@ -144,7 +145,8 @@ static size_t lower_bound(const struct estimate_list *l, const struct estimate_k
 }
 
 /* True if the group has enough samples. At the last level one is enough. */
-static bool find_group(const struct estimate_list *l, const struct estimate_key *key, enum level level, struct group *ret)
+static bool find_group(const struct estimate_list *l, const struct estimate_key *key,
+		       enum level level, struct group *ret)
 {
 	size_t at = lower_bound(l, key, level);
 	*ret = (struct group){ .v = l->v + at };
@@ -182,11 +184,13 @@ struct move {
 	uint64_t moved;
 };
 
-static bool move(struct move *m, const struct estimate_item *rest, uint32_t stack, uint64_t n, uint64_t ns)
+static bool move(struct move *m, const struct estimate_item *rest, uint32_t stack, uint64_t n,
+		 uint64_t ns)
 {
 	if (!n && !ns)
 		return true;
-	if (store_move_row(m->store, rest->key.set, rest->key.event, m->no_stack, stack, n * m->weight, ns))
+	if (store_move_row(m->store, rest->key.set, rest->key.event, m->no_stack, stack,
+			   n * m->weight, ns))
 		return false;
 	m->moved += n;
 	return true;
@@ -223,14 +227,17 @@ static void divide_some(struct move *m, const struct estimate_item *rest, const 
 		unsigned __int128 at = g->ns / points * p + (g->ns / points * begin >> 32);
 		while (upto <= at && i + 1 < g->n)
 			upto += g->v[++i].ns;
-		move(m, rest, g->v[i].stack, share(rest->n, p + 1, points) - share(rest->n, p, points),
+		move(m, rest, g->v[i].stack,
+		     share(rest->n, p + 1, points) - share(rest->n, p, points),
 		     share(rest->ns, p + 1, points) - share(rest->ns, p, points));
 	}
 }
 
-uint64_t estimate_divide(struct estimate *e, struct store_writer *store, uint32_t no_stack, unsigned weight)
+uint64_t estimate_divide(struct estimate *e, struct store_writer *store, uint32_t no_stack,
+			 unsigned weight)
 {
-	static int (*const order[N_LEVELS])(const void *, const void *) = { by_set, by_image, by_program };
+	static int (*const order[N_LEVELS])(const void *, const void *) = { by_set, by_image,
+									    by_program };
 	struct move m = { store, no_stack, weight, 0 };
 	struct group g;
 	merge_same(&e->samples);
@@ -241,7 +248,8 @@ uint64_t estimate_divide(struct estimate *e, struct store_writer *store, uint32_
 			qsort(e->samples.v, e->samples.n, sizeof(*e->samples.v), order[level]);
 		for (size_t i = 0; i < e->rest.n; i++) {
 			const struct estimate_item *rest = &e->rest.v[i];
-			if (!find_group(&e->samples, &rest->key, level, &g) || (level != BY_SET && !is_alike(rest, &g)))
+			if (!find_group(&e->samples, &rest->key, level, &g) ||
+			    (level != BY_SET && !is_alike(rest, &g)))
 				e->rest.v[left++] = *rest;
 			else if (level == BY_SET)
 				divide_all(&m, rest, &g);

@@ -62,8 +62,8 @@ void estimate_clear(struct estimate *e);
  * Add n_samples waits that were stored with this stack. They stand for n waits, ns in all, that
  * were not sampled; 0: such waits are always sampled. Ignored without room or memory.
  */
-void estimate_add_sample(struct estimate *e, const struct estimate_key *key, uint32_t stack, uint32_t n_samples, uint64_t n,
-			 uint64_t ns);
+void estimate_add_sample(struct estimate *e, const struct estimate_key *key, uint32_t stack,
+			 uint32_t n_samples, uint64_t n, uint64_t ns);
 
 /*
  * Add n waits, ns in all, that were stored without a stack. Without room or memory they stay
@@ -76,6 +76,7 @@ void estimate_add_rest(struct estimate *e, const struct estimate_key *key, uint6
  * samples' stacks. Each wait counts `weight` samples in the store. Return the number of waits that
  * moved.
  */
-uint64_t estimate_divide(struct estimate *e, struct store_writer *store, uint32_t no_stack, unsigned weight);
+uint64_t estimate_divide(struct estimate *e, struct store_writer *store, uint32_t no_stack,
+			 unsigned weight);
 
 #endif

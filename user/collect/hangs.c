@@ -69,10 +69,11 @@ static struct hang_known *known_find(struct hangs *h, const struct row *row, uin
  * Keep the user frames of a row, or that there are none to be found. Without memory it is tried
  * again.
  */
-static void known_add(struct hangs *h, const struct row *row, uint64_t switches, const uint64_t *user,
-		      bool python)
+static void known_add(struct hangs *h, const struct row *row, uint64_t switches,
+		      const uint64_t *user, bool python)
 {
-	struct hang_known k = { row->start_ns, switches, row->tid, row->n_user, true, python, NULL, 0 };
+	struct hang_known k = { row->start_ns, switches, row->tid, row->n_user,
+				true,	       python,	 NULL,	   0 };
 	if (ARRAY_RESERVE(h->known, h->cap_known, h->n_known + 1))
 		return;
 	k.user = k.n_user ? malloc(k.n_user * sizeof(*user)) : NULL;
@@ -217,8 +218,8 @@ static int find_frames(struct collector *c, struct hang *h, bool last)
 		return -EINPROGRESS;
 	int rc = h->n_stack ? 0 : read_stack(h);
 	rc = rc ? rc
-		: unwinding_walk(c->unwinding, &id, h->row.last_ns, &h->at.regs, &memory, last, user, &n,
-				 &end);
+		: unwinding_walk(c->unwinding, &id, h->row.last_ns, &h->at.regs, &memory, last,
+				 user, &n, &end);
 	if (rc)
 		return rc;
 	if (python_is_in(c->resolver, im))

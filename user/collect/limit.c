@@ -28,7 +28,8 @@ void limit_rows(struct collector *c)
 	uint64_t samples;
 	if (!c->detail.rows_max || store_n_rows(c->store) <= c->detail.rows_max)
 		return; /* the usual case, for each row */
-	struct store_folding_rule f = { c->detail.rows_max, c->other_stack, c->waits.no_stack, events, 0 };
+	struct store_folding_rule f = { c->detail.rows_max, c->other_stack, c->waits.no_stack,
+					events, 0 };
 	for (unsigned i = 0; i < c->cfg.n_events; i++)
 		events[f.n_events++] = c->event_id[i];
 	if (c->waits.wakers) {

@@ -35,8 +35,8 @@ struct live {
 	struct live_state state;
 };
 
-int live_open(struct live **ret, const struct sampler_config *cfg, const char *what, int64_t recent_ns, struct err *ret_warning,
-	      struct err *err)
+int live_open(struct live **ret, const struct sampler_config *cfg, const char *what,
+	      int64_t recent_ns, struct err *ret_warning, struct err *err)
 {
 	struct store_options o;
 	struct live *l = calloc(1, sizeof(*l));
@@ -47,7 +47,8 @@ int live_open(struct live **ret, const struct sampler_config *cfg, const char *w
 	pthread_mutex_init(&l->lock, NULL);
 	l->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	l->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int rc = l->news < 0 || l->stop < 0 ? err_sys(err, -errno, "eventfd") : memfs_new(MEMORY_MAX, &l->dir_fd, err);
+	int rc = l->news < 0 || l->stop < 0 ? err_sys(err, -errno, "eventfd")
+					    : memfs_new(MEMORY_MAX, &l->dir_fd, err);
 	snprintf(l->path, sizeof(l->path), "/proc/self/fd/%d/live", l->dir_fd);
 	store_options_default(&o);
 	o.windows_only = true;

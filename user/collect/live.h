@@ -22,8 +22,8 @@ struct live;
  * recording, for the store. Windows older than recent_ns may be removed. Needs root, like all
  * recording.
  */
-int live_open(struct live **ret, const struct sampler_config *cfg, const char *what, int64_t recent_ns, struct err *ret_warning,
-	      struct err *err);
+int live_open(struct live **ret, const struct sampler_config *cfg, const char *what,
+	      int64_t recent_ns, struct err *ret_warning, struct err *err);
 int live_start(struct live *l, struct err *err);
 
 /* Return the store's directory, valid in this process. */

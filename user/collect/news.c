@@ -8,7 +8,9 @@
 
 #include <string.h>
 
-#define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
+#define NEWS_EVERY_NS \
+	(NS / \
+	 10) /* files are opened and label slots looked for while their process is still there */
 #define ATTEND_NS (NS / 100)
 /* Images that the BPF programs ask about, until they are looked at: some ms */
 #define ARRIVALS_MAX 16384
@@ -115,7 +117,9 @@ void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 void news_on_known(void *ctx, struct proc_image *im)
 {
 	const struct collector *c = ctx;
-	const struct wire_record who = { .start_ns = im->start_ns, .tgid = im->tgid, .exec_id = im->exec_id };
+	const struct wire_record who = { .start_ns = im->start_ns,
+					 .tgid = im->tgid,
+					 .exec_id = im->exec_id };
 	unwinding_known(c->unwinding, im);
 	/* Its mappings have been read, and perhaps a file more */
 	trampolines_new_process(c->trampolines, &who);
@@ -143,7 +147,8 @@ void news_on_record(void *ctx, const struct wire_record *r, const void *payload)
 		break;
 	case WIRE_NEW_MAPPING: /* a mapping that is new is in the side-band */
 		c->next_news_ns = 0;
-		unwinding_missed(c->unwinding, &(struct proc_id){ r->start_ns, r->tgid, r->exec_id }, r->pc);
+		unwinding_missed(c->unwinding,
+				 &(struct proc_id){ r->start_ns, r->tgid, r->exec_id }, r->pc);
 		break;
 	case WIRE_NEW_PROCESS:
 		add_arrival(c, r, payload);

@@ -22,9 +22,12 @@ void own_fini(struct own_metrics *o)
 	}
 }
 
-static int add_bucket(struct store_writer *w, uint32_t event, uint32_t module, uint32_t set, uint32_t bucket, uint64_t n)
+static int add_bucket(struct store_writer *w, uint32_t event, uint32_t module, uint32_t set,
+		      uint32_t bucket, uint64_t n)
 {
-	struct store_frame f = { .kind = FRAME_USER, .module = module, .offset = hist_bucket_low(OWN_BITS, bucket) };
+	struct store_frame f = { .kind = FRAME_USER,
+				 .module = module,
+				 .offset = hist_bucket_low(OWN_BITS, bucket) };
 	uint32_t frame, stack;
 	int rc = store_add_frame(w, &f, &frame);
 	rc = rc ? rc : store_add_stack(w, 0, frame, &stack);
@@ -32,7 +35,8 @@ static int add_bucket(struct store_writer *w, uint32_t event, uint32_t module, u
 }
 
 /* Subtract the counts of `before` from `now`. */
-static int add_metric(struct store_writer *w, enum metric m, const struct hist_snapshot *before, const struct hist_snapshot *now)
+static int add_metric(struct store_writer *w, enum metric m, const struct hist_snapshot *before,
+		      const struct hist_snapshot *now)
 {
 	char name[100];
 	struct store_event e = { .name = name, .unit = "nanoseconds" };
@@ -81,7 +85,8 @@ static int add_silence(struct store_writer *w, const struct reader_silence *s)
 	return rc;
 }
 
-int own_add(struct own_metrics *o, struct store_writer *w, const struct reader_silence *silence, uint64_t jobs_refused)
+int own_add(struct own_metrics *o, struct store_writer *w, const struct reader_silence *silence,
+	    uint64_t jobs_refused)
 {
 	int rc = add_silence(w, silence);
 	o->next_jobs = jobs_refused;

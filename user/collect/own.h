@@ -33,7 +33,8 @@ void own_fini(struct own_metrics *o);
  * Rows of the window that is about to be committed: 0 or -errno, and then some may be missing.
  * silence: of this window. jobs_refused: since the start.
  */
-int own_add(struct own_metrics *o, struct store_writer *w, const struct reader_silence *silence, uint64_t jobs_refused);
+int own_add(struct own_metrics *o, struct store_writer *w, const struct reader_silence *silence,
+	    uint64_t jobs_refused);
 /* It was committed: what was added is not added again. */
 void own_committed(struct own_metrics *o);
 

@@ -13,8 +13,8 @@
  * Behind the system's labels and the application's come those of trampolines. True: some have no
  * answer yet.
  */
-static bool row_labels(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
-		       size_t n_more, struct sets_labels *l)
+static bool row_labels(struct collector *c, const struct row *row, const struct proc_image *im,
+		       const struct label *more, size_t n_more, struct sets_labels *l)
 {
 	sets_of(&c->sets, row, im, SETS_THREAD, row->kind != ROW_TASK, l);
 	for (size_t i = 0; i < n_more; i++)
@@ -52,7 +52,8 @@ struct proc_image *rows_image(struct collector *c, const struct row *row)
 {
 	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
 	bool frames = has_user_frames(row);
-	struct proc_image *im = procs_identify(c->procs, &id, row->last_ns, frames ? PROC_MAPS : PROC_NAME);
+	struct proc_image *im =
+		procs_identify(c->procs, &id, row->last_ns, frames ? PROC_MAPS : PROC_NAME);
 	if (!im)
 		return NULL;
 	if (frames)
@@ -74,15 +75,18 @@ uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t 
 }
 
 /* The labels of the trampolines on a row's stack, whose frames become one and the same. */
-static size_t trampoline_labels(struct collector *c, const struct row *row, struct resolver_stack *s, struct label *out,
-				char *room, bool *ret_unknown, bool *ret_late)
+static size_t trampoline_labels(struct collector *c, const struct row *row,
+				struct resolver_stack *s, struct label *out, char *room,
+				bool *ret_unknown, bool *ret_late)
 {
 	*ret_unknown = *ret_late = false;
-	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK || s->n_kernel + s->n_user > STACK_WORDS_MAX)
+	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK ||
+	    s->n_kernel + s->n_user > STACK_WORDS_MAX)
 		return 0;
 	memcpy(c->folded, s->frames, (s->n_kernel + s->n_user) * sizeof(uint64_t));
 	s->frames = c->folded;
-	size_t n = trampolines_labels(c->trampolines, row, c->folded + s->n_kernel, s->n_user, out, ret_unknown, ret_late);
+	size_t n = trampolines_labels(c->trampolines, row, c->folded + s->n_kernel, s->n_user, out,
+				      ret_unknown, ret_late);
 	return labelling_filter(c->labelling, out, n, room);
 }
 
@@ -91,7 +95,8 @@ static void count_label_flags(struct window_cpu *w, const struct row *row, uint6
 {
 	if (flags == LABELLING_UNKNOWN)
 		w->counter[COUNTER_label_unknown] += row->samples;
-	for (unsigned i = COUNTER_labels_cut; flags && flags != LABELLING_UNKNOWN && i < N_COUNTERS; i++)
+	for (unsigned i = COUNTER_labels_cut; flags && flags != LABELLING_UNKNOWN && i < N_COUNTERS;
+	     i++)
 		if (flags >> (i - COUNTER_labels_cut) & 1)
 			w->counter[i] += row->samples;
 }
@@ -156,7 +161,8 @@ static void add_wait_row(struct collector *c, const struct sampler_half *h, cons
  * Find the label set of a sample, and fold the frames of trampolines. With `last`, leave out labels
  * that have no answer yet; else the sample is `unset` then. 0 or -errno.
  */
-static int label_sample(struct collector *c, const struct proc_image *im, bool last, struct sample *s)
+static int label_sample(struct collector *c, const struct proc_image *im, bool last,
+			struct sample *s)
 {
 	static struct sets_labels l;
 	struct label more[TRAMPOLINES_LABELS_MAX];
@@ -178,10 +184,19 @@ static int find_sample(struct collector *c, const struct sampler_half *h, const 
 {
 	uint32_t n_words = sampler_row_words(row);
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : rows_image(c, row);
-	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py->frame, py->entry, 0, false, true, 0 };
+	struct resolver_stack s = { h->arena + row->stack,
+				    row->n_kernel,
+				    row->n_user,
+				    py->frame,
+				    py->entry,
+				    0,
+				    false,
+				    true,
+				    0 };
 	bool wait = is_wait(c, row);
 	s.n_python = rows_python(c, row, s.frames + s.n_kernel + s.n_user, py);
-	s.python_cut = s.n_python >= PYTHON_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
+	s.python_cut =
+		s.n_python >= PYTHON_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
 	if (wait && row->earlier && row->kind == ROW_TASK && !row->n_user)
 		s.root = c->waits.earlier;
 	if (wait)
@@ -191,7 +206,8 @@ static int find_sample(struct collector *c, const struct sampler_half *h, const 
 	return label_sample(c, im, false, ret);
 }
 
-static void count_flags(struct window_cpu *w, const struct sample *s, const struct resolver_flags *flags)
+static void count_flags(struct window_cpu *w, const struct sample *s,
+			const struct resolver_flags *flags)
 {
 	uint64_t n = s->row.samples;
 	count_label_flags(w, &s->row, s->label_flags);
@@ -210,8 +226,9 @@ static void count_flags(struct window_cpu *w, const struct sample *s, const stru
  * The store's stack of a sample: 0, -EINPROGRESS, or -errno. *ret_full: the dictionaries are full,
  * and it is "(other)".
  */
-static int find_stack(struct collector *c, const struct sample *p, struct proc_image *im, bool put_off, uint32_t *ret_stack,
-		      struct resolver_flags *ret_flags, bool *ret_full)
+static int find_stack(struct collector *c, const struct sample *p, struct proc_image *im,
+		      bool put_off, uint32_t *ret_stack, struct resolver_flags *ret_flags,
+		      bool *ret_full)
 {
 	struct resolver_stack s = p->stack;
 	*ret_full = false;
@@ -231,7 +248,9 @@ static struct proc_image *sample_image(struct collector *c, const struct row *ro
 {
 	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : procs_lookup(c->procs, &id);
-	return with_cmdline(c, im && proc_image_is_late(im) ? procs_identify(c->procs, &id, row->last_ns, PROC_MAPS) : im);
+	return with_cmdline(c, im && proc_image_is_late(im)
+				       ? procs_identify(c->procs, &id, row->last_ns, PROC_MAPS)
+				       : im);
 }
 
 /* Store a sample. False: names or labels are missing, and it may be put off. */
@@ -253,7 +272,9 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 		return false;
 	if (!rc && wait && !stack)
 		stack = c->waits.no_stack;
-	rc = rc ? rc : store_add_row(c->store, p->set, stack, c->event_id[row->event], row->samples * c->cfg.weight, row->value);
+	rc = rc ? rc
+		: store_add_row(c->store, p->set, stack, c->event_id[row->event],
+				row->samples * c->cfg.weight, row->value);
 	if (rc) {
 		w->counter[COUNTER_user_memory] += row->samples;
 		return true;
@@ -281,8 +302,8 @@ static bool add_sample(struct collector *c, const struct sampler_half *h, const 
 	uint32_t n_words = sampler_row_words(row);
 	struct rows_python py;
 	struct sample s;
-	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS ||
-	    find_sample(c, h, row, &py, &s))
+	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack ||
+	    row->event >= MAX_EVENTS || find_sample(c, h, row, &py, &s))
 		return false;
 	if (!store_sample(c, &s, true) && !aside_add(&c->aside, &s, proc_now_ns()))
 		store_sample(c, &s, false);
@@ -320,7 +341,8 @@ static bool try_again(void *ctx, const struct sample *s, bool last)
 }
 
 /* A sample that came as a copy: a row of its own, without Python frames. */
-static void on_copy(void *ctx, unsigned cpu, const struct row *row, const uint64_t *frames, enum counter end)
+static void on_copy(void *ctx, unsigned cpu, const struct row *row, const uint64_t *frames,
+		    enum counter end)
 {
 	struct collector *c = ctx;
 	uint32_t n_words = (uint32_t)row->n_kernel + row->n_user;
@@ -346,7 +368,11 @@ static void count_runs(const struct half *h)
 {
 	for (uint32_t i = 0; i < RUN_BUCKETS; i++)
 		if (h->run[i])
-			metric_add(METRIC_bpf_run, (hist_bucket_low(RUN_HIST_BITS, i) + hist_bucket_high(RUN_HIST_BITS, i)) / 2, h->run[i]);
+			metric_add(METRIC_bpf_run,
+				   (hist_bucket_low(RUN_HIST_BITS, i) +
+				    hist_bucket_high(RUN_HIST_BITS, i)) /
+					   2,
+				   h->run[i]);
 }
 
 static void add_others(struct collector *c, struct window_cpu *w, const struct wait_others *o)

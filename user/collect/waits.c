@@ -45,14 +45,21 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 	rc = rc || !w->wakers ? rc : add_event(w, WAKER_IDLE_EVENT, &w->waker_idle);
 	if (!rc && !w->causes.sets.n)
 		rc = causes_init(&w->causes);
-	rc = rc ? rc : store_add_string(w->store, WAITS_LENGTHS, strlen(WAITS_LENGTHS), &w->bucket_module);
-	rc = rc ? rc : store_add_string(w->store, WAITS_NO_STACK, strlen(WAITS_NO_STACK), &none.function);
+	rc = rc ? rc
+		: store_add_string(w->store, WAITS_LENGTHS, strlen(WAITS_LENGTHS),
+				   &w->bucket_module);
+	rc = rc ? rc
+		: store_add_string(w->store, WAITS_NO_STACK, strlen(WAITS_NO_STACK),
+				   &none.function);
 	rc = rc ? rc : store_add_string(w->store, "[kernel]", 8, &none.module);
 	rc = rc ? rc : one_frame(w, &none, &w->no_stack);
 	earlier.module = interrupt.module = none.module;
-	rc = rc ? rc : store_add_string(w->store, WAIT_EARLIER, strlen(WAIT_EARLIER), &earlier.function);
+	rc = rc ? rc
+		: store_add_string(w->store, WAIT_EARLIER, strlen(WAIT_EARLIER), &earlier.function);
 	rc = rc ? rc : one_frame(w, &earlier, &w->earlier);
-	rc = rc || !w->wakers ? rc : store_add_string(w->store, WAITS_INTERRUPT, strlen(WAITS_INTERRUPT), &interrupt.function);
+	rc = rc || !w->wakers ? rc
+			      : store_add_string(w->store, WAITS_INTERRUPT, strlen(WAITS_INTERRUPT),
+						 &interrupt.function);
 	w->causes.no_stack = w->no_stack;
 	return rc || !w->wakers ? rc : one_frame(w, &interrupt, &w->interrupt);
 }
@@ -62,7 +69,8 @@ static int bucket_stack(struct waits *w, uint32_t bucket, uint32_t *ret)
 	if (bucket >= HIST_BUCKETS(WAIT_HIST_BITS))
 		return -EINVAL;
 	if (!w->bucket[bucket]) {
-		struct store_frame f = { .kind = FRAME_USER, .module = w->bucket_module,
+		struct store_frame f = { .kind = FRAME_USER,
+					 .module = w->bucket_module,
 					 .offset = hist_bucket_low(WAIT_HIST_BITS, bucket) };
 		int rc = one_frame(w, &f, ret);
 		if (rc)
@@ -77,7 +85,8 @@ static int bucket_stack(struct waits *w, uint32_t bucket, uint32_t *ret)
  * Find the occupant at `at` of the arena. Return NULL, or a name where it is no thread. n_words: of
  * the occupant and its stack.
  */
-static const char *occupant_of(const struct sampler_half *h, uint32_t at, uint32_t n_words, const struct occupant **ret)
+static const char *occupant_of(const struct sampler_half *h, uint32_t at, uint32_t n_words,
+			       const struct occupant **ret)
 {
 	*ret = NULL;
 	if (at == OCCUPANT_IDLE)
@@ -111,17 +120,19 @@ static uint64_t program_hash(const struct row *row, const struct proc_image *im)
 	return XXH3_64bits(comm, row->kind == ROW_TASK ? strlen(comm) : kthread_kind(comm));
 }
 
-void waits_note_stack(struct waits *w, const struct row *row, const struct proc_image *im, uint32_t set, uint32_t stack,
-		      uint32_t event_id)
+void waits_note_stack(struct waits *w, const struct row *row, const struct proc_image *im,
+		      uint32_t set, uint32_t stack, uint32_t event_id)
 {
 	const uint64_t image[] = { row->start_ns, (uint64_t)row->tgid << 32 | row->exec_id };
-	const struct estimate_key key = { event_id, set, XXH3_64bits(image, sizeof(image)), program_hash(row, im) };
+	const struct estimate_key key = { event_id, set, XXH3_64bits(image, sizeof(image)),
+					  program_hash(row, im) };
 	/* waits that a sampled one stands for, without itself */
 	uint64_t others = (1ull << 2 * row->thinning) - 1;
 	if (stack == w->no_stack)
 		estimate_add_rest(&w->estimate, &key, row->samples, row->value);
 	else
-		estimate_add_sample(&w->estimate, &key, stack, (uint32_t)row->samples, row->samples * others, row->value * others);
+		estimate_add_sample(&w->estimate, &key, stack, (uint32_t)row->samples,
+				    row->samples * others, row->value * others);
 }
 
 uint64_t waits_end(struct waits *w, struct causes_result *ret)
@@ -174,9 +185,9 @@ static bool is_put_off(const struct sets_labels *l, struct waits_try *io_try)
  * Add waiting time by its cause: who, or where that is NULL, name. io_l has the labels of the
  * thread that waited.
  */
-static int add_cause(struct waits *w, struct cause *c, const struct row *row, const struct occupant *who,
-		     const struct proc_image *by, const char *name, struct sets_labels *io_l,
-		     struct waits_try *io_try)
+static int add_cause(struct waits *w, struct cause *c, const struct row *row,
+		     const struct occupant *who, const struct proc_image *by, const char *name,
+		     struct sets_labels *io_l, struct waits_try *io_try)
 {
 	c->n = row->samples;
 	c->ns = row->value;
@@ -239,8 +250,8 @@ static int add_waits(struct waits *w, const struct row *row, const struct proc_i
 		return store_add_row(w->store, set, stack, w->lengths[row->event == w->runq],
 				     row->samples, 0);
 	rc = rc ? rc
-		: store_add_row(w->store, set, stack, event_id[row->event], row->samples * w->weight,
-				row->value);
+		: store_add_row(w->store, set, stack, event_id[row->event],
+				row->samples * w->weight, row->value);
 	if (!rc)
 		waits_note_stack(w, row, im, set, stack, event_id[row->event]);
 	return rc;
@@ -251,14 +262,16 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 {
 	static struct sets_labels l; /* 30 KiB */
 	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
-	sets_of(w->sets, row, im, summed ? SETS_THREAD : SETS_WORK, row->wait.flags & WAIT_KTHREAD, &l);
+	sets_of(w->sets, row, im, summed ? SETS_THREAD : SETS_WORK, row->wait.flags & WAIT_KTHREAD,
+		&l);
 	if (row->kind == ROW_BLAME)
 		return add_blame(w, h, row, &l, io_try);
 	return is_put_off(&l, io_try) ? -EINPROGRESS : add_waits(w, row, im, &l, event_id);
 }
 
 /* Add the waits that found no row, of one event. */
-static int add_other(struct waits *w, const struct wait_other *o, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples)
+static int add_other(struct waits *w, const struct wait_other *o, uint32_t set, uint32_t stack,
+		     uint32_t event, uint64_t samples)
 {
 	return samples || o->ns ? store_add_row(w->store, set, stack, event, samples, o->ns) : 0;
 }
@@ -271,26 +284,34 @@ static int add_other_lengths(struct waits *w, const struct wait_others *o, uint3
 		if (!o->length[i])
 			continue;
 		rc = bucket_stack(w, i % WAIT_BUCKETS, &stack);
-		rc = rc ? rc : store_add_row(w->store, set, stack, w->lengths[i / WAIT_BUCKETS], o->length[i], 0);
+		rc = rc ? rc
+			: store_add_row(w->store, set, stack, w->lengths[i / WAIT_BUCKETS],
+					o->length[i], 0);
 	}
 	return rc;
 }
 
-int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id, uint64_t *ret_stored)
+int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id,
+		     uint64_t *ret_stored)
 {
 	static struct sets_labels l;
 	uint32_t set;
 	l.n = 0;
-	l.v[l.n++] = (struct label){ .key = "comm", .key_len = 4, .str = "(other)", .str_len = 7, .type = LABEL_STRING };
+	l.v[l.n++] = (struct label){
+		.key = "comm", .key_len = 4, .str = "(other)", .str_len = 7, .type = LABEL_STRING
+	};
 	*ret_stored = 0;
 	int rc = sets_store(&l, w->store, &set);
 	for (unsigned i = 0; !rc && i < 2; i++) {
-		rc = add_other(w, &o->all[i], set, w->no_stack, event_id[i ? w->runq : w->off], o->all[i].n * w->weight);
+		rc = add_other(w, &o->all[i], set, w->no_stack, event_id[i ? w->runq : w->off],
+			       o->all[i].n * w->weight);
 		*ret_stored += rc ? 0 : o->all[i].n;
 	}
 	rc = rc ? rc : add_other_lengths(w, o, set);
 	sets_add_occupant(w->sets, NULL, NULL, "(other)", &l);
 	rc = rc ? rc : sets_store(&l, w->store, &set);
 	rc = rc ? rc : add_other(w, &o->blame, set, 0, w->blame, o->blame.n);
-	return rc || !w->wakers ? rc : add_other(w, &o->waker, set, w->no_stack, w->waker, o->waker.n * w->weight);
+	return rc || !w->wakers ? rc
+				: add_other(w, &o->waker, set, w->no_stack, w->waker,
+					    o->waker.n * w->weight);
 }

@@ -38,10 +38,10 @@ struct waits {
 	/* Samples of the store per wait: sampler_config.weight. Times and lengths are not scaled */
 	unsigned weight;
 	bool on, wakers;
-	uint32_t off, runq;                 /* indices of the events in rows */
+	uint32_t off, runq;			       /* indices of the events in rows */
 	uint32_t lengths[2], blame, waker, waker_idle; /* ids of the store: of off, of runq */
 	uint32_t no_stack, interrupt, bucket_module;
-	uint32_t earlier; /* stack: the root of waits that began before the recording */
+	uint32_t earlier;     /* stack: the root of waits that began before the recording */
 	struct causes causes; /* of the window: rows of blame, waker and waker.idle */
 	struct label
 		/* A copy of the waiting thread's labels, in add_cause */
@@ -63,8 +63,8 @@ void waits_fini(struct waits *w);
  * A row of a wait was stored with this label set and stack (no_stack: none). im may be NULL. At the
  * end of the window waits_estimate gives stacks to those without.
  */
-void waits_note_stack(struct waits *w, const struct row *row, const struct proc_image *im, uint32_t set, uint32_t stack,
-		      uint32_t event_id);
+void waits_note_stack(struct waits *w, const struct row *row, const struct proc_image *im,
+		      uint32_t set, uint32_t stack, uint32_t event_id);
 
 /*
  * Before the window is committed: store what is only known at its end. Return how many waits got an
@@ -78,8 +78,8 @@ struct waits_try {
 	 * Return -EINPROGRESS while some labels have no answer yet (proc/reader.h), and add nothing
 	 */
 	bool put_off;
-	bool cut;     /* the cause found no room: it is "(other)" */
-	bool late;    /* the row was added without such labels */
+	bool cut;  /* the cause found no room: it is "(other)" */
+	bool late; /* the row was added without such labels */
 };
 
 /*
@@ -92,7 +92,8 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 /*
  * Add the waits of a half that found no row. *ret_stored: those that count as samples. 0 or -errno.
  */
-int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id, uint64_t *ret_stored);
+int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id,
+		     uint64_t *ret_stored);
 
 /*
  * Return the occupant of a ROW_BLAME or ROW_WAKER; NULL: no thread, *ret_name says what. Borrowed

@@ -41,7 +41,8 @@ static void list_stacks(struct collector *c, const struct sampler_half *h)
 		    ARRAY_RESERVE(b->v, b->cap, b->n + 1))
 			continue;
 		b->v[b->n++] = (struct blocked_stack){
-			r->stack, stack_lengths_word(r->n_kernel, r->n_user, r->n_python), CAUSE_UNKNOWN
+			r->stack, stack_lengths_word(r->n_kernel, r->n_user, r->n_python),
+			CAUSE_UNKNOWN
 		};
 	}
 	if (b->n)
@@ -65,8 +66,8 @@ static struct blocked_stack *find_stack(struct collector *c, const struct sample
 	return c->blocked.n ? bsearch(&key, c->blocked.v, c->blocked.n, sizeof(key), by_at) : NULL;
 }
 
-static struct resolver_stack stack_of(struct collector *c, const struct row *of, const uint64_t *words,
-				      struct rows_python *py)
+static struct resolver_stack stack_of(struct collector *c, const struct row *of,
+				      const uint64_t *words, struct rows_python *py)
 {
 	struct resolver_stack s = { words, of->n_kernel, of->n_user, py->frame, py->entry,
 				    0,	   false,	 false,	     0 };
@@ -152,7 +153,8 @@ static bool add_waker(struct collector *c, const struct sampler_half *h, const s
 	    blocked_part(c, row, lengths, h->arena + at, put_off, io_part))
 		rc = -EINPROGRESS;
 	if (!rc) {
-		const struct waits_waker k = { rows_image(c, row), by, taken ? &stack : NULL, *io_part };
+		const struct waits_waker k = { rows_image(c, row), by, taken ? &stack : NULL,
+					       *io_part };
 		rc = waits_add_waker(&c->waits, h, row, &k, &try);
 	}
 	if (rc == -EINPROGRESS)
@@ -174,7 +176,8 @@ static bool put_aside(struct collector *c, const struct sampler_half *h, const s
 {
 	uint64_t words[OCCUPANT_WORDS + 2 * WAIT_WORDS];
 	uint32_t at = (row->waker_flags >> WAKER_BLOCKED_SHIFT) - 1, n = 0;
-	uint32_t n_blocked = lengths ? (lengths & 0xff) + (lengths >> 8 & 0xfff) + (lengths >> 20) : 0;
+	uint32_t n_blocked =
+		lengths ? (lengths & 0xff) + (lengths >> 8 & 0xfff) + (lengths >> 20) : 0;
 	struct sample s = { .row = *row, .cpu = h->cpu, .blocked = lengths };
 	const char *name;
 	if (n_blocked > WAIT_WORDS)
@@ -206,7 +209,8 @@ void wakers_add(struct collector *c, const struct sampler_half *h, const struct 
 		b->part = (uint8_t)part;
 }
 
-bool wakers_try(struct collector *c, const struct sampler_half *h, const struct sample *s, bool last)
+bool wakers_try(struct collector *c, const struct sampler_half *h, const struct sample *s,
+		bool last)
 {
 	enum cause_part part = CAUSE_UNKNOWN;
 	return add_waker(c, h, &s->row, s->blocked, &part, !last);

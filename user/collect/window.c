@@ -130,7 +130,9 @@ static void read_idle(struct window *w)
 	FILE *f = fopen("/proc/stat", "re");
 	uint64_t tick = NS / (uint64_t)sysconf(_SC_CLK_TCK);
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "cpu%u %*u %*u %*u %" SCNu64 " %" SCNu64, &cpu, &idle, &iowait) == 3 && cpu < w->n_cpus)
+		if (sscanf(line, "cpu%u %*u %*u %*u %" SCNu64 " %" SCNu64, &cpu, &idle, &iowait) ==
+			    3 &&
+		    cpu < w->n_cpus)
 			w->idle_ns[cpu] = (idle + iowait) * tick;
 	if (f)
 		fclose(f);
@@ -154,7 +156,8 @@ static void count_not_run(struct window *all, unsigned cpu, bool stopped)
 	uint64_t more = missing - slack - reported;
 	if (f.clock_ns) {
 		/* allow two ticks and a period of rounding */
-		uint64_t periods = (all->idle_ns[cpu] - w->idle_base_ns + 20000000) / f.clock_ns + 1;
+		uint64_t periods =
+			(all->idle_ns[cpu] - w->idle_base_ns + 20000000) / f.clock_ns + 1;
 		uint64_t unsampled = periods > f.idle ? periods - f.idle : 0;
 		idle = unsampled > w->idle_not_run ? unsampled - w->idle_not_run : 0;
 		if (idle > more)
@@ -205,8 +208,8 @@ size_t window_totals(struct window *w, struct store_totals *ret)
 		struct store_cpu_totals *o = &w->totals[n++];
 		o->cpu = cpu;
 		o->stored = c->stored;
-		o->fired = c->ran - c->outside + c->counter[COUNTER_not_run] + c->counter[COUNTER_idle_not_run] +
-			   c->counter[COUNTER_bad_cpu];
+		o->fired = c->ran - c->outside + c->counter[COUNTER_not_run] +
+			   c->counter[COUNTER_idle_not_run] + c->counter[COUNTER_bad_cpu];
 		for (size_t i = 0; i < N_LOST; i++)
 			o->lost[i] = c->counter[lost_counter[i]];
 		for (size_t i = 0; i < N_FLAGGED; i++)
@@ -237,8 +240,10 @@ void window_clear(struct window *w)
 {
 	for (unsigned i = 0; i < w->n_cpus; i++) {
 		struct window_cpu *c = &w->cpu[i];
-		*c = (struct window_cpu){ .not_run = c->not_run, .idle_not_run = c->idle_not_run,
-					  .idle_base_ns = c->idle_base_ns, .unkept = c->unkept };
+		*c = (struct window_cpu){ .not_run = c->not_run,
+					  .idle_not_run = c->idle_not_run,
+					  .idle_base_ns = c->idle_base_ns,
+					  .unkept = c->unkept };
 	}
 	w->own_cpu_ns = own_cpu(w);
 }

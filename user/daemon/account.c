@@ -15,7 +15,8 @@ const char *const account_names[N_ACCOUNT] = {
 #undef X
 };
 
-void account_read(struct account *ret, const struct collector_progress *p, uint64_t program_bytes, uint64_t queries)
+void account_read(struct account *ret, const struct collector_progress *p, uint64_t program_bytes,
+		  uint64_t queries)
 {
 	struct own_memory own;
 	own_memory(&own);
@@ -33,9 +34,10 @@ void account_read(struct account *ret, const struct collector_progress *p, uint6
 	part[ACCOUNT_queries] = queries;
 	uint64_t named = p->symbols.bytes + p->store.dictionaries + p->store.window + queries;
 	part[ACCOUNT_other] = own.anonymous > named ? own.anonymous - named : 0;
-	ret->total = own.anonymous + program_bytes + own.children + p->kernel.tables + p->kernel.rings + p->kernel.threads +
-		     p->kernel.unwind_rows;
-	ret->reserved = p->parsing.memory_max > own.children ? p->parsing.memory_max - own.children : 0;
+	ret->total = own.anonymous + program_bytes + own.children + p->kernel.tables +
+		     p->kernel.rings + p->kernel.threads + p->kernel.unwind_rows;
+	ret->reserved =
+		p->parsing.memory_max > own.children ? p->parsing.memory_max - own.children : 0;
 }
 
 uint64_t account_needs(const struct account *at_start)
@@ -57,7 +59,8 @@ const char *account_text(const struct account *a, char *out, size_t cap)
 				most = i;
 		said[most] = true;
 		if (len < cap)
-			len += (size_t)snprintf(out + len, cap - len, "%s%s %.1f MiB", n ? ", " : "", account_names[most],
+			len += (size_t)snprintf(out + len, cap - len, "%s%s %.1f MiB",
+						n ? ", " : "", account_names[most],
 						(double)a->part[most] / MIB);
 	}
 	return out;

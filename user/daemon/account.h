@@ -10,24 +10,24 @@
 #include "collect/collector.h"
 
 /* X(part, help) */
-#define ACCOUNT_PARTS(X)                                                                                                 \
-	X(program, "code and constants of the program, resident")                                                        \
-	X(tables, "kernel: tables of the BPF programs, all CPUs")                                                        \
-	X(rings, "kernel: rings for records, copies and news of processes")                                              \
-	X(threads, "kernel: what is kept of each thread of the host, with --wall")                                       \
-	X(unwind, "kernel: rows of unwind rules")                                                                        \
-	X(children, "anonymous memory of all children: parsers, readers, downloader")                                    \
-	X(symbols, "symbol tables that are kept")                                                                        \
-	X(dictionaries, "dictionaries of the store's files that are written to")                                          \
-	X(window, "rows and label sets of the open window")                                                              \
-	X(queries, "answers that are kept to be given again")                                                            \
+#define ACCOUNT_PARTS(X) \
+	X(program, "code and constants of the program, resident") \
+	X(tables, "kernel: tables of the BPF programs, all CPUs") \
+	X(rings, "kernel: rings for records, copies and news of processes") \
+	X(threads, "kernel: what is kept of each thread of the host, with --wall") \
+	X(unwind, "kernel: rows of unwind rules") \
+	X(children, "anonymous memory of all children: parsers, readers, downloader") \
+	X(symbols, "symbol tables that are kept") \
+	X(dictionaries, "dictionaries of the store's files that are written to") \
+	X(window, "rows and label sets of the open window") \
+	X(queries, "answers that are kept to be given again") \
 	X(other, "everything else of our own pages, what questions in hand keep among it")
 
 enum account_part {
 #define X(part, help) ACCOUNT_##part,
 	ACCOUNT_PARTS(X)
 #undef X
-	N_ACCOUNT,
+		N_ACCOUNT,
 };
 
 extern const char *const account_names[N_ACCOUNT];
@@ -46,7 +46,8 @@ struct account {
  * program_bytes: resident pages of files before any map was mapped. queries: what the server
  * reports.
  */
-void account_read(struct account *ret, const struct collector_progress *p, uint64_t program_bytes, uint64_t queries);
+void account_read(struct account *ret, const struct collector_progress *p, uint64_t program_bytes,
+		  uint64_t queries);
 
 /*
  * Of memory-max, one part in so many is kept for parsers: they come, grow and go between two looks.

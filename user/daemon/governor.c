@@ -5,7 +5,7 @@
 #ifndef MINUTE_NS /* a build for tests has shorter minutes, */
 #define MINUTE_NS (60 * NS)
 #endif
-#ifndef CPU_PATIENCE /* and less patience */
+#ifndef CPU_PATIENCE   /* and less patience */
 #define CPU_PATIENCE 5 /* minutes */
 #endif
 #define CPU_PATIENCE_MAX (16 * CPU_PATIENCE)
@@ -27,9 +27,9 @@ static const double cpu_calm[CPU_STEPS] = { 0, 0.6, 0.6, 0.6, 0.45, 0.45, 0.45 }
 #define BIT(step) (1u << (step))
 
 struct ladder_rules {
-	unsigned steps;	     /* the last one that may be reached */
-	unsigned skip;	     /* bits of steps that have nothing to give up */
-	double high, calm;   /* shares of the limit */
+	unsigned steps;	   /* the last one that may be reached */
+	unsigned skip;	   /* bits of steps that have nothing to give up */
+	double high, calm; /* shares of the limit */
 	unsigned patience, patience_max;
 };
 
@@ -59,7 +59,9 @@ static enum governor_move ladder_look(struct ladder *l, const struct ladder_rule
 	l->since_back += l->since_back != 0;
 	if (use > r->high && l->step < r->steps) {
 		bool too_early = l->since_back && l->since_back <= 2 * l->patience;
-		l->patience = !too_early ? r->patience : l->patience < r->patience_max ? 2 * l->patience : l->patience;
+		l->patience = !too_early		      ? r->patience
+			      : l->patience < r->patience_max ? 2 * l->patience
+							      : l->patience;
 		l->since_back = 0;
 		ladder_give_up(l, r);
 		if (use > FAR && l->step < r->steps)
@@ -95,8 +97,10 @@ static struct ladder_rules cpu_rules(const struct governor *g, const struct gove
 static void measure(struct governor *g, const struct governor_limits *l,
 		    const struct governor_reading *r)
 {
-	uint64_t used = r->cpu_ns - g->since_cpu_ns, sampling = r->sampling_ns - g->since_sampling_ns;
-	g->cpu_share = (double)used / (double)(r->now_ns - g->since_ns) / (r->n_cpus ? r->n_cpus : 1);
+	uint64_t used = r->cpu_ns - g->since_cpu_ns,
+		 sampling = r->sampling_ns - g->since_sampling_ns;
+	g->cpu_share =
+		(double)used / (double)(r->now_ns - g->since_ns) / (r->n_cpus ? r->n_cpus : 1);
 	if (g->cpu.step < CPU_HALF_RATE) /* later the rate is lower, or waits are given up */
 		g->keep_rate = l->waits && sampling < used / SAMPLING_SMALL;
 	g->measured = true;
@@ -129,10 +133,13 @@ enum governor_move governor_look_at_cpu(struct governor *g, const struct governo
 enum governor_move governor_look_at_memory(struct governor *g, const struct governor_limits *l,
 					   const struct governor_reading *r)
 {
-	const struct ladder_rules rules = { MEMORY_FEWER_ROWS, l->waits ? 0 : BIT(MEMORY_NO_WAIT_STACKS),
-					    MEMORY_HIGH,       MEMORY_CALM,
-					    MEMORY_PATIENCE,   MEMORY_PATIENCE_MAX };
-	return ladder_look(&g->memory, &rules, l->memory ? (double)r->memory / (double)l->memory : 0);
+	const struct ladder_rules rules = {
+		MEMORY_FEWER_ROWS, l->waits ? 0 : BIT(MEMORY_NO_WAIT_STACKS),
+		MEMORY_HIGH,	   MEMORY_CALM,
+		MEMORY_PATIENCE,   MEMORY_PATIENCE_MAX
+	};
+	return ladder_look(&g->memory, &rules,
+			   l->memory ? (double)r->memory / (double)l->memory : 0);
 }
 
 void governor_new_minute(struct governor *g)
@@ -150,7 +157,9 @@ void governor_new_limits(struct governor *g)
 
 unsigned governor_weight(const struct governor *g)
 {
-	unsigned weight = g->cpu.step >= CPU_QUARTER_RATE ? 4 : g->cpu.step >= CPU_HALF_RATE ? 2 : 1;
+	unsigned weight = g->cpu.step >= CPU_QUARTER_RATE ? 4
+			  : g->cpu.step >= CPU_HALF_RATE  ? 2
+							  : 1;
 	return g->keep_rate ? 1 : g->weight_max && g->weight_max < weight ? g->weight_max : weight;
 }
 

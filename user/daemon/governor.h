@@ -48,9 +48,9 @@ enum governor_move {
 /* All zero in the beginning. A period is a minute for CPU time, a look for memory. */
 struct ladder {
 	unsigned step;
-	unsigned moved;	     /* bits of the steps that the last look gave up or took back */
-	unsigned calm;	     /* periods of low use, one after the other */
-	unsigned patience;   /* calm periods before a step is taken back; 0: not set yet */
+	unsigned moved;	   /* bits of the steps that the last look gave up or took back */
+	unsigned calm;	   /* periods of low use, one after the other */
+	unsigned patience; /* calm periods before a step is taken back; 0: not set yet */
 	/* Periods since a step was taken back; 0: none was since the last one was given up */
 	unsigned since_back;
 	uint64_t n_given_up; /* steps given up so far */
@@ -65,21 +65,21 @@ struct governor_limits {
 };
 
 struct governor_reading {
-	uint64_t now_ns; /* CLOCK_BOOTTIME */
-	uint64_t cpu_ns; /* used since the start, */
+	uint64_t now_ns;      /* CLOCK_BOOTTIME */
+	uint64_t cpu_ns;      /* used since the start, */
 	uint64_t sampling_ns; /* of that, by programs that take samples */
-	unsigned n_cpus; /* of the host */
-	uint64_t memory; /* bytes in use */
+	unsigned n_cpus;      /* of the host */
+	uint64_t memory;      /* bytes in use */
 };
 
 struct governor {
 	struct ladder cpu, memory;
 	uint64_t since_ns, since_cpu_ns,
-		since_sampling_ns;	 /* of the minute being measured; 0: none is */
-	double cpu_share;		 /* of all CPUs, over the last whole minute */
-	bool measured;			 /* that minute was after the last step */
-	bool keep_rate;			 /* the steps of the rate are left out */
-	unsigned weight_max;		 /* of the limits at the last look; 0: none yet */
+		since_sampling_ns; /* of the minute being measured; 0: none is */
+	double cpu_share;	   /* of all CPUs, over the last whole minute */
+	bool measured;		   /* that minute was after the last step */
+	bool keep_rate;		   /* the steps of the rate are left out */
+	unsigned weight_max;	   /* of the limits at the last look; 0: none yet */
 };
 
 /* Look every few seconds. */

@@ -50,7 +50,8 @@ int ingest_put(struct ingest *i, const struct profile *p, struct err *err)
 		i->taken = false; /* the counter is full: it is readable all the same */
 	int late = 0;
 	while (!i->finished && (i->taken || !late))
-		late = i->taken ? pthread_cond_wait(&i->done, &i->lock) : pthread_cond_timedwait(&i->done, &i->lock, &until);
+		late = i->taken ? pthread_cond_wait(&i->done, &i->lock)
+				: pthread_cond_timedwait(&i->done, &i->lock, &until);
 	int rc = i->finished ? i->rc : -EAGAIN;
 	i->waiting = NULL;
 	i->refused += rc != 0;
@@ -86,10 +87,12 @@ static int store(struct store_writer *w, const struct profile *p, const struct p
 		return profile_write(w, p, rules);
 	struct late late = { p, rules };
 	struct err err = { 0 };
-	return store_commit_apart(w, p->from_ns, p->to_ns, (int64_t)proc_now_ns(), fill, &late, &err);
+	return store_commit_apart(w, p->from_ns, p->to_ns, (int64_t)proc_now_ns(), fill, &late,
+				  &err);
 }
 
-void ingest_take(struct ingest *i, struct store_writer *w, const struct label_filter *f, const struct redactor *r)
+void ingest_take(struct ingest *i, struct store_writer *w, const struct label_filter *f,
+		 const struct redactor *r)
 {
 	const struct profile_rules rules = { f, r };
 	uint64_t n;

@@ -36,6 +36,7 @@ int ingest_put(struct ingest *i, const struct profile *p, struct err *err);
  * The writing thread. w NULL: refuse. f: which labels may be kept, as of programs that are sampled;
  * NULL: all. What a profile is of (service_name) stays.
  */
-void ingest_take(struct ingest *i, struct store_writer *w, const struct label_filter *f, const struct redactor *r);
+void ingest_take(struct ingest *i, struct store_writer *w, const struct label_filter *f,
+		 const struct redactor *r);
 
 #endif

@@ -41,7 +41,9 @@ static int admit(const char *fmt, unsigned long *ret_left_out)
 
 void log_line(enum log_priority p, const char *fmt, ...)
 {
-	static const char *const words[8] = { [LOG_LINE_ERROR] = "error: ", [LOG_LINE_WARNING] = "warning: " };
+	static const char *const words[8] = {
+		[LOG_LINE_ERROR] = "error: ", [LOG_LINE_WARNING] = "warning: "
+	};
 	char text[1024];
 	unsigned long left_out;
 	va_list ap;

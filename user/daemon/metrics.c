@@ -14,7 +14,8 @@ void published_init(struct published *p, uint64_t late_ns)
 	p->committed_ns = p->at_ns = proc_now_ns();
 }
 
-void published_progress(struct published *p, const struct collector_progress *now, const struct store_writer_state *store)
+void published_progress(struct published *p, const struct collector_progress *now,
+			const struct store_writer_state *store)
 {
 	pthread_mutex_lock(&p->lock);
 	p->at_ns = proc_now_ns();
@@ -74,9 +75,12 @@ void published_killed(struct published *p, bool killed)
 /* Where the memory goes. */
 static int add_parts(const struct account *a, struct buf *out)
 {
-	int rc = buf_printf(out, "# HELP ascribe_memory_bytes Parts of ascribe_memory_used_bytes.\n# TYPE ascribe_memory_bytes gauge\n");
+	int rc = buf_printf(
+		out,
+		"# HELP ascribe_memory_bytes Parts of ascribe_memory_used_bytes.\n# TYPE ascribe_memory_bytes gauge\n");
 	for (unsigned i = 0; !rc && i < N_ACCOUNT; i++)
-		rc = buf_printf(out, "ascribe_memory_bytes{part=\"%s\"} %.15g\n", account_names[i], (double)a->part[i]);
+		rc = buf_printf(out, "ascribe_memory_bytes{part=\"%s\"} %.15g\n", account_names[i],
+				(double)a->part[i]);
 	return rc;
 }
 
@@ -97,8 +101,8 @@ int published_metrics(void *ctx, struct buf *out)
 		const char *name, *type, *help;
 		double value;
 	} v[] = {
-		{ "ascribe_samples_fired_total", "counter", "Samples that fired, in windows that ended.",
-		  (double)(n->fired + b->fired) },
+		{ "ascribe_samples_fired_total", "counter",
+		  "Samples that fired, in windows that ended.", (double)(n->fired + b->fired) },
 		{ "ascribe_samples_stored_total", "counter", "Samples in the store.",
 		  (double)(n->stored + b->stored) },
 		{ "ascribe_samples_lost_total", "counter",
@@ -117,7 +121,8 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_sideband_lost_total", "counter",
 		  "News of processes that the kernel could not deliver.",
 		  (double)(n->sideband_lost + b->sideband_lost) },
-		{ "ascribe_processes", "gauge", "Processes that are followed.", (double)n->processes },
+		{ "ascribe_processes", "gauge", "Processes that are followed.",
+		  (double)n->processes },
 		{ "ascribe_sample_weight", "gauge",
 		  "How many samples each one stands for: more than 1 when the CPU budget lowered "
 		  "the rate.",
@@ -134,15 +139,16 @@ int published_metrics(void *ctx, struct buf *out)
 		  p.governor.memory.step },
 		{ "ascribe_cpu_given_up_total", "counter", "Steps that the CPU budget gave up.",
 		  (double)p.governor.cpu.n_given_up },
-		{ "ascribe_memory_given_up_total", "counter", "Steps that the memory budget gave up.",
-		  (double)p.governor.memory.n_given_up },
+		{ "ascribe_memory_given_up_total", "counter",
+		  "Steps that the memory budget gave up.", (double)p.governor.memory.n_given_up },
 		{ "ascribe_rows_other_samples_total", "counter",
 		  "Samples whose stack is called (other) for want of memory.",
 		  (double)(n->folded + b->folded) },
 		{ "ascribe_memory_used_bytes", "gauge", "All memory, as memory-max counts it.",
 		  (double)p.account.total },
 		{ "ascribe_memory_more_bytes", "gauge",
-		  "Of our own pages, what came and went between two looks.", (double)p.account.more },
+		  "Of our own pages, what came and went between two looks.",
+		  (double)p.account.more },
 		{ "ascribe_memory_reserved_bytes", "gauge",
 		  "What parsers may allocate beyond that; memory-max leaves room for it.",
 		  (double)p.account.reserved },
@@ -165,7 +171,8 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_reads_refused_total", "counter",
 		  "Reads that were not made, of processes or users that had not answered.",
 		  (double)(n->reading.refused + b->reading.refused) },
-		{ "ascribe_jobs_refused_total", "counter", "Files for which the parsers had no room.",
+		{ "ascribe_jobs_refused_total", "counter",
+		  "Files for which the parsers had no room.",
 		  (double)(n->parsing.full + b->parsing.full) },
 		{ "ascribe_debug_links_unchecked_total", "counter",
 		  "Debug links to files without a build id that are too large to check their CRC.",
@@ -175,7 +182,8 @@ int published_metrics(void *ctx, struct buf *out)
 	};
 	int rc = 0;
 	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)
-		rc = buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", v[i].name, v[i].help, v[i].name, v[i].type, v[i].name, v[i].value);
+		rc = buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", v[i].name, v[i].help,
+				v[i].name, v[i].type, v[i].name, v[i].value);
 	return rc ? rc : add_parts(&p.account, out);
 }
 
@@ -189,7 +197,8 @@ bool published_ready(void *ctx, const char **ret_why)
 {
 	struct published *p = ctx;
 	pthread_mutex_lock(&p->lock);
-	bool killed = p->killed, gone = p->gone, late = proc_now_ns() - p->committed_ns > p->late_ns;
+	bool killed = p->killed, gone = p->gone,
+	     late = proc_now_ns() - p->committed_ns > p->late_ns;
 	pthread_mutex_unlock(&p->lock);
 	*ret_why = killed ? "switched off by the kill switch"
 		   : gone ? "the store was deleted or moved: restart the daemon"

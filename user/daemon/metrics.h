@@ -28,7 +28,8 @@ struct published {
 
 /* late_ns: without a window for so long it is not ready. */
 void published_init(struct published *p, uint64_t late_ns);
-void published_progress(struct published *p, const struct collector_progress *now, const struct store_writer_state *store);
+void published_progress(struct published *p, const struct collector_progress *now,
+			const struct store_writer_state *store);
 /* Whether the store is still where it was. */
 void published_store(struct published *p, bool is_there);
 void published_ended(struct published *p, const struct collector_progress *last);

@@ -29,7 +29,8 @@ void notify(const char *fmt, ...)
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || n < 0)
 		return;
-	sendto(fd, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1, MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&to,
+	sendto(fd, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1,
+	       MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&to,
 	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 	close(fd);
 }
@@ -38,7 +39,8 @@ void notify_reloading(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	notify("RELOADING=1\nMONOTONIC_USEC=%lld", (long long)t.tv_sec * 1000000 + t.tv_nsec / 1000);
+	notify("RELOADING=1\nMONOTONIC_USEC=%lld",
+	       (long long)t.tv_sec * 1000000 + t.tv_nsec / 1000);
 }
 
 uint64_t notify_watchdog_ns(void)

@@ -136,8 +136,10 @@ void daemon_start_http(struct daemon *d)
 	d->s.http.n_stores = 1;
 	d->s.http.question_bytes = share.question;
 	d->s.http.sql = d->sql;
-	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };
-	if (http_sockets_open(&d->sockets, &d->s.http, &err) || http_open(&d->http, &d->s.http, d->sockets, &err)) {
+	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready,
+					       published_ingest };
+	if (http_sockets_open(&d->sockets, &d->s.http, &err) ||
+	    http_open(&d->http, &d->s.http, d->sockets, &err)) {
 		d->http = NULL;
 		daemon_close_sockets(d);
 		log_line(LOG_LINE_ERROR, "http: %s", err.text);
@@ -145,7 +147,10 @@ void daemon_start_http(struct daemon *d)
 	}
 	for (size_t i = 0; http_address(d->http, i); i++)
 		log_line(LOG_LINE_INFO, "serving %s on %s%s", d->s.o.store,
-			 strncmp(http_address(d->http, i), "unix:", 5) ? d->s.http.tls_cert ? "https://" : "http://" : "", http_address(d->http, i));
+			 strncmp(http_address(d->http, i), "unix:", 5)
+				 ? d->s.http.tls_cert ? "https://" : "http://"
+				 : "",
+			 http_address(d->http, i));
 }
 
 void daemon_stop_http(struct daemon *d)

@@ -27,7 +27,7 @@ struct daemon {
 	 */
 	struct redactor redactor;
 	struct store_writer *writer;
-	struct collector *collector; /* NULL: killed, or it could not begin again */
+	struct collector *collector;  /* NULL: killed, or it could not begin again */
 	struct http_sockets *sockets; /* they stay open while the server rests */
 	struct http_server *http;
 	struct saving saving;

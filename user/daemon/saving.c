@@ -48,7 +48,9 @@ void saving_shares(uint64_t memory_max, struct saving_shares *ret)
 		.label_sets = at_most(m / 8192, LABEL_SETS),
 		.tables = at_most(m / 32, TABLES_BYTES),
 		.worker = memory_max ? worker : SYMBOLS_MEMORY,
-		.workers = memory_max ? (unsigned)at_most(workers / worker, SANDBOX_LANES * SANDBOX_WORKERS) : 0,
+		.workers = memory_max ? (unsigned)at_most(workers / worker,
+							  SANDBOX_LANES * SANDBOX_WORKERS)
+				      : 0,
 		.rows = memory_max ? (size_t)(m / 16 / ROW_BYTES) : 0,
 	};
 }
@@ -69,7 +71,8 @@ void saving_apply(const struct saving *s, const struct saving_limits *l, struct 
 	const unsigned cpu = s->governor.cpu.step, memory = s->governor.memory.step;
 	saving_shares(l->memory, &share);
 	const struct collector_detail d = {
-		.names = { cpu >= CPU_NO_LINES || memory >= MEMORY_NO_CACHES, cpu >= CPU_NO_COLD_NAMES },
+		.names = { cpu >= CPU_NO_LINES || memory >= MEMORY_NO_CACHES,
+			   cpu >= CPU_NO_COLD_NAMES },
 		.fresh_workers = memory >= MEMORY_NO_CACHES,
 		.no_wait_stacks = cpu >= CPU_NO_WAIT_STACKS || memory >= MEMORY_NO_WAIT_STACKS,
 		.worker_memory = share.worker,
@@ -85,10 +88,12 @@ void saving_apply(const struct saving *s, const struct saving_limits *l, struct 
 
 static uint64_t kernel_bytes(const struct account *a)
 {
-	return a->part[ACCOUNT_tables] + a->part[ACCOUNT_rings] + a->part[ACCOUNT_threads] + a->part[ACCOUNT_unwind];
+	return a->part[ACCOUNT_tables] + a->part[ACCOUNT_rings] + a->part[ACCOUNT_threads] +
+	       a->part[ACCOUNT_unwind];
 }
 
-int saving_check(struct saving *s, const struct saving_limits *l, struct collector *c, struct err *err)
+int saving_check(struct saving *s, const struct saving_limits *l, struct collector *c,
+		 struct err *err)
 {
 	struct collector_progress p;
 	struct account a;
@@ -102,8 +107,11 @@ int saving_check(struct saving *s, const struct saving_limits *l, struct collect
 	if (!l->memory || l->memory >= needs)
 		return 0;
 	/* Name some more than this start needs: the next start may use more. */
-	return err_set(err, -E2BIG, "memory-max is too small: %.1f MiB are given, at least %.0f MiB are needed here (%s, and room to work)",
-		       (double)l->memory / MIB, (double)(needs + NOISE_BYTES) / MIB, account_text(&a, text, sizeof(text)));
+	return err_set(
+		err, -E2BIG,
+		"memory-max is too small: %.1f MiB are given, at least %.0f MiB are needed here (%s, and room to work)",
+		(double)l->memory / MIB, (double)(needs + NOISE_BYTES) / MIB,
+		account_text(&a, text, sizeof(text)));
 }
 
 bool saving_has_room(const struct saving *s, const struct saving_limits *l)
@@ -150,7 +158,8 @@ static uint64_t add_cpu(struct saving *s, unsigned i, uint64_t now)
 	return more;
 }
 
-static struct governor_reading read_use(struct saving *s, struct collector *c, const struct collector_progress *p)
+static struct governor_reading read_use(struct saving *s, struct collector *c,
+					const struct collector_progress *p)
 {
 	uint64_t now = proc_now_ns();
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -162,7 +171,8 @@ static struct governor_reading read_use(struct saving *s, struct collector *c, c
 	/* The server's threads are left out: recording less would not make questions cheaper. */
 	return (struct governor_reading){ now, s->cpu_ns + own_thread_cpu_ns(), s->sampling_ns,
 					  n > 0 ? (unsigned)n : 1,
-					  s->account.total + s->account.more + s->account.reserved };
+					  s->account.total + s->account.more +
+						  s->account.reserved };
 }
 
 /* Log each step that the last look gave up or took back. */
@@ -173,9 +183,10 @@ static void log_cpu(const struct saving *s, const struct saving_limits *l, enum 
 		if (!(g->cpu.moved >> step & 1))
 			continue;
 		if (move == GOVERNOR_GIVE_UP)
-			log_line(LOG_LINE_WARNING,
-				 "%.3g%% of all CPUs were used for a minute, more than cpu-max (%.3g%%): %s",
-				 g->cpu_share * 100, l->cpu * 100, cpu_given_up[step]);
+			log_line(
+				LOG_LINE_WARNING,
+				"%.3g%% of all CPUs were used for a minute, more than cpu-max (%.3g%%): %s",
+				g->cpu_share * 100, l->cpu * 100, cpu_given_up[step]);
 		else
 			log_line(LOG_LINE_INFO, "CPU use is low again (%.3g%% of all CPUs): %s",
 				 g->cpu_share * 100, cpu_taken_back[step]);
@@ -208,24 +219,30 @@ static void look_at_cpu_excess(struct saving *s, const struct governor_limits *l
 			       enum governor_move move)
 {
 	const struct governor *g = &s->governor;
-	bool over = l->cpu > 0 && g->measured && g->cpu_share > l->cpu && governor_cpu_is_last(g, l) &&
-		    !move;
+	bool over = l->cpu > 0 && g->measured && g->cpu_share > l->cpu &&
+		    governor_cpu_is_last(g, l) && !move;
 	if (over && !s->cpu_over)
-		log_line(LOG_LINE_ERROR,
-			 "%.3g%% of all CPUs were used for a minute: cpu-max (%.3g%%) cannot be kept, "
-			 "give more",
-			 g->cpu_share * 100, l->cpu * 100);
+		log_line(
+			LOG_LINE_ERROR,
+			"%.3g%% of all CPUs were used for a minute: cpu-max (%.3g%%) cannot be kept, "
+			"give more",
+			g->cpu_share * 100, l->cpu * 100);
 	s->cpu_over = over;
 }
 
 /* Log once that memory-max is exceeded although all steps were taken. */
-static void look_at_memory_excess(struct saving *s, const struct saving_limits *l, enum governor_move move)
+static void look_at_memory_excess(struct saving *s, const struct saving_limits *l,
+				  enum governor_move move)
 {
 	char text[200];
-	bool over = l->memory && s->account.total > l->memory && s->governor.memory.step == MEMORY_FEWER_ROWS && !move;
+	bool over = l->memory && s->account.total > l->memory &&
+		    s->governor.memory.step == MEMORY_FEWER_ROWS && !move;
 	if (over && !s->memory_over)
-		log_line(LOG_LINE_ERROR, "%.1f MiB of memory are in use (%s): memory-max (%.1f MiB) cannot be kept, give more",
-			 (double)s->account.total / MIB, account_text(&s->account, text, sizeof(text)), (double)l->memory / MIB);
+		log_line(
+			LOG_LINE_ERROR,
+			"%.1f MiB of memory are in use (%s): memory-max (%.1f MiB) cannot be kept, give more",
+			(double)s->account.total / MIB,
+			account_text(&s->account, text, sizeof(text)), (double)l->memory / MIB);
 	s->memory_over = over;
 }
 
@@ -234,7 +251,8 @@ static void look_at_memory_excess(struct saving *s, const struct saving_limits *
  * was often in a minute there shall be twice as many rows, if the budgets have room for two
  * recorders at a time.
  */
-static bool look_at_tables(struct saving *s, const struct saving_limits *l, const struct collector_progress *p, uint64_t now)
+static bool look_at_tables(struct saving *s, const struct saving_limits *l,
+			   const struct collector_progress *p, uint64_t now)
 {
 	if (!s->tables.since_ns || p->early_drains < s->tables.early_drains) {
 		s->tables.since_ns = now;
@@ -246,11 +264,14 @@ static bool look_at_tables(struct saving *s, const struct saving_limits *l, cons
 	uint64_t more = p->early_drains - s->tables.early_drains;
 	s->tables.since_ns = now;
 	s->tables.early_drains = p->early_drains;
-	if (more < EARLY_DRAINS || !p->tables_may_grow || s->governor.memory.step || !saving_has_room(s, l))
+	if (more < EARLY_DRAINS || !p->tables_may_grow || s->governor.memory.step ||
+	    !saving_has_room(s, l))
 		return false;
 	s->tables.rows = 2 * p->table_rows;
-	log_line(LOG_LINE_INFO, "tables were nearly full %" PRIu64 " times in a minute: there are %" PRIu32 " rows for each CPU now", more,
-		 s->tables.rows);
+	log_line(LOG_LINE_INFO,
+		 "tables were nearly full %" PRIu64 " times in a minute: there are %" PRIu32
+		 " rows for each CPU now",
+		 more, s->tables.rows);
 	return true;
 }
 

@@ -23,7 +23,7 @@ void saving_shares(uint64_t memory_max, struct saving_shares *ret);
 
 struct saving {
 	struct governor governor;
-	struct account account;	 /* at the last look */
+	struct account account; /* at the last look */
 	uint64_t program_bytes;
 	/* Of the account at the start, all but the kernel's memory; 0: not measured yet */
 	uint64_t base;
@@ -52,7 +52,8 @@ void saving_init(struct saving *s);
  * Is memory-max enough for this recorder, which has just begun or begins? -E2BIG: no, and err says
  * what is needed.
  */
-int saving_check(struct saving *s, const struct saving_limits *l, struct collector *c, struct err *err);
+int saving_check(struct saving *s, const struct saving_limits *l, struct collector *c,
+		 struct err *err);
 
 /* Is there room for a second recorder beside the one that runs? */
 bool saving_has_room(const struct saving *s, const struct saving_limits *l);

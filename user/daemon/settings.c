@@ -19,16 +19,18 @@ static const struct opt options[] = {
 	  AT(config), 0, 0 },
 	{ "check-config", 0, OPT_FLAG, NULL, "check options and file, say what is wrong, and end",
 	  AT(check_config), 0, 0 },
-	{ "store", 's', OPT_STRING, "DIR", "the store to write (default " DAEMON_STORE ")", AT(store), 0,
-	  0 },
-	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 19)", AT(hz), 1, 1000 },
+	{ "store", 's', OPT_STRING, "DIR", "the store to write (default " DAEMON_STORE ")",
+	  AT(store), 0, 0 },
+	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 19)", AT(hz), 1,
+	  1000 },
 	{ "event", 'e', OPT_LIST, "EVENT,..",
 	  "as in record (default: cycles where there is a PMU, else cpu-clock)", AT(events), 0, 0 },
 	{ "wall", 0, OPT_FLAG, NULL, "all time, as in record: also the events off-cpu and runq",
 	  AT(wall), 0, 0 },
 	{ "jvm-attach", 0, OPT_FLAG, NULL, "ask JVMs for the names of their code, as in record",
 	  AT(jvm_attach), 0, 0 },
-	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0, 0 },
+	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0,
+	  0 },
 	{ "cmdline", 0, OPT_FLAG, NULL,
 	  "label samples with the command line (120 bytes). Off by default: it may hold secrets,\nand "
 	  "whoever reads the store sees them",
@@ -39,39 +41,42 @@ static const struct opt options[] = {
 	  AT(labels.keep), 0, 0 },
 	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", AT(labels.drop), 0, 0 },
 	{ "label-redact", 0, OPT_LIST, "KEY,..",
-	  "record of their values only a hash whose key ends with the daemon", AT(labels.redact), 0, 0 },
-	{ "debuginfod", 0, OPT_LIST, "URL,..",
-	  "ask these servers for debug files, as in record; read when the daemon begins", AT(debuginfod),
-	  0, 0 },
-	{ "debuginfod-cache", 0, OPT_STRING, "DIR",
-	  "where such files are kept (default /var/cache/ascribe/debuginfod)", AT(debuginfod_cache), 0,
+	  "record of their values only a hash whose key ends with the daemon", AT(labels.redact), 0,
 	  0 },
+	{ "debuginfod", 0, OPT_LIST, "URL,..",
+	  "ask these servers for debug files, as in record; read when the daemon begins",
+	  AT(debuginfod), 0, 0 },
+	{ "debuginfod-cache", 0, OPT_STRING, "DIR",
+	  "where such files are kept (default /var/cache/ascribe/debuginfod)", AT(debuginfod_cache),
+	  0, 0 },
 	{ "recipes", 0, OPT_STRING, "PATH",
 	  "more label paths, as in record; read when the daemon begins", AT(recipes), 0, 0 },
 	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", AT(no_recipes), 0, 0 },
 	{ "listen", 'l', OPT_LIST, "ADDRESS,..",
-	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none\n(default 127.0.0.1:4041)", AT(listen), 0, 0 },
+	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none\n(default 127.0.0.1:4041)", AT(listen), 0,
+	  0 },
 	{ "token-file", 0, OPT_STRING, "FILE",
 	  "every request needs the token in this file (default: TCP addresses need that of\nhttp.token "
 	  "in the store, written when it is missing)",
 	  AT(token_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..", "names that a Host header may have, besides localhost",
 	  AT(hosts), 0, 0 },
-	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)", AT(tls_cert), 0,
-	  0 },
+	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)", AT(tls_cert),
+	  0, 0 },
 	{ "tls-key", 0, OPT_STRING, "FILE", "and its key", AT(tls_key), 0, 0 },
 	{ "anonymous", 0, OPT_FLAG, NULL, "no token: every user who can connect may read the store",
 	  AT(anonymous), 0, 0 },
-	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS", AT(plain), 0,
-	  0 },
-	{ "socket-mode", 0, OPT_STRING, "MODE", "of Unix sockets, octal (default 0660)", AT(socket_mode),
+	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS", AT(plain),
 	  0, 0 },
+	{ "socket-mode", 0, OPT_STRING, "MODE", "of Unix sockets, octal (default 0660)",
+	  AT(socket_mode), 0, 0 },
 	{ "postgres", 0, OPT_STRING, "CONNINFO",
 	  "PostgreSQL to ask for the SQL behind query ids, from pg_stat_statements: a connection\n"
 	  "string of libpq, such as \"host=/run/postgresql user=monitor dbname=postgres\";\n"
 	  "read when the daemon begins",
 	  AT(postgres), 0, 0 },
-	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1, 16 },
+	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1,
+	  16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
 	  AT(connections), 1, 10000 },
 	{ "cpu-max", 0, OPT_STRING, "PERCENT",
@@ -84,19 +89,19 @@ static const struct opt options[] = {
 	  "all memory: our own, of children, of BPF maps. Close to it are given up: caches, stacks "
 	  "of\nwaits, small rows, which become (other) (default 256MiB; 0: no limit)",
 	  AT(memory_max), 0, 0 },
-	{ "unwind-max", 0, OPT_SIZE, "SIZE", "of it, unwind rules (default: a quarter, at most 64MiB)",
-	  AT(unwind_max), 0, 0 },
+	{ "unwind-max", 0, OPT_SIZE, "SIZE",
+	  "of it, unwind rules (default: a quarter, at most 64MiB)", AT(unwind_max), 0, 0 },
 	{ "store-max", 0, OPT_SIZE, "SIZE",
-	  "bytes of the store (default: a tenth of the file system, at most 10GiB)", AT(max_bytes), 0,
-	  0 },
+	  "bytes of the store (default: a tenth of the file system, at most 10GiB)", AT(max_bytes),
+	  0, 0 },
 	{ "store-reserve", 0, OPT_SIZE, "SIZE",
 	  "kept free on the file system (default: 1%, at most 64MiB)", AT(reserve_bytes), 0, 0 },
 	{ "keep", 0, OPT_LIST, "LEVEL=TIME,..",
 	  "cut blocks of a level at this age: 10s=2d,1m=30d (default: as the quota\nallows); time in "
 	  "which the host is off does not count",
 	  AT(keep), 0, 0 },
-	{ "wide-values", 0, OPT_UINT, "N", "a key with more values in an hour is wide (default 256)",
-	  AT(wide_values), 1, 100000 },
+	{ "wide-values", 0, OPT_UINT, "N",
+	  "a key with more values in an hour is wide (default 256)", AT(wide_values), 1, 100000 },
 	{ "claim-cpus", 0, OPT_UINT, "N", NULL, AT(claim_cpus), 1, 8192 },
 	{ "kill-switch", 0, OPT_STRING, "FILE", "while this file is there nothing is sampled",
 	  AT(kill_switch), 0, 0 },
@@ -105,8 +110,9 @@ static const struct opt options[] = {
 const struct opt_command daemon_command = {
 	.name = "daemon",
 	.usage = "[OPTIONS]",
-	.about = "Profile the whole host continuously into a store that is kept within its quota, and serve the page and the\n"
-		 "HTTP API of docs/http.md. SIGHUP reads the file again, SIGTERM writes what there is and ends.\n",
+	.about =
+		"Profile the whole host continuously into a store that is kept within its quota, and serve the page and the\n"
+		"HTTP API of docs/http.md. SIGHUP reads the file again, SIGTERM writes what there is and ends.\n",
 	.examples = "  ascribe daemon --store /var/lib/ascribe\n"
 		    "  ascribe daemon --config /etc/ascribe/ascribe.yaml --check-config\n",
 	.opts = options,
@@ -126,13 +132,18 @@ static int parse_keep(struct daemon_settings *s, struct err *err)
 			found = !opt_duration(eq + 1, &s->store.keep_ns[level]);
 		}
 		if (!found)
-			return err_set(err, -EINVAL, "'%s' is not LEVEL=TIME; levels are 10s 1m 5m 20m 1h 4h 1d 1w 4w", text);
+			return err_set(
+				err, -EINVAL,
+				"'%s' is not LEVEL=TIME; levels are 10s 1m 5m 20m 1h 4h 1d 1w 4w",
+				text);
 	}
 	int64_t below = 0;
 	for (uint8_t level = 0; level < STORE_N_LEVELS; level++) {
 		int64_t keep = s->store.keep_ns[level];
 		if (keep && keep < below)
-			return err_set(err, -EINVAL, "%s is kept for less time than the level below", store_level_name(level));
+			return err_set(err, -EINVAL,
+				       "%s is kept for less time than the level below",
+				       store_level_name(level));
 		below = keep ? keep : below;
 	}
 	return 0;
@@ -153,13 +164,15 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 {
 	const struct opt_list *l = &s->o.events;
 	if (l->n > MAX_EVENTS)
-		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n, MAX_EVENTS);
+		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n,
+			       MAX_EVENTS);
 	s->n_events = l->n ? (unsigned)l->n : 1;
 	size_t at = (size_t)snprintf(s->what, sizeof(s->what), "all processes");
 	bool waits = s->o.wall;
 	int rc = 0;
 	for (unsigned i = 0; !rc && i < s->n_events; i++) {
-		rc = event_parse(&s->event[i], l->n ? l->v[i] : event_default(), (unsigned)s->o.hz, err);
+		rc = event_parse(&s->event[i], l->n ? l->v[i] : event_default(), (unsigned)s->o.hz,
+				 err);
 		waits |= !rc && s->event[i].wait;
 	}
 	if (!rc && waits)
@@ -168,7 +181,8 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 		return rc;
 	for (unsigned i = 0; i < s->n_events; i++) {
 		if (at < sizeof(s->what))
-			at += (size_t)snprintf(s->what + at, sizeof(s->what) - at, ", %s", s->event[i].name);
+			at += (size_t)snprintf(s->what + at, sizeof(s->what) - at, ", %s",
+					       s->event[i].name);
 	}
 	if (at < sizeof(s->what))
 		snprintf(s->what + at, sizeof(s->what) - at, " at %u Hz", (unsigned)s->o.hz);
@@ -180,7 +194,9 @@ static int check_waker(struct daemon_settings *s, struct err *err)
 	bool waits = false;
 	for (unsigned i = 0; i < s->n_events; i++)
 		waits |= s->event[i].wait;
-	return s->o.waker && !waits ? err_set(err, -EINVAL, "goes with wall, or the event " EVENT_OFF) : 0;
+	return s->o.waker && !waits
+		       ? err_set(err, -EINVAL, "goes with wall, or the event " EVENT_OFF)
+		       : 0;
 }
 
 static int parse_labels(struct daemon_settings *s, struct err *err)
@@ -221,14 +237,18 @@ static int read_cert(struct daemon_settings *s, struct err *err)
 {
 	int rc = s->o.tls_cert ? cmd_read_text(s->o.tls_cert, 1 << 20, &s->cert, err) : 0;
 	s->http.tls_cert = s->cert;
-	return rc || !s->o.tls_cert || s->o.tls_key ? rc : err_set(err, -EINVAL, "needs its key: tls-key");
+	return rc || !s->o.tls_cert || s->o.tls_key
+		       ? rc
+		       : err_set(err, -EINVAL, "needs its key: tls-key");
 }
 
 static int read_key(struct daemon_settings *s, struct err *err)
 {
 	int rc = s->o.tls_key ? cmd_read_text(s->o.tls_key, 1 << 20, &s->key, err) : 0;
 	s->http.tls_key = s->key;
-	return rc || !s->o.tls_key || s->o.tls_cert ? rc : err_set(err, -EINVAL, "needs its certificate: tls-cert");
+	return rc || !s->o.tls_key || s->o.tls_cert
+		       ? rc
+		       : err_set(err, -EINVAL, "needs its certificate: tls-cert");
 }
 
 static int parse_listen(struct daemon_settings *s, struct err *err)
@@ -251,13 +271,16 @@ static int parse_listen(struct daemon_settings *s, struct err *err)
 
 static int check_store(struct daemon_settings *s, struct err *err)
 {
-	return s->o.store[0] == '/' || !s->o.config ? 0 : err_set(err, -EINVAL, "'%s' does not begin with /", s->o.store);
+	return s->o.store[0] == '/' || !s->o.config
+		       ? 0
+		       : err_set(err, -EINVAL, "'%s' does not begin with /", s->o.store);
 }
 
 static int check_switch(struct daemon_settings *s, struct err *err)
 {
 	const char *file = s->o.kill_switch;
-	return !file || file[0] == '/' ? 0 : err_set(err, -EINVAL, "'%s' does not begin with /", file);
+	return !file || file[0] == '/' ? 0
+				       : err_set(err, -EINVAL, "'%s' does not begin with /", file);
 }
 
 static int parse_quota(struct daemon_settings *s, struct err *err)
@@ -270,7 +293,8 @@ static int parse_quota(struct daemon_settings *s, struct err *err)
 	struct saving_shares share;
 	saving_shares(o->memory_max, &share);
 	s->store.symbols_memory = share.dictionaries;
-	return o->max_bytes && o->max_bytes < 16u << 20 ? err_set(err, -EINVAL, "at least 16MiB") : 0;
+	return o->max_bytes && o->max_bytes < 16u << 20 ? err_set(err, -EINVAL, "at least 16MiB")
+							: 0;
 }
 
 /* What a value means that could be read; a complaint is about the key. */
@@ -278,17 +302,21 @@ static const struct {
 	const char *key;
 	int (*f)(struct daemon_settings *s, struct err *err);
 } meanings[] = {
-	{ "store", check_store },	{ "kill-switch", check_switch },   { "store-max", parse_quota },
-	{ "keep", parse_keep },		{ "cpu-max", parse_cpu },	   { "event", parse_events },	   { "waker", check_waker },
-	{ "debuginfod", parse_debuginfod }, { "socket-mode", parse_mode }, { "token-file", read_token },   { "tls-cert", read_cert },
-	{ "tls-key", read_key },	{ "listen", parse_listen },
+	{ "store", check_store },      { "kill-switch", check_switch },
+	{ "store-max", parse_quota },  { "keep", parse_keep },
+	{ "cpu-max", parse_cpu },      { "event", parse_events },
+	{ "waker", check_waker },      { "debuginfod", parse_debuginfod },
+	{ "socket-mode", parse_mode }, { "token-file", read_token },
+	{ "tls-cert", read_cert },     { "tls-key", read_key },
+	{ "listen", parse_listen },
 };
 
 /* The list that has the rule which is complained of. */
 static const char *blamed_rules(const struct daemon_settings *s, const char *why)
 {
 	static const char *const key[] = { "label-keep", "label-drop", "label-redact" };
-	const struct opt_list *lists[] = { &s->o.labels.keep, &s->o.labels.drop, &s->o.labels.redact };
+	const struct opt_list *lists[] = { &s->o.labels.keep, &s->o.labels.drop,
+					   &s->o.labels.redact };
 	for (size_t i = 3; i--;)
 		for (size_t k = 0; k < lists[i]->n; k++)
 			if (strstr(why, lists[i]->v[k]))
@@ -316,10 +344,13 @@ static int make_sense(struct daemon_settings *s, struct err *err)
 	return rc;
 }
 
-int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err)
+int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help,
+			 struct err *err)
 {
 	struct opt_args args;
-	*s = (struct daemon_settings){ .o = { .store = DAEMON_STORE, .hz = 19, .cpu_max = "1%", .memory_max = 256u << 20 } };
+	*s = (struct daemon_settings){
+		.o = { .store = DAEMON_STORE, .hz = 19, .cpu_max = "1%", .memory_max = 256u << 20 }
+	};
 	int rc = opt_parse(&daemon_command, argc, argv, &s->o, &args, err);
 	*ret_help = rc == OPT_HELP;
 	if (rc)
@@ -329,7 +360,8 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 	return rc ? rc : make_sense(s, err);
 }
 
-int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512], struct err *err)
+int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512],
+			       struct err *err)
 {
 	char *token;
 	if (snprintf(ret_path, 512, "%s/http.token", s->o.store) >= 512)

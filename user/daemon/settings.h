@@ -18,7 +18,8 @@ struct daemon_options {
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
 	struct opt_list events, keep, listen, hosts, debuginfod;
 	struct label_rules labels;
-	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes, *debuginfod_cache, *postgres;
+	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes,
+		*debuginfod_cache, *postgres;
 	uint64_t workers, connections;
 	uint64_t claim_cpus; /* for tests: tables as of a host with so many */
 };
@@ -45,14 +46,16 @@ extern const struct opt_command daemon_command;
  * From argv and the file that it names. 0; -EINVAL and others with the text. False in *ret_go:
  * --help was asked for, with its exit status. To be released either way.
  */
-int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err);
+int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help,
+			 struct err *err);
 /* err is about the value of that option. */
 void daemon_settings_blame(const struct daemon_settings *s, const char *key, struct err *err);
 /*
  * Take the token of http.token in the store, which exists by now, or write one there. *ret_path:
  * its name.
  */
-int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512], struct err *err);
+int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512],
+			       struct err *err);
 void daemon_settings_fini(struct daemon_settings *s);
 
 #endif

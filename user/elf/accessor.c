@@ -28,7 +28,7 @@ static bool skips(struct decoder *d, const char *bytes, size_t n)
 /* What does nothing to the value: frames, alignment, tests for NULL whose jump is not taken. */
 static bool skip_frame(struct decoder *d)
 {
-	if (skips(d, "\xf3\x0f\x1e\xfa", 4) || /* endbr64 */
+	if (skips(d, "\xf3\x0f\x1e\xfa", 4) ||		  /* endbr64 */
 	    skips(d, "\x55", 1) || skips(d, "\x5d", 1) || /* push, pop rbp */
 	    skips(d, "\x48\x89\xe5", 3) || skips(d, "\x90", 1))
 		return true;
@@ -82,7 +82,8 @@ static bool take_operand(struct decoder *d, uint8_t op, uint8_t size)
 		return false;
 	if (rip) {
 		d->n = 0;
-		if (!add(d, ACCESSOR_BASE, 8, (int64_t)(d->vaddr + (uint64_t)(d->p - d->begin) + (uint64_t)disp)))
+		if (!add(d, ACCESSOR_BASE, 8,
+			 (int64_t)(d->vaddr + (uint64_t)(d->p - d->begin) + (uint64_t)disp)))
 			return false;
 		disp = 0;
 	} else if (base != d->reg) {
@@ -100,8 +101,8 @@ static bool take_thread_local(struct decoder *d)
 	const uint8_t *at = d->p;
 	while (d->p < d->end && *d->p == 0x66)
 		d->p++;
-	if (d->end - d->p < 9 || d->p[0] != 0x64 || d->p[1] != 0x48 || d->p[2] != 0x8b || (d->p[3] & 0xc7) != 4 ||
-	    d->p[4] != 0x25) {
+	if (d->end - d->p < 9 || d->p[0] != 0x64 || d->p[1] != 0x48 || d->p[2] != 0x8b ||
+	    (d->p[3] & 0xc7) != 4 || d->p[4] != 0x25) {
 		d->p = at;
 		return false;
 	}
@@ -116,7 +117,10 @@ static bool take_thread_local(struct decoder *d)
 int accessor_decode(const uint8_t *code, size_t len, uint64_t vaddr, struct accessor_step *ret)
 {
 	struct accessor_step out[ACCESSOR_STEPS_MAX];
-	struct decoder d = { code, code + (len < ACCESSOR_CODE_MAX ? len : ACCESSOR_CODE_MAX), vaddr, code, out, 0, RDI };
+	struct decoder d = { code,  code + (len < ACCESSOR_CODE_MAX ? len : ACCESSOR_CODE_MAX),
+			     vaddr, code,
+			     out,   0,
+			     RDI };
 	while (d.p < d.end) {
 		if (*d.p == 0xc3) {
 			if (d.reg != RAX || !d.n)
@@ -130,12 +134,12 @@ int accessor_decode(const uint8_t *code, size_t len, uint64_t vaddr, struct acce
 			d.reg = RAX;
 			continue;
 		}
-		bool ok = skips(&d, "\x48\x8b", 2)   ? take_operand(&d, ACCESSOR_LOAD, 8) :
-			  skips(&d, "\x48\x8d", 2)   ? take_operand(&d, ACCESSOR_ADD, 8) :
-			  skips(&d, "\x8b", 1)       ? take_operand(&d, ACCESSOR_LOAD, 4) :
-			  skips(&d, "\x0f\xb7", 2)   ? take_operand(&d, ACCESSOR_LOAD, 2) :
-			  skips(&d, "\x0f\xb6", 2)   ? take_operand(&d, ACCESSOR_LOAD, 1) :
-						       false;
+		bool ok = skips(&d, "\x48\x8b", 2)   ? take_operand(&d, ACCESSOR_LOAD, 8)
+			  : skips(&d, "\x48\x8d", 2) ? take_operand(&d, ACCESSOR_ADD, 8)
+			  : skips(&d, "\x8b", 1)     ? take_operand(&d, ACCESSOR_LOAD, 4)
+			  : skips(&d, "\x0f\xb7", 2) ? take_operand(&d, ACCESSOR_LOAD, 2)
+			  : skips(&d, "\x0f\xb6", 2) ? take_operand(&d, ACCESSOR_LOAD, 1)
+						     : false;
 		if (!ok)
 			return -EBADMSG;
 	}

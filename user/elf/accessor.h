@@ -15,9 +15,9 @@
 
 enum accessor_op {
 	ACCESSOR_TP = 1, /* the thread pointer + imm; the function needs no argument */
-	ACCESSOR_BASE,   /* vaddr imm of the file; likewise */
-	ACCESSOR_ADD,    /* imm */
-	ACCESSOR_LOAD,   /* what stands at imm, size bytes; 8 but for the last one */
+	ACCESSOR_BASE,	 /* vaddr imm of the file; likewise */
+	ACCESSOR_ADD,	 /* imm */
+	ACCESSOR_LOAD,	 /* what stands at imm, size bytes; 8 but for the last one */
 };
 
 struct accessor_step {

@@ -54,7 +54,8 @@ static unsigned in_section(const struct elf_image *img, const uint8_t *p, size_t
 		if (!(p[at + 15] & INLINE))
 			return by_pointer(img, p + at);
 		size_t len = p[at + 32]; /* a varint; versions are short */
-		return len < 0x80 && len <= size - at - 33 ? parse((const char *)p + at + 33, len) : 0;
+		return len < 0x80 && len <= size - at - 33 ? parse((const char *)p + at + 33, len)
+							   : 0;
 	}
 	return 0;
 }
@@ -75,8 +76,10 @@ bool elf_go_layout(unsigned version, struct elf_go_layout *ret)
 		unsigned from;
 		struct elf_go_layout layout;
 	} known[] = {
-		{ 126, { 184, 352, true } },  { 125, { 184, 344, true } },  { 124, { 192, 352, true } }, { 123, { 192, 352, false } },
-		{ 121, { 192, 344, false } }, { 117, { 192, 360, false } }, { 109, { 192, 344, false } },
+		{ 126, { 184, 352, true } },  { 125, { 184, 344, true } },
+		{ 124, { 192, 352, true } },  { 123, { 192, 352, false } },
+		{ 121, { 192, 344, false } }, { 117, { 192, 360, false } },
+		{ 109, { 192, 344, false } },
 	};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (version < known[i].from)

@@ -12,9 +12,9 @@ unsigned elf_go_version(const struct elf_image *img);
 
 /* Where a goroutine's labels are. Machines of 64 bits have the same offsets. */
 struct elf_go_layout {
-	uint16_t curg;   /* in runtime.m */
+	uint16_t curg;	 /* in runtime.m */
 	uint16_t labels; /* in runtime.g */
-	bool slice;      /* the labels are a slice, not a map */
+	bool slice;	 /* the labels are a slice, not a map */
 };
 
 /* False: a version that is too old. */

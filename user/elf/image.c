@@ -51,21 +51,29 @@ int elf_image_read(const struct elf_image *img, uint64_t offset, void *out, size
 	return 0;
 }
 
-static int check_header(const struct elf_image *img, const Elf64_Ehdr *eh, const char *name, struct err *err)
+static int check_header(const struct elf_image *img, const Elf64_Ehdr *eh, const char *name,
+			struct err *err)
 {
 	if (memcmp(eh->e_ident, ELFMAG, SELFMAG))
 		return err_set(err, -EBADMSG, "%s is not an ELF file", name);
-	if ((!img->is_32 && eh->e_ident[EI_CLASS] != ELFCLASS64) || eh->e_ident[EI_DATA] != ELFDATA2LSB)
-		return err_set(err, -EPROTONOSUPPORT, "%s: only little-endian ELF of 32 or 64 bits is supported", name);
-	if (img->is_32 ? eh->e_machine != EM_386 : eh->e_machine != EM_X86_64 && eh->e_machine != EM_AARCH64)
-		return err_set(err, -EPROTONOSUPPORT, "%s: ELF machine %u is not supported", name, eh->e_machine);
+	if ((!img->is_32 && eh->e_ident[EI_CLASS] != ELFCLASS64) ||
+	    eh->e_ident[EI_DATA] != ELFDATA2LSB)
+		return err_set(err, -EPROTONOSUPPORT,
+			       "%s: only little-endian ELF of 32 or 64 bits is supported", name);
+	if (img->is_32 ? eh->e_machine != EM_386
+		       : eh->e_machine != EM_X86_64 && eh->e_machine != EM_AARCH64)
+		return err_set(err, -EPROTONOSUPPORT, "%s: ELF machine %u is not supported", name,
+			       eh->e_machine);
 	if (eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
-		return err_set(err, -EPROTONOSUPPORT, "%s: ELF type %u is neither executable nor shared object", name,
+		return err_set(err, -EPROTONOSUPPORT,
+			       "%s: ELF type %u is neither executable nor shared object", name,
 			       eh->e_type);
 	if (eh->e_phnum && eh->e_phentsize != elf_program_header_size(img))
-		return err_set(err, -EBADMSG, "%s: program headers of %u bytes", name, eh->e_phentsize);
+		return err_set(err, -EBADMSG, "%s: program headers of %u bytes", name,
+			       eh->e_phentsize);
 	if (eh->e_shoff && eh->e_shentsize != elf_section_header_size(img))
-		return err_set(err, -EBADMSG, "%s: section headers of %u bytes", name, eh->e_shentsize);
+		return err_set(err, -EBADMSG, "%s: section headers of %u bytes", name,
+			       eh->e_shentsize);
 	return 0;
 }
 
@@ -90,8 +98,9 @@ static int in_loads(const struct elf_image *img, uint64_t vaddr, uint64_t len)
 }
 
 /* desc: u32 abi, u32 0, s64 offset of the target from this s64; vaddr is the address of desc. */
-static void take_ascribe_note(const struct elf_image *img, const uint8_t *desc, uint32_t len, uint64_t vaddr, uint32_t want_abi,
-			      size_t target_size, int *rc, uint64_t *ret_vaddr)
+static void take_ascribe_note(const struct elf_image *img, const uint8_t *desc, uint32_t len,
+			      uint64_t vaddr, uint32_t want_abi, size_t target_size, int *rc,
+			      uint64_t *ret_vaddr)
 {
 	uint32_t abi;
 	uint64_t offset;
@@ -113,8 +122,8 @@ static void take_ascribe_note(const struct elf_image *img, const uint8_t *desc, 
 	*rc = 0;
 }
 
-static void take_note(struct elf_image *img, const Elf64_Nhdr *nh, const uint8_t *name, const uint8_t *desc,
-		      uint64_t desc_vaddr, int mapped)
+static void take_note(struct elf_image *img, const Elf64_Nhdr *nh, const uint8_t *name,
+		      const uint8_t *desc, uint64_t desc_vaddr, int mapped)
 {
 	if (nh->n_type == NT_GNU_BUILD_ID && nh->n_namesz == 4 && !memcmp(name, "GNU", 4)) {
 		if (img->build_id_len || !nh->n_descsz || nh->n_descsz > ELF_BUILD_ID_MAX)
@@ -122,17 +131,21 @@ static void take_note(struct elf_image *img, const Elf64_Nhdr *nh, const uint8_t
 		memcpy(img->build_id, desc, nh->n_descsz);
 		img->build_id_len = nh->n_descsz;
 	}
-	if (!mapped || img->is_32 || nh->n_namesz != sizeof(ASCRIBE_NOTE_NAME) || memcmp(name, ASCRIBE_NOTE_NAME, sizeof(ASCRIBE_NOTE_NAME)))
+	if (!mapped || img->is_32 || nh->n_namesz != sizeof(ASCRIBE_NOTE_NAME) ||
+	    memcmp(name, ASCRIBE_NOTE_NAME, sizeof(ASCRIBE_NOTE_NAME)))
 		return;
 	if (nh->n_type == ASCRIBE_NOTE_TYPE)
-		take_ascribe_note(img, desc, nh->n_descsz, desc_vaddr, ASCRIBE_ABI_VERSION, sizeof(struct ascribe_descriptor),
-				  &img->label_rc, &img->label_vaddr);
+		take_ascribe_note(img, desc, nh->n_descsz, desc_vaddr, ASCRIBE_ABI_VERSION,
+				  sizeof(struct ascribe_descriptor), &img->label_rc,
+				  &img->label_vaddr);
 	if (nh->n_type == ASCRIBE_TRAMPOLINES_NOTE_TYPE)
 		take_ascribe_note(img, desc, nh->n_descsz, desc_vaddr, ASCRIBE_TRAMPOLINES_ABI,
-				  sizeof(struct ascribe_trampoline_table), &img->trampolines_rc, &img->trampolines_vaddr);
+				  sizeof(struct ascribe_trampoline_table), &img->trampolines_rc,
+				  &img->trampolines_vaddr);
 }
 
-static void walk_notes(struct elf_image *img, const uint8_t *p, size_t size, const struct note_part *part)
+static void walk_notes(struct elf_image *img, const uint8_t *p, size_t size,
+		       const struct note_part *part)
 {
 	/*
 	 * Names and descriptors are padded to 4, in segments that say so to 8 (GNU property notes).
@@ -173,7 +186,8 @@ static int add_load(struct elf_image *img, const Elf64_Phdr *ph, const char *nam
 {
 	if (ph->p_filesz > UINT64_MAX - ph->p_offset || ph->p_memsz > UINT64_MAX - ph->p_vaddr ||
 	    ph->p_filesz > UINT64_MAX - ph->p_vaddr)
-		return err_set(err, -EBADMSG, "%s: a segment reaches past the end of the address space", name);
+		return err_set(err, -EBADMSG,
+			       "%s: a segment reaches past the end of the address space", name);
 	img->loads[img->n_loads++] = (struct elf_segment){
 		.offset = ph->p_offset,
 		.filesz = ph->p_filesz,
@@ -184,13 +198,16 @@ static int add_load(struct elf_image *img, const Elf64_Phdr *ph, const char *nam
 	return 0;
 }
 
-static int use_segments(struct elf_image *img, const Elf64_Phdr *ph, size_t n, const char *name, struct err *err)
+static int use_segments(struct elf_image *img, const Elf64_Phdr *ph, size_t n, const char *name,
+			struct err *err)
 {
 	size_t parts = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (ph[i].p_type == PT_TLS && ph[i].p_memsz <= UINT64_MAX / 2 && ph[i].p_align <= UINT32_MAX) {
-			img->tls = (struct elf_segment){ ph[i].p_offset, ph[i].p_filesz, ph[i].p_vaddr, ph[i].p_memsz,
-							 ph[i].p_flags };
+		if (ph[i].p_type == PT_TLS && ph[i].p_memsz <= UINT64_MAX / 2 &&
+		    ph[i].p_align <= UINT32_MAX) {
+			img->tls =
+				(struct elf_segment){ ph[i].p_offset, ph[i].p_filesz, ph[i].p_vaddr,
+						      ph[i].p_memsz, ph[i].p_flags };
 			img->tls_align = ph[i].p_align;
 		}
 		if (ph[i].p_type == PT_INTERP) {
@@ -208,7 +225,8 @@ static int use_segments(struct elf_image *img, const Elf64_Phdr *ph, size_t n, c
 	for (size_t i = 0; i < n; i++) {
 		if (ph[i].p_type != PT_NOTE || parts++ >= ELF_NOTE_PARTS_MAX)
 			continue;
-		struct note_part part = { ph[i].p_offset, ph[i].p_filesz, ph[i].p_vaddr, ph[i].p_align, 1 };
+		struct note_part part = { ph[i].p_offset, ph[i].p_filesz, ph[i].p_vaddr,
+					  ph[i].p_align, 1 };
 		int rc = read_notes(img, &part);
 		if (rc)
 			return err_sys(err, rc, "cannot read the notes of %s", name);
@@ -216,13 +234,15 @@ static int use_segments(struct elf_image *img, const Elf64_Phdr *ph, size_t n, c
 	return 0;
 }
 
-static int read_segments(struct elf_image *img, const Elf64_Ehdr *eh, const char *name, struct err *err)
+static int read_segments(struct elf_image *img, const Elf64_Ehdr *eh, const char *name,
+			 struct err *err)
 {
 	size_t n = eh->e_phnum;
 	if (!n)
 		return 0;
 	if (n > ELF_SEGMENTS_MAX)
-		return err_set(err, -E2BIG, "%s has %zu program headers, more than %u", name, n, ELF_SEGMENTS_MAX);
+		return err_set(err, -E2BIG, "%s has %zu program headers, more than %u", name, n,
+			       ELF_SEGMENTS_MAX);
 	Elf64_Phdr *ph = calloc(n, sizeof(*ph));
 	img->loads = calloc(n, sizeof(*img->loads));
 	int rc = -ENOMEM;
@@ -295,31 +315,40 @@ static int is_readable(const struct elf_image *img, const Elf64_Shdr *sh)
 	       inside(img->size, sh->sh_offset, sh->sh_size);
 }
 
-static int take_symbols(const struct elf_image *img, const Elf64_Shdr *sh, struct elf_symbols *ret, const char *name,
-			struct err *err)
+static int take_symbols(const struct elf_image *img, const Elf64_Shdr *sh, struct elf_symbols *ret,
+			const char *name, struct err *err)
 {
 	const char *what = sh->sh_type == SHT_SYMTAB ? ".symtab" : ".dynsym";
 	Elf64_Shdr str;
 	if (ret->size || !sh->sh_size)
 		return 0; /* the format allows one of each */
-	if (sh->sh_entsize != elf_symbol_size(img) || sh->sh_size % sh->sh_entsize || !is_readable(img, sh))
-		return err_set(err, -EBADMSG, "%s: the %s section lies about its place or size", name, what);
-	if (read_section(img, sh->sh_link, &str) || str.sh_type != SHT_STRTAB || !is_readable(img, &str))
-		return err_set(err, -EBADMSG, "%s: the strings of %s are not inside the file", name, what);
+	if (sh->sh_entsize != elf_symbol_size(img) || sh->sh_size % sh->sh_entsize ||
+	    !is_readable(img, sh))
+		return err_set(err, -EBADMSG, "%s: the %s section lies about its place or size",
+			       name, what);
+	if (read_section(img, sh->sh_link, &str) || str.sh_type != SHT_STRTAB ||
+	    !is_readable(img, &str))
+		return err_set(err, -EBADMSG, "%s: the strings of %s are not inside the file", name,
+			       what);
 	if (str.sh_size > ELF_STRINGS_MAX)
-		return err_set(err, -E2BIG, "%s: the strings of %s are larger than 4 GiB", name, what);
+		return err_set(err, -E2BIG, "%s: the strings of %s are larger than 4 GiB", name,
+			       what);
 	*ret = (struct elf_symbols){ sh->sh_offset, sh->sh_size, str.sh_offset, str.sh_size };
 	return 0;
 }
 
-static int add_text(struct elf_image *img, const Elf64_Shdr *sh, uint32_t index, const char *name, struct err *err)
+static int add_text(struct elf_image *img, const Elf64_Shdr *sh, uint32_t index, const char *name,
+		    struct err *err)
 {
 	if (!sh->sh_size)
 		return 0;
 	if (sh->sh_size > UINT64_MAX - sh->sh_addr)
-		return err_set(err, -EBADMSG, "%s: section %u reaches past the end of the address space", name, index);
+		return err_set(err, -EBADMSG,
+			       "%s: section %u reaches past the end of the address space", name,
+			       index);
 	if (img->n_text == ELF_EXEC_SECTIONS_MAX)
-		return err_set(err, -E2BIG, "%s has more than %u executable sections", name, ELF_EXEC_SECTIONS_MAX);
+		return err_set(err, -E2BIG, "%s has more than %u executable sections", name,
+			       ELF_EXEC_SECTIONS_MAX);
 	if (!(img->n_text & (img->n_text - 1))) { /* grow at powers of two */
 		size_t cap = img->n_text ? 2 * img->n_text : 1;
 		struct elf_text *t = realloc(img->text, cap * sizeof(*t));
@@ -331,8 +360,8 @@ static int add_text(struct elf_image *img, const Elf64_Shdr *sh, uint32_t index,
 	return 0;
 }
 
-static int use_section(struct elf_image *img, const Elf64_Shdr *sh, uint32_t index, size_t *n_notes, const char *name,
-		       struct err *err)
+static int use_section(struct elf_image *img, const Elf64_Shdr *sh, uint32_t index, size_t *n_notes,
+		       const char *name, struct err *err)
 {
 	const uint64_t text = SHF_ALLOC | SHF_EXECINSTR;
 	if (sh->sh_type == SHT_SYMTAB)
@@ -343,13 +372,15 @@ static int use_section(struct elf_image *img, const Elf64_Shdr *sh, uint32_t ind
 		return add_text(img, sh, index, name, err);
 	if (sh->sh_type == SHT_NOTE && !img->build_id_len && is_readable(img, sh) &&
 	    (*n_notes)++ < ELF_NOTE_PARTS_MAX) {
-		struct note_part part = { sh->sh_offset, sh->sh_size, sh->sh_addr, sh->sh_addralign, 0 };
+		struct note_part part = { sh->sh_offset, sh->sh_size, sh->sh_addr, sh->sh_addralign,
+					  0 };
 		return read_notes(img, &part);
 	}
 	return 0;
 }
 
-static int count_sections(struct elf_image *img, const Elf64_Ehdr *eh, const char *name, struct err *err)
+static int count_sections(struct elf_image *img, const Elf64_Ehdr *eh, const char *name,
+			  struct err *err)
 {
 	uint64_t n = eh->e_shnum;
 	Elf64_Shdr first;
@@ -361,15 +392,17 @@ static int count_sections(struct elf_image *img, const Elf64_Ehdr *eh, const cha
 		n = first.sh_size;
 	}
 	if (n > ELF_SECTIONS_MAX)
-		return err_set(err, -E2BIG, "%s has %llu sections, more than %u", name, (unsigned long long)n,
-			       ELF_SECTIONS_MAX);
+		return err_set(err, -E2BIG, "%s has %llu sections, more than %u", name,
+			       (unsigned long long)n, ELF_SECTIONS_MAX);
 	if (!inside(img->size, eh->e_shoff, n * elf_section_header_size(img)))
-		return err_set(err, -EBADMSG, "%s: the section headers are not inside the file", name);
+		return err_set(err, -EBADMSG, "%s: the section headers are not inside the file",
+			       name);
 	img->n_sections = (uint32_t)n;
 	return 0;
 }
 
-static int read_sections(struct elf_image *img, const Elf64_Ehdr *eh, const char *name, struct err *err)
+static int read_sections(struct elf_image *img, const Elf64_Ehdr *eh, const char *name,
+			 struct err *err)
 {
 	if (!eh->e_shoff)
 		return 0;
@@ -381,7 +414,8 @@ static int read_sections(struct elf_image *img, const Elf64_Ehdr *eh, const char
 	if (!sh)
 		return err_sys(err, -ENOMEM, "%s", name);
 	for (uint32_t at = 0; !rc && at < img->n_sections; at += SECTIONS_AT_ONCE) {
-		uint32_t n = img->n_sections - at < SECTIONS_AT_ONCE ? img->n_sections - at : SECTIONS_AT_ONCE;
+		uint32_t n = img->n_sections - at < SECTIONS_AT_ONCE ? img->n_sections - at
+								     : SECTIONS_AT_ONCE;
 		rc = elf_read_section_headers(img, at, n, sh);
 		if (rc)
 			err_sys(err, rc, "cannot read the section headers of %s", name);
@@ -448,7 +482,8 @@ int elf_image_open(struct elf_image *img, int fd, const char *name, struct err *
 	return rc;
 }
 
-int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const char *name, struct err *err)
+int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const char *name,
+		    struct err *err)
 {
 	*img = (struct elf_image){ .fd = -1, .mem = bytes, .size = size };
 	int rc = parse(img, name, err);
@@ -457,7 +492,8 @@ int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const ch
 	return rc;
 }
 
-int elf_image_open_memory(struct elf_image *img, const void *bytes, size_t size, const char *name, struct err *err)
+int elf_image_open_memory(struct elf_image *img, const void *bytes, size_t size, const char *name,
+			  struct err *err)
 {
 	*img = (struct elf_image){ .fd = -1 };
 	if (size > ELF_MEMORY_MAX)

@@ -20,13 +20,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ELF_SEGMENTS_MAX 1024u         /* program headers; real files have 5 to 20 */
-#define ELF_SECTIONS_MAX 65536u        /* section headers; real ones 20 to 200 */
-#define ELF_EXEC_SECTIONS_MAX 4096u    /* of these, executable ones; real ones 2 to 10 */
-#define ELF_NOTES_MAX (64u * 1024)     /* bytes read of one note segment or section */
-#define ELF_NOTE_PARTS_MAX 64u         /* note segments and sections read in all */
-#define ELF_BUILD_ID_MAX 64u           /* the kernel and linkers use 16, 20 or 32 */
-#define ELF_STRINGS_MAX 0xffffffffull  /* st_name is 32 bits: nothing behind can be referred to */
+#define ELF_SEGMENTS_MAX 1024u	      /* program headers; real files have 5 to 20 */
+#define ELF_SECTIONS_MAX 65536u	      /* section headers; real ones 20 to 200 */
+#define ELF_EXEC_SECTIONS_MAX 4096u   /* of these, executable ones; real ones 2 to 10 */
+#define ELF_NOTES_MAX (64u * 1024)    /* bytes read of one note segment or section */
+#define ELF_NOTE_PARTS_MAX 64u	      /* note segments and sections read in all */
+#define ELF_BUILD_ID_MAX 64u	      /* the kernel and linkers use 16, 20 or 32 */
+#define ELF_STRINGS_MAX 0xffffffffull /* st_name is 32 bits: nothing behind can be referred to */
 #define ELF_MEMORY_MAX (64u * 1024 * 1024) /* an image given in memory */
 
 /* A PT_LOAD segment. offset + filesz and vaddr + memsz do not overflow. */
@@ -57,7 +57,7 @@ struct elf_symbols {
 };
 
 struct elf_image {
-	int fd;       /* -1 for memory, or when elf_image_drop has closed it */
+	int fd;	      /* -1 for memory, or when elf_image_drop has closed it */
 	uint8_t *mem; /* NULL for a file */
 	uint64_t size;
 	uint16_t machine;
@@ -97,10 +97,12 @@ struct elf_image {
 int elf_image_open(struct elf_image *img, int fd, const char *name, struct err *err);
 
 /* The same from bytes, which are copied. */
-int elf_image_open_memory(struct elf_image *img, const void *bytes, size_t size, const char *name, struct err *err);
+int elf_image_open_memory(struct elf_image *img, const void *bytes, size_t size, const char *name,
+			  struct err *err);
 
 /* The same, and bytes (from malloc) belong to the image from now on, also on failure. */
-int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const char *name, struct err *err);
+int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const char *name,
+		    struct err *err);
 
 /*
  * Exactly len bytes at offset, or -EBADMSG when the file does not have them, or the errno of pread.

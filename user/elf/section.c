@@ -114,7 +114,8 @@ int elf_section_find(const struct elf_image *img, const char *section, struct el
 	return rc;
 }
 
-int elf_section_read(const struct elf_image *img, const char *section, size_t max, struct elf_section *ret)
+int elf_section_read(const struct elf_image *img, const char *section, size_t max,
+		     struct elf_section *ret)
 {
 	struct elf_place at;
 	int rc = find(img, section, &at);

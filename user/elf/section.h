@@ -31,7 +31,8 @@ struct elf_section {
  * compressed; -E2BIG: larger than max bytes; -EBADMSG: not inside the file; -EBADF: the image was
  * dropped.
  */
-int elf_section_read(const struct elf_image *img, const char *section, size_t max, struct elf_section *ret);
+int elf_section_read(const struct elf_image *img, const char *section, size_t max,
+		     struct elf_section *ret);
 
 /* NULL bytes are fine. */
 void elf_section_fini(struct elf_section *s);

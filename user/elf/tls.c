@@ -23,8 +23,8 @@ static bool is_wanted(const char *name, size_t len, const char *const *names)
 		return false;
 	for (; *names; names++) {
 		size_t n = strlen(*names);
-		if (n && (*names)[n - 1] == '*' ? len >= n - 1 && !memcmp(name, *names, n - 1) :
-						  len == n && !memcmp(name, *names, n))
+		if (n && (*names)[n - 1] == '*' ? len >= n - 1 && !memcmp(name, *names, n - 1)
+						: len == n && !memcmp(name, *names, n))
 			return true;
 	}
 	return false;
@@ -37,11 +37,13 @@ struct search {
 	size_t n, max;
 };
 
-static void take(struct search *s, const Elf64_Sym *sym, const char *name, size_t len, uint32_t dyn_index)
+static void take(struct search *s, const Elf64_Sym *sym, const char *name, size_t len,
+		 uint32_t dyn_index)
 {
 	unsigned type = ELF64_ST_TYPE(sym->st_info);
 	bool tls = type == STT_TLS;
-	if (sym->st_shndx == SHN_UNDEF || (!tls && type != STT_OBJECT && type != STT_FUNC && type != STT_NOTYPE))
+	if (sym->st_shndx == SHN_UNDEF ||
+	    (!tls && type != STT_OBJECT && type != STT_FUNC && type != STT_NOTYPE))
 		return;
 	for (size_t i = 0; i < s->n; i++)
 		if (!strcmp(s->ret[i].name, name))
@@ -50,12 +52,15 @@ static void take(struct search *s, const Elf64_Sym *sym, const char *name, size_
 		return;
 	s->dyn_index[s->n] = dyn_index;
 	struct elf_variable *v = &s->ret[s->n++];
-	*v = (struct elf_variable){ .value = sym->st_value, .size = sym->st_size, .tls = tls,
+	*v = (struct elf_variable){ .value = sym->st_value,
+				    .size = sym->st_size,
+				    .tls = tls,
 				    .access = tls ? ELF_ACCESS_UNKNOWN : ELF_ACCESS_NONE };
 	memcpy(v->name, name, len);
 }
 
-static int search_table(const struct elf_image *img, const struct elf_symbols *t, bool dynamic, struct search *s)
+static int search_table(const struct elf_image *img, const struct elf_symbols *t, bool dynamic,
+			struct search *s)
 {
 	uint64_t n = t->size / sizeof(Elf64_Sym);
 	if (!n || !t->strings_size)
@@ -64,7 +69,8 @@ static int search_table(const struct elf_image *img, const struct elf_symbols *t
 		return -E2BIG;
 	Elf64_Sym *sym = malloc(SYMBOLS_AT_ONCE * sizeof(*sym));
 	char *strings = malloc(t->strings_size);
-	int rc = sym && strings ? elf_image_read(img, t->strings_offset, strings, t->strings_size) : -ENOMEM;
+	int rc = sym && strings ? elf_image_read(img, t->strings_offset, strings, t->strings_size)
+				: -ENOMEM;
 	for (uint64_t at = 0; !rc && at < n && s->n < s->max; at += SYMBOLS_AT_ONCE) {
 		size_t some = n - at < SYMBOLS_AT_ONCE ? (size_t)(n - at) : SYMBOLS_AT_ONCE;
 		rc = elf_image_read(img, t->offset + at * sizeof(*sym), sym, some * sizeof(*sym));
@@ -75,8 +81,10 @@ static int search_table(const struct elf_image *img, const struct elf_symbols *t
 			size_t room = t->strings_size - sym[i].st_name;
 			if (sym[i].st_shndx == SHN_UNDEF)
 				continue;
-			size_t len = strnlen(name, room < ELF_VARIABLE_NAME_MAX ? room : ELF_VARIABLE_NAME_MAX);
-			if (len < room && len < ELF_VARIABLE_NAME_MAX && is_wanted(name, len, s->names))
+			size_t len = strnlen(
+				name, room < ELF_VARIABLE_NAME_MAX ? room : ELF_VARIABLE_NAME_MAX);
+			if (len < room && len < ELF_VARIABLE_NAME_MAX &&
+			    is_wanted(name, len, s->names))
 				take(s, &sym[i], name, len, dynamic ? (uint32_t)(at + i) : 0);
 		}
 	}
@@ -107,7 +115,9 @@ static enum elf_access access_of(uint32_t type)
 /* Of several ways the one that takes the fewest reads. */
 static unsigned rank(enum elf_access a)
 {
-	static const unsigned r[] = { [ELF_ACCESS_TPOFF] = 4, [ELF_ACCESS_DESC] = 3, [ELF_ACCESS_PAIR] = 2,
+	static const unsigned r[] = { [ELF_ACCESS_TPOFF] = 4,
+				      [ELF_ACCESS_DESC] = 3,
+				      [ELF_ACCESS_PAIR] = 2,
 				      [ELF_ACCESS_MODULE] = 1 };
 	return a < sizeof(r) / sizeof(r[0]) ? r[a] : 0;
 }
@@ -123,7 +133,8 @@ static void use_relocation(struct search *s, const Elf64_Rela *r)
 		enum elf_access how = a;
 		if (!v->tls)
 			continue;
-		if (sym ? sym != s->dyn_index[i] : a != ELF_ACCESS_PAIR && (uint64_t)r->r_addend != v->value)
+		if (sym ? sym != s->dyn_index[i]
+			: a != ELF_ACCESS_PAIR && (uint64_t)r->r_addend != v->value)
 			continue;
 		if (!sym && a == ELF_ACCESS_PAIR)
 			how = ELF_ACCESS_MODULE; /* of the whole file */
@@ -142,15 +153,18 @@ static int search_relocations(const struct elf_image *img, struct search *s)
 	for (uint32_t i = 0; !rc && i < img->n_sections; i++) {
 		Elf64_Shdr sh;
 		rc = elf_image_read(img, img->shoff + (uint64_t)i * sizeof(sh), &sh, sizeof(sh));
-		if (rc || sh.sh_type != SHT_RELA || sh.sh_entsize != sizeof(*rela) || !(sh.sh_flags & SHF_ALLOC))
+		if (rc || sh.sh_type != SHT_RELA || sh.sh_entsize != sizeof(*rela) ||
+		    !(sh.sh_flags & SHF_ALLOC))
 			continue;
 		uint64_t n = sh.sh_size / sizeof(*rela);
 		if (n > ELF_RELOCATIONS_MAX - looked_at)
 			rc = -E2BIG;
 		looked_at += n;
 		for (uint64_t at = 0; !rc && at < n; at += RELOCATIONS_AT_ONCE) {
-			size_t some = n - at < RELOCATIONS_AT_ONCE ? (size_t)(n - at) : RELOCATIONS_AT_ONCE;
-			rc = elf_image_read(img, sh.sh_offset + at * sizeof(*rela), rela, some * sizeof(*rela));
+			size_t some = n - at < RELOCATIONS_AT_ONCE ? (size_t)(n - at)
+								   : RELOCATIONS_AT_ONCE;
+			rc = elf_image_read(img, sh.sh_offset + at * sizeof(*rela), rela,
+					    some * sizeof(*rela));
 			for (size_t k = 0; !rc && k < some; k++)
 				use_relocation(s, &rela[k]);
 		}
@@ -159,9 +173,12 @@ static int search_relocations(const struct elf_image *img, struct search *s)
 	return rc;
 }
 
-int elf_variables(const struct elf_image *img, const char *const *names, struct elf_variable *ret, size_t max)
+int elf_variables(const struct elf_image *img, const char *const *names, struct elf_variable *ret,
+		  size_t max)
 {
-	struct search s = { .names = names, .ret = ret, .max = max < ELF_VARIABLES_MAX ? max : ELF_VARIABLES_MAX };
+	struct search s = { .names = names,
+			    .ret = ret,
+			    .max = max < ELF_VARIABLES_MAX ? max : ELF_VARIABLES_MAX };
 	bool tls = false;
 	int rc = search_table(img, &img->dynsym, true, &s);
 	int rc2 = elf_is_executable(img) ? search_table(img, &img->symtab, false, &s) : 0;
@@ -192,8 +209,10 @@ bool elf_is_executable(const struct elf_image *img)
 	Elf64_Dyn d;
 	if (img->type == ET_EXEC)
 		return true;
-	for (uint64_t at = 0, n = 0; at + sizeof(d) <= img->dynamic_size && n < DYNAMIC_MAX; at += sizeof(d), n++) {
-		if (elf_image_read(img, img->dynamic_offset + at, &d, sizeof(d)) || d.d_tag == DT_NULL)
+	for (uint64_t at = 0, n = 0; at + sizeof(d) <= img->dynamic_size && n < DYNAMIC_MAX;
+	     at += sizeof(d), n++) {
+		if (elf_image_read(img, img->dynamic_offset + at, &d, sizeof(d)) ||
+		    d.d_tag == DT_NULL)
 			return false;
 		if (d.d_tag == DT_FLAGS_1)
 			return d.d_un.d_val & 0x08000000; /* DF_1_PIE */
@@ -205,5 +224,6 @@ bool elf_uses_musl(const struct elf_image *img)
 {
 	char path[128];
 	size_t n = img->interp_size < sizeof(path) ? (size_t)img->interp_size : sizeof(path);
-	return n && !elf_image_read(img, img->interp_offset, path, n) && memmem(path, n, "/ld-musl-", 9);
+	return n && !elf_image_read(img, img->interp_offset, path, n) &&
+	       memmem(path, n, "/ld-musl-", 9);
 }

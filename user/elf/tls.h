@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #define ELF_VARIABLES_MAX 32u
-#define ELF_VARIABLE_NAME_MAX 96u          /* longer names are not looked for */
+#define ELF_VARIABLE_NAME_MAX 96u	    /* longer names are not looked for */
 #define ELF_VARIABLE_SYMBOLS_MAX (4u << 20) /* symbols looked at */
 #define ELF_RELOCATIONS_MAX (4u << 20)
 
@@ -20,14 +20,14 @@
  * fills in.
  */
 enum elf_access {
-	ELF_ACCESS_NONE = 0,    /* data or code: value is its vaddr */
+	ELF_ACCESS_NONE = 0, /* data or code: value is its vaddr */
 	/* thread-local, and no way found: an executable's is static all the same */
 	ELF_ACCESS_UNKNOWN = 1,
 	/* at: the offset from the thread pointer (initial-exec); addend 0 or value */
 	ELF_ACCESS_TPOFF = 2,
-	ELF_ACCESS_DESC = 3,    /* at: {resolver, argument} (TLSDESC) */
-	ELF_ACCESS_PAIR = 4,    /* at: {module, offset} (general-dynamic) */
-	ELF_ACCESS_MODULE = 5,  /* at: module; the offset is the value (local-dynamic) */
+	ELF_ACCESS_DESC = 3,   /* at: {resolver, argument} (TLSDESC) */
+	ELF_ACCESS_PAIR = 4,   /* at: {module, offset} (general-dynamic) */
+	ELF_ACCESS_MODULE = 5, /* at: module; the offset is the value (local-dynamic) */
 };
 
 struct elf_variable {
@@ -44,7 +44,8 @@ struct elf_variable {
  * for all that begin so), from .dynsym and, in an executable, .symtab, each once. Returns how many
  * there are in ret, at most `max`, or -errno: -EBADMSG, -E2BIG, ...
  */
-int elf_variables(const struct elf_image *img, const char *const *names, struct elf_variable *ret, size_t max);
+int elf_variables(const struct elf_image *img, const char *const *names, struct elf_variable *ret,
+		  size_t max);
 
 /*
  * The offset from the thread pointer of what stands at `value` in an executable's own thread-local

@@ -32,7 +32,8 @@ json_t *answer_counts(const char *const *names, const uint64_t *counts, size_t n
 
 static json_t *own_json(uint64_t cpu_ns, uint64_t rss)
 {
-	return json_pack("{s:f,s:o}", "cpu_seconds", (double)cpu_ns / 1e9, "rss_bytes", json_count(rss));
+	return json_pack("{s:f,s:o}", "cpu_seconds", (double)cpu_ns / 1e9, "rss_bytes",
+			 json_count(rss));
 }
 
 /* What each flag is a share of. */
@@ -51,8 +52,11 @@ int answer_accounting(json_t *object, const struct store *s, const struct query_
 	const struct store_meta *m = store_meta(s);
 	int rc = json_put(object, "fired", json_count(info->fired));
 	rc = rc ? rc : json_put(object, "stored", json_count(info->stored));
-	rc = rc ? rc : json_put(object, "lost", answer_counts(m->lost_names, info->lost, m->n_lost));
-	rc = rc ? rc : json_put(object, "flagged", answer_counts(m->flagged_names, info->flagged, m->n_flagged));
+	rc = rc ? rc
+		: json_put(object, "lost", answer_counts(m->lost_names, info->lost, m->n_lost));
+	rc = rc ? rc
+		: json_put(object, "flagged",
+			   answer_counts(m->flagged_names, info->flagged, m->n_flagged));
 	rc = rc ? rc : json_put(object, "flagged_of", bases_json(m, info->flagged, info->stored));
 	rc = rc ? rc : json_put(object, "idle", json_count(info->idle));
 	rc = rc ? rc : json_put(object, "idle_waits", json_count(info->idle_waits));
@@ -60,7 +64,8 @@ int answer_accounting(json_t *object, const struct store *s, const struct query_
 	return rc ? rc : json_put(object, "own", own_json(info->own_cpu_ns, info->own_rss_max));
 }
 
-json_t *answer_key(const char *const *keys, size_t n_keys, const char *const *values, const bool *present)
+json_t *answer_key(const char *const *keys, size_t n_keys, const char *const *values,
+		   const bool *present)
 {
 	json_t *key = json_object();
 	int rc = 0;
@@ -97,7 +102,10 @@ int answer_add_sum(json_t *o, const struct query_info *info)
 /* ---- table ---- */
 
 const struct answer_quantile answer_quantiles[ANSWER_QUANTILES] = {
-	{ 0.5, "p50", "P50" }, { 0.9, "p90", "P90" }, { 0.99, "p99", "P99" }, { 1, "max", "MAX" },
+	{ 0.5, "p50", "P50" },
+	{ 0.9, "p90", "P90" },
+	{ 0.99, "p99", "P99" },
+	{ 1, "max", "MAX" },
 };
 
 /* A group that may have been cut has none of this. */
@@ -108,19 +116,23 @@ static int add_lengths(json_t *o, const struct query_lengths *l, const struct hi
 	int rc = json_put(o, "waits", json_count(h ? h->total : 0));
 	for (size_t i = 0; !rc && h && h->total && i < ANSWER_QUANTILES; i++) {
 		struct hist_value v = hist_snapshot_quantile(h, answer_quantiles[i].q);
-		rc = json_put(o, answer_quantiles[i].name, json_pack("{s:f,s:f,s:f}", "low", (double)v.low / 1e9, "value",
-								     (double)v.value / 1e9, "high", (double)v.high / 1e9));
+		rc = json_put(o, answer_quantiles[i].name,
+			      json_pack("{s:f,s:f,s:f}", "low", (double)v.low / 1e9, "value",
+					(double)v.value / 1e9, "high", (double)v.high / 1e9));
 	}
 	return rc;
 }
 
-static json_t *table_row(const struct answer *a, const struct query *q, const struct query_table_row *r)
+static json_t *table_row(const struct answer *a, const struct query *q,
+			 const struct query_table_row *r)
 {
 	const struct query_info *info = query_info(q);
 	json_t *o = json_object();
 	int rc = 0;
 	if (a->n_keys) {
-		rc = json_put(o, "key", r->other ? json_null() : answer_key(a->keys, a->n_keys, r->values, r->present));
+		rc = json_put(o, "key",
+			      r->other ? json_null()
+				       : answer_key(a->keys, a->n_keys, r->values, r->present));
 	} else {
 		rc = json_put(o, "function", json_string_of(r->text));
 		rc = rc ? rc : json_put(o, "module", json_string_of(r->module));
@@ -180,7 +192,8 @@ json_t *answer_buckets(const struct hist_snapshot *h)
 	json_t *v = json_array();
 	uint64_t n;
 	for (uint32_t i = 0; v && hist_snapshot_next(h, &i, &n); i++) {
-		json_t *b = json_pack("[o,o,o]", json_count(hist_bucket_low(h->bits, i)), json_count(hist_bucket_high(h->bits, i)), json_count(n));
+		json_t *b = json_pack("[o,o,o]", json_count(hist_bucket_low(h->bits, i)),
+				      json_count(hist_bucket_high(h->bits, i)), json_count(n));
 		if (json_array_append_new(v, b))
 			return json_done(v, -ENOMEM);
 	}
@@ -193,7 +206,8 @@ json_t *answer_quantile_values(const struct hist_snapshot *h)
 	json_t *o = json_object();
 	int rc = 0;
 	for (size_t i = 0; !rc && h->total && i < sizeof(names) / sizeof(names[0]); i++)
-		rc = json_put(o, names[i], json_count(hist_snapshot_quantile(h, strtod(names[i], NULL)).value));
+		rc = json_put(o, names[i],
+			      json_count(hist_snapshot_quantile(h, strtod(names[i], NULL)).value));
 	return json_done(o, rc);
 }
 
@@ -246,7 +260,9 @@ static int put_kind(json_t *o, const struct blame_party *p)
 {
 	if (p->kind == BLAME_REST)
 		return json_put(o, "rest", json_true());
-	return p->kind == BLAME_IDLE || p->kind == BLAME_INTERRUPT || p->kind == BLAME_OTHER ? json_put(o, "nobody", json_string_of(p->name)) : 0;
+	return p->kind == BLAME_IDLE || p->kind == BLAME_INTERRUPT || p->kind == BLAME_OTHER
+		       ? json_put(o, "nobody", json_string_of(p->name))
+		       : 0;
 }
 
 static json_t *party_json(const char *who, const struct blame_party *p)
@@ -290,7 +306,8 @@ json_t *answer_blame(const struct answer *a, const char *key, const struct query
 				rc = json_array_append_new(cells, cell_json(b, i, k)) ? -ENOMEM : 0;
 	rc = rc ? rc : json_put(o, "key", json_string_of(key));
 	rc = rc ? rc : json_put(o, "victims", parties_json("victim", b->victim, b->n_victims));
-	rc = rc ? rc : json_put(o, "occupants", parties_json("occupant", b->occupant, b->n_occupants));
+	rc = rc ? rc
+		: json_put(o, "occupants", parties_json("occupant", b->occupant, b->n_occupants));
 	rc = rc ? rc : json_put(o, "cells", json_incref(cells));
 	rc = rc ? rc : json_put(o, "n_victims", json_count(b->victims));
 	rc = rc ? rc : json_put(o, "n_occupants", json_count(b->occupants));
@@ -314,16 +331,20 @@ static json_t *points(const struct query_series *s, const struct query_series_ro
 		int64_t t = (s->from_ns + (int64_t)i * s->step_ns) / 1000000000;
 		if (!s->windows[i])
 			continue;
-		if (json_array_append_new(v, json_pack("[I,o]", (json_int_t)t, json_count(row->points[i]))))
+		if (json_array_append_new(
+			    v, json_pack("[I,o]", (json_int_t)t, json_count(row->points[i]))))
 			return json_done(v, -ENOMEM);
 	}
 	return v;
 }
 
-static json_t *series_row(const struct answer *a, const struct query_series *s, const struct query_series_row *row)
+static json_t *series_row(const struct answer *a, const struct query_series *s,
+			  const struct query_series_row *row)
 {
 	json_t *o = json_object();
-	int rc = json_put(o, "key", row->other ? json_null() : answer_key(a->keys, a->n_keys, row->values, row->present));
+	int rc = json_put(o, "key",
+			  row->other ? json_null()
+				     : answer_key(a->keys, a->n_keys, row->values, row->present));
 	rc = rc ? rc : json_put(o, "other", json_boolean(row->other));
 	rc = rc ? rc : json_put(o, "samples", json_count(row->samples));
 	rc = rc ? rc : json_put(o, "seconds", json_real(answer_seconds(s->whole, row->samples)));

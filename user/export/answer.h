@@ -20,12 +20,12 @@
 /* What was asked of which store. */
 struct answer {
 	struct store *store;
-	const char *dir;   /* as the store is called */
-	const char *where; /* the selector's text, NULL or "" for everything */
+	const char *dir;	 /* as the store is called */
+	const char *where;	 /* the selector's text, NULL or "" for everything */
 	const char *const *keys; /* NULL: by function */
 	size_t n_keys;
-	uint64_t limit; /* rows */
-	const char *metric; /* as it was asked for, NULL: samples */
+	uint64_t limit;			     /* rows */
+	const char *metric;		     /* as it was asked for, NULL: samples */
 	const struct query_lengths *lengths; /* of waits, by keys; NULL: not asked for */
 };
 
@@ -36,7 +36,8 @@ json_t *answer_counts(const char *const *names, const uint64_t *counts, size_t n
  */
 int answer_accounting(json_t *object, const struct store *s, const struct query_info *info);
 /* {"tenant": "a", "query_id": null}: null where the label is missing. */
-json_t *answer_key(const char *const *keys, size_t n_keys, const char *const *values, const bool *present);
+json_t *answer_key(const char *const *keys, size_t n_keys, const char *const *values,
+		   const bool *present);
 
 /* Quantiles of waits that are shown, in seconds each between low and high. */
 extern const struct answer_quantile {
@@ -50,7 +51,8 @@ json_t *answer_table(const struct answer *a, const struct query *q, const struct
  * How long waits were: a row for each group, by how many there were. q: a query of the same range,
  * for what it says of it.
  */
-json_t *answer_lengths(const struct answer *a, const struct query *q, const struct query_lengths *l);
+json_t *answer_lengths(const struct answer *a, const struct query *q,
+		       const struct query_lengths *l);
 json_t *answer_blame(const struct answer *a, const char *key, const struct query_blame *b);
 /* [[low, high, count], ...]: a value of a bucket is one of low to high. {"0.5": value, ...}. */
 json_t *answer_buckets(const struct hist_snapshot *h);

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <math.h>
 
-const char *const answer_verdicts[] = { [DIFF_NOISE] = "noise", [DIFF_MORE] = "more", [DIFF_LESS] = "less" };
+const char *const answer_verdicts[] = {
+	[DIFF_NOISE] = "noise", [DIFF_MORE] = "more", [DIFF_LESS] = "less"
+};
 
 static json_t *pair(json_t *a, json_t *b)
 {
@@ -39,10 +41,17 @@ static json_t *diff_row(const struct answer_sides *s, const struct query_diff_ro
 	const struct query *a = s->query[0], *b = s->query[1];
 	json_t *o = json_object();
 	int rc = add_name(o, &s->side[0], r);
-	rc = rc ? rc : json_put(o, "samples", pair(json_count(r->samples[0]), json_count(r->samples[1])));
+	rc = rc ? rc
+		: json_put(o, "samples",
+			   pair(json_count(r->samples[0]), json_count(r->samples[1])));
 	rc = rc ? rc : json_put(o, "self", pair(json_count(r->self[0]), json_count(r->self[1])));
-	rc = rc ? rc : json_put(o, "seconds", reals(answer_seconds(a, r->samples[0]), answer_seconds(b, r->samples[1])));
-	rc = rc ? rc : json_put(o, "self_seconds", reals(answer_seconds(a, r->self[0]), answer_seconds(b, r->self[1])));
+	rc = rc ? rc
+		: json_put(o, "seconds",
+			   reals(answer_seconds(a, r->samples[0]),
+				 answer_seconds(b, r->samples[1])));
+	rc = rc ? rc
+		: json_put(o, "self_seconds",
+			   reals(answer_seconds(a, r->self[0]), answer_seconds(b, r->self[1])));
 	rc = rc ? rc : json_put(o, "share", reals(r->share[0], r->share[1]));
 	rc = rc ? rc : json_put(o, "rate", reals(amount(s, 0, r), amount(s, 1, r)));
 	rc = rc ? rc : json_put(o, "change", json_real(r->change));
@@ -86,7 +95,8 @@ json_t *answer_diff(const struct answer_sides *s, const struct query_diff *d)
 	rc = rc ? rc : json_put(o, "n_tested", json_count(d->n_tested));
 	rc = rc ? rc : json_put(o, "n_changed", json_count(d->n_changed));
 	rc = rc ? rc : json_put(o, "compared", json_string(s->absolute ? "rate" : "share"));
-	rc = rc ? rc : json_put(o, "of", json_string(a->n_keys || s->inclusive ? "samples" : "self"));
+	rc = rc ? rc
+		: json_put(o, "of", json_string(a->n_keys || s->inclusive ? "samples" : "self"));
 	rc = rc ? rc : json_put(o, "threshold", json_real(QUERY_DIFF_RATE));
 	rc = rc ? rc : json_put(o, "shared", json_count(s->shared));
 	rc = rc ? rc : json_put(o, "event", json_string_of(event->name));

@@ -82,9 +82,10 @@ struct export_flame_spec {
 	const char *root;   /* NULL or "": everything */
 	struct query_view_spec view;
 	struct query *against; /* NULL: none */
-	const char *split; /* NULL, or a key: the root's children are its values; without a baseline.
+	const char
+		*split;	 /* NULL, or a key: the root's children are its values; without a baseline.
 			      The query is one of QUERY_KEYS_STACKS by that key. */
-	uint32_t values;   /* of split: so many, and all others as one */
+	uint32_t values; /* of split: so many, and all others as one */
 };
 /* query_spec.least of a question whose answer is only drawn as a flame graph. */
 static inline uint32_t export_flame_least(const struct export_flame_spec *how, bool against)
@@ -95,12 +96,15 @@ static inline uint32_t export_flame_least(const struct export_flame_spec *how, b
 }
 
 /* A self-contained HTML page. */
-int export_flame(const struct export_source *src, const struct export_flame_spec *spec, FILE *f, struct err *err);
+int export_flame(const struct export_source *src, const struct export_flame_spec *spec, FILE *f,
+		 struct err *err);
 
 /* The page's data as a value, new. -EINVAL: no such root; -ENOENT: nothing is there any more. */
-int export_flame_data(const struct export_source *src, const struct export_flame_spec *spec, json_t **ret, struct err *err);
+int export_flame_data(const struct export_source *src, const struct export_flame_spec *spec,
+		      json_t **ret, struct err *err);
 
 /* The page's data alone, JSON. */
-int export_flame_json(const struct export_source *src, const struct export_flame_spec *spec, FILE *f, struct err *err);
+int export_flame_json(const struct export_source *src, const struct export_flame_spec *spec,
+		      FILE *f, struct err *err);
 
 #endif

@@ -27,8 +27,8 @@ struct flame {
 	const struct query_info *info;
 	const struct query_node *tree;
 	size_t n;
-	const struct query_diff_tree *diff; /* NULL: no baseline */
-	const struct query_split *split; /* NULL: the root's children are frames */
+	const struct query_diff_tree *diff;	   /* NULL: no baseline */
+	const struct query_split *split;	   /* NULL: the root's children are frames */
 	uint32_t value_frame[QUERY_SPLIT_MAX + 1]; /* of each value: place in frames, 0: not yet */
 	uint64_t (*counts)[2]; /* with a baseline: of each node that was added, both sides */
 	size_t n_counts, counts_cap;
@@ -86,7 +86,8 @@ static int append(json_t *array, json_t *value)
 	return json_array_append_new(array, value) ? -ENOMEM : 0;
 }
 
-static int add_frame(struct flame *fl, const char *name, const char *module, size_t len, enum export_kind kind)
+static int add_frame(struct flame *fl, const char *name, const char *module, size_t len,
+		     enum export_kind kind)
 {
 	int rc = append(fl->frames, json_text(name, strlen(name)));
 	rc = rc ? rc : append(fl->frames, json_text(module, len));
@@ -251,7 +252,8 @@ static int add_header(const struct flame *fl, json_t *o)
 	rc = rc ? rc : json_put(o, "fired", json_count(info->fired));
 	rc = rc ? rc : json_put(o, "stored", json_count(info->stored));
 	rc = rc ? rc : json_put(o, "lost", counts(m->lost_names, info->lost, m->n_lost));
-	return rc ? rc : json_put(o, "flagged", counts(m->flagged_names, info->flagged, m->n_flagged));
+	return rc ? rc
+		  : json_put(o, "flagged", counts(m->flagged_names, info->flagged, m->n_flagged));
 }
 
 /* ---- the part below one frame ---- */
@@ -269,7 +271,8 @@ static int hash_frame(struct flame *fl, uint32_t node, uint32_t *ret)
 	int rc = find_frame(fl, node, &frame);
 	if (rc)
 		return rc;
-	const json_t *name = json_array_get(fl->frames, 3 * frame), *module = json_array_get(fl->frames, 3 * frame + 1);
+	const json_t *name = json_array_get(fl->frames, 3 * frame),
+		     *module = json_array_get(fl->frames, 3 * frame + 1);
 	uint32_t h = fnv1a(json_string_value(name), json_string_length(name) + 1, 2166136261u);
 	*ret = fnv1a(json_string_value(module), json_string_length(module), h);
 	return 0;
@@ -297,10 +300,13 @@ static int find_root(struct flame *fl, const char *root, struct err *err)
 		char digits[9] = "";
 		memcpy(digits, p, strnlen(p, 8));
 		if (strspn(digits, "0123456789abcdef") != 8 || (p[8] && (p[8] != '.' || !p[9])))
-			return err_set(err, -EINVAL, "root: eight hexadecimal digits for each frame, with dots between");
+			return err_set(
+				err, -EINVAL,
+				"root: eight hexadecimal digits for each frame, with dots between");
 		int rc = find_child(fl, fl->root, (uint32_t)strtoul(digits, NULL, 16), &fl->root);
 		if (rc)
-			return rc == -ENOENT ? err_set(err, rc, "root: no such frame in this range") : err_sys(err, rc, "flame graph");
+			return rc == -ENOENT ? err_set(err, rc, "root: no such frame in this range")
+					     : err_sys(err, rc, "flame graph");
 		p += p[8] ? 9 : 8;
 	}
 	return 0;
@@ -318,8 +324,12 @@ static json_t *path_json(struct flame *fl)
 		add_counts(fl, i, samples);
 		rc = i ? find_frame(fl, i, &frame) : 0;
 		rc = rc || !json_array_insert_new(v, 0, json_count(samples[0])) ? rc : -ENOMEM;
-		rc = rc || !json_array_insert(v, 0, json_array_get(fl->frames, 3 * frame + 1)) ? rc : -ENOMEM;
-		rc = rc || !json_array_insert(v, 0, json_array_get(fl->frames, 3 * frame)) ? rc : -ENOMEM;
+		rc = rc || !json_array_insert(v, 0, json_array_get(fl->frames, 3 * frame + 1))
+			     ? rc
+			     : -ENOMEM;
+		rc = rc || !json_array_insert(v, 0, json_array_get(fl->frames, 3 * frame))
+			     ? rc
+			     : -ENOMEM;
 	}
 	if (!rc)
 		return v;
@@ -335,10 +345,11 @@ static int judge(const struct flame *fl, const uint64_t all[2], uint8_t *ret)
 {
 	bool times = fl->info->event && fl->info->event->ns_per_sample == 1;
 	uint64_t grain = times ? fl->info->grain_ns : 1;
-	uint64_t (*counts)[2] = calloc(fl->n_counts + 1, sizeof(*counts));
+	uint64_t(*counts)[2] = calloc(fl->n_counts + 1, sizeof(*counts));
 	int rc = counts ? 0 : -ENOMEM;
 	for (size_t i = 0; i < fl->n_counts && !rc && !grain; i++) {
-		double a = all[0] ? (double)fl->counts[i][0] / (double)all[0] : 0, b = all[1] ? (double)fl->counts[i][1] / (double)all[1] : 0;
+		double a = all[0] ? (double)fl->counts[i][0] / (double)all[0] : 0,
+		       b = all[1] ? (double)fl->counts[i][1] / (double)all[1] : 0;
 		ret[i] = a > b ? DIFF_MORE : a < b ? DIFF_LESS : DIFF_NOISE;
 	}
 	for (size_t i = 0; i < fl->n_counts && !rc && grain; i++) {
@@ -346,7 +357,8 @@ static int judge(const struct flame *fl, const uint64_t all[2], uint8_t *ret)
 		counts[i][1] = fl->counts[i][1] / grain;
 	}
 	if (!rc && grain)
-		rc = query_diff_verdicts((const uint64_t (*)[2])counts, fl->n_counts, (const uint64_t[]){ all[0] / grain, all[1] / grain }, ret);
+		rc = query_diff_verdicts((const uint64_t(*)[2])counts, fl->n_counts,
+					 (const uint64_t[]){ all[0] / grain, all[1] / grain }, ret);
 	free(counts);
 	return rc;
 }
@@ -385,9 +397,11 @@ static int add_values(const struct flame *fl, json_t *o)
 }
 
 /* Frames that were made to look for the root stay, though no node may need them. */
-static int add_tree(struct flame *fl, json_t *o, const struct export_flame_spec *spec, struct err *err)
+static int add_tree(struct flame *fl, json_t *o, const struct export_flame_spec *spec,
+		    struct err *err)
 {
-	fl->frame_index = calloc((size_t)store_n_frames(fl->src->store) + 1, sizeof(*fl->frame_index));
+	fl->frame_index =
+		calloc((size_t)store_n_frames(fl->src->store) + 1, sizeof(*fl->frame_index));
 	fl->nodes = json_array();
 	fl->frames = json_array();
 	int rc = fl->frame_index ? 0 : -ENOMEM;
@@ -434,8 +448,11 @@ static int graph_of_both(struct graph *g, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++) {
 		const struct query_diff_node *d = &g->diff->nodes[i];
-		g->both[i] = (struct query_node){ .parent = d->parent, .first_child = d->first_child, .next_sibling = d->next_sibling,
-						  .self = d->self[0] + d->self[1], .total = d->total[0] + d->total[1] };
+		g->both[i] = (struct query_node){ .parent = d->parent,
+						  .first_child = d->first_child,
+						  .next_sibling = d->next_sibling,
+						  .self = d->self[0] + d->self[1],
+						  .total = d->total[0] + d->total[1] };
 	}
 	return 0;
 }
@@ -443,14 +460,16 @@ static int graph_of_both(struct graph *g, struct err *err)
 static int split_open(struct graph *g, struct flame *fl, const struct export_flame_spec *spec,
 		      struct err *err)
 {
-	int rc = query_split(&g->split, fl->src->query, spec->split, spec->values, &spec->view, err);
+	int rc =
+		query_split(&g->split, fl->src->query, spec->split, spec->values, &spec->view, err);
 	fl->split = g->split;
 	fl->tree = rc ? NULL : g->split->nodes;
 	fl->n = rc ? 0 : g->split->n;
 	return rc;
 }
 
-static int graph_open(struct graph *g, struct flame *fl, const struct export_flame_spec *spec, struct err *err)
+static int graph_open(struct graph *g, struct flame *fl, const struct export_flame_spec *spec,
+		      struct err *err)
 {
 	int rc;
 	*g = (struct graph){ 0 };
@@ -470,7 +489,8 @@ static int graph_open(struct graph *g, struct flame *fl, const struct export_fla
 	return rc;
 }
 
-int export_flame_data(const struct export_source *src, const struct export_flame_spec *spec, json_t **ret, struct err *err)
+int export_flame_data(const struct export_source *src, const struct export_flame_spec *spec,
+		      json_t **ret, struct err *err)
 {
 	struct err why = { 0 };
 	struct flame fl = { .src = src, .info = query_info(src->query) };
@@ -485,13 +505,15 @@ int export_flame_data(const struct export_source *src, const struct export_flame
 	graph_free(&g);
 	if (rc) {
 		json_decref(o);
-		return why.code ? err_set(err, rc, "%s", why.text) : err_sys(err, rc, "flame graph");
+		return why.code ? err_set(err, rc, "%s", why.text)
+				: err_sys(err, rc, "flame graph");
 	}
 	*ret = o;
 	return 0;
 }
 
-int export_flame_json(const struct export_source *src, const struct export_flame_spec *spec, FILE *f, struct err *err)
+int export_flame_json(const struct export_source *src, const struct export_flame_spec *spec,
+		      FILE *f, struct err *err)
 {
 	json_t *data;
 	int rc = export_flame_data(src, spec, &data, err);
@@ -504,7 +526,8 @@ int export_flame_json(const struct export_source *src, const struct export_flame
 	return rc;
 }
 
-int export_flame(const struct export_source *src, const struct export_flame_spec *spec, FILE *f, struct err *err)
+int export_flame(const struct export_source *src, const struct export_flame_spec *spec, FILE *f,
+		 struct err *err)
 {
 	json_t *data;
 	int rc = export_flame_data(src, spec, &data, err);

@@ -47,7 +47,8 @@ static void put_name(const char *s, size_t len, FILE *f)
 	}
 }
 
-static void put_line(const struct export_source *src, const struct intern *comms, const struct line *l, FILE *f)
+static void put_line(const struct export_source *src, const struct intern *comms,
+		     const struct line *l, FILE *f)
 {
 	uint32_t frames[EXPORT_DEPTH_MAX];
 	char name[4096];
@@ -73,7 +74,8 @@ static void put_line(const struct export_source *src, const struct intern *comms
 /* Waits are measured: their event has times, and no sample stands for a time. */
 static bool counts_values(const struct store_event *e, enum export_unit unit)
 {
-	return e && (unit == EXPORT_BY_EVENT ? !e->ns_per_sample && !strcmp(e->unit, "nanoseconds") : unit == EXPORT_VALUE);
+	return e && (unit == EXPORT_BY_EVENT ? !e->ns_per_sample && !strcmp(e->unit, "nanoseconds")
+					     : unit == EXPORT_VALUE);
 }
 
 int export_folded(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err)

@@ -43,7 +43,9 @@ int json_put(json_t *object, const char *key, json_t *value)
 	}
 	/* Out of memory, or a key that is no UTF-8. */
 	json_t *text = json_text(key, strlen(key));
-	int rc = text ? json_object_set_new_nocheck(object, json_string_value(text), json_incref(value)) : -1;
+	int rc = text ? json_object_set_new_nocheck(object, json_string_value(text),
+						    json_incref(value))
+		      : -1;
 	json_decref(text);
 	json_decref(value);
 	return rc ? -ENOMEM : 0;

@@ -139,14 +139,16 @@ static int add_mapping(struct pprof *p, const struct store_frame *frame, uint64_
 	m.id = id + 1;
 	m.has_functions = m.has_filenames = m.has_line_numbers = m.has_inline_frames = 1;
 	/* Two mappings without names would be merged by pprof. */
-	rc = frame->module ? add_store_string(p, frame->module, &m.filename) : add_string(p, "[unknown]", &m.filename);
+	rc = frame->module ? add_store_string(p, frame->module, &m.filename)
+			   : add_string(p, "[unknown]", &m.filename);
 	rc = rc ? rc : add_store_string(p, frame->build_id, &m.build_id);
 	part.n_mapping = 1;
 	part.mapping = &ms;
 	return rc ? rc : emit(p, &part);
 }
 
-static int add_function(struct pprof *p, uint32_t frame_id, const struct store_frame *frame, uint64_t *ret_id)
+static int add_function(struct pprof *p, uint32_t frame_id, const struct store_frame *frame,
+			uint64_t *ret_id)
 {
 	char text[4096];
 	int64_t key[2];
@@ -257,7 +259,8 @@ static int reserve_labels(struct pprof *p, size_t n)
 	return 0;
 }
 
-static int add_string_label(struct pprof *p, const char *key, size_t key_len, const char *value, size_t len)
+static int add_string_label(struct pprof *p, const char *key, size_t key_len, const char *value,
+			    size_t len)
 {
 	Pprof__Label *m = &p->labels[p->n_labels];
 	uint32_t id;
@@ -353,11 +356,12 @@ static int add_comments(struct pprof *p, int64_t comments[4], size_t *ret_n)
 	snprintf(line, sizeof(line), "%s; host %s, %s", m->what, m->host, m->os);
 	int rc = add_string(p, line, &comments[0]);
 	rc = rc ? rc : add_string(p, where, &comments[1]);
-	snprintf(line, sizeof(line), "fired %llu = stored %llu + lost %llu", (unsigned long long)p->info->fired,
-		 (unsigned long long)p->info->stored, (unsigned long long)lost);
+	snprintf(line, sizeof(line), "fired %llu = stored %llu + lost %llu",
+		 (unsigned long long)p->info->fired, (unsigned long long)p->info->stored,
+		 (unsigned long long)lost);
 	rc = rc ? rc : add_string(p, line, &comments[2]);
-	snprintf(line, sizeof(line), "idle samples %s: %llu", p->src->idle ? "included" : "left out",
-		 (unsigned long long)p->info->idle);
+	snprintf(line, sizeof(line), "idle samples %s: %llu",
+		 p->src->idle ? "included" : "left out", (unsigned long long)p->info->idle);
 	rc = rc ? rc : add_string(p, line, &comments[3]);
 	*ret_n = 4;
 	return rc;
@@ -409,7 +413,8 @@ int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f
 		info.event = &no_event;
 	struct pprof p = { .src = src, .info = &info, .unit = unit, .f = f };
 	/* 15 + 16: the largest window, a gzip header. */
-	if (deflateInit2(&p.z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&p.z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
+	    Z_OK)
 		return err_sys(err, -ENOMEM, "pprof");
 	errno = 0;
 	int rc = emit_profile(&p);

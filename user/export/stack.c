@@ -34,7 +34,8 @@ enum export_kind export_frame_kind(const struct store *s, uint32_t frame)
 	const char *module = store_string(s, f->module, &len);
 	if (!len)
 		return EXPORT_OTHER;
-	if (!strcmp(module, "[jit]") || !strcmp(module, "[python]") || !strcmp(module, "[node]") || !strcmp(module, "[java]"))
+	if (!strcmp(module, "[jit]") || !strcmp(module, "[python]") || !strcmp(module, "[node]") ||
+	    !strcmp(module, "[java]"))
 		return EXPORT_JIT;
 	if (!strcmp(module, "[vdso]") || is_library(module))
 		return EXPORT_LIBRARY;

@@ -23,10 +23,12 @@ static uint32_t n_buckets(const struct hist_snapshot *s)
 
 int hist_dump_text(const struct hist_snapshot *s, struct buf *out)
 {
-	int rc = buf_printf(out, "histogram bits %u buckets %u total %" PRIu64 "\n", s->bits, n_buckets(s), s->total);
+	int rc = buf_printf(out, "histogram bits %u buckets %u total %" PRIu64 "\n", s->bits,
+			    n_buckets(s), s->total);
 	uint64_t count;
 	for (uint32_t i = 0; !rc && hist_snapshot_next(s, &i, &count); i++)
-		rc = buf_printf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", (uint64_t)hist_bucket_low(s->bits, i),
+		rc = buf_printf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+				(uint64_t)hist_bucket_low(s->bits, i),
 				(uint64_t)hist_bucket_high(s->bits, i), count);
 	return rc;
 }
@@ -59,10 +61,12 @@ static int bad(struct err *err, const char *what)
 }
 
 /* A bucket that follows the one before. *next: the smallest index that may come. */
-static int load_bucket(struct hist_snapshot *s, uint64_t index, uint64_t count, uint32_t *next, struct err *err)
+static int load_bucket(struct hist_snapshot *s, uint64_t index, uint64_t count, uint32_t *next,
+		       struct err *err)
 {
 	if (index < *next || index >= HIST_BUCKETS(s->bits))
-		return bad(err, index < *next ? "buckets out of order" : "a bucket beyond the last");
+		return bad(err,
+			   index < *next ? "buckets out of order" : "a bucket beyond the last");
 	if (!count)
 		return bad(err, "a bucket in which nothing was counted");
 	*next = (uint32_t)index + 1;
@@ -98,11 +102,14 @@ static int check_frame(const uint8_t *p, size_t len, struct err *err)
 	if (len < 11 || memcmp(p, MAGIC, 4))
 		return bad(err, "no \"" MAGIC "\" at its beginning, or too short");
 	if (p[4] != VERSION)
-		return err_set(err, -EPROTONOSUPPORT, "a histogram of version %u; this program reads version %u", p[4], VERSION);
+		return err_set(err, -EPROTONOSUPPORT,
+			       "a histogram of version %u; this program reads version %u", p[4],
+			       VERSION);
 	if (p[5] > HIST_BITS_MAX)
 		return bad(err, "a precision of more than 12 bits");
 	if (len > 6 + 5 + (size_t)HIST_BUCKETS(p[5]) * BUCKET_MAX_BYTES + 4)
-		return err_set(err, -E2BIG, "a histogram of %u bits cannot take %zu bytes", p[5], len);
+		return err_set(err, -E2BIG, "a histogram of %u bits cannot take %zu bytes", p[5],
+			       len);
 	struct cursor crc = { p + len - 4, p + len, 0 };
 	return cursor_u32(&crc) == crc32c(p, len - 4) ? 0 : bad(err, "its checksum does not match");
 }
@@ -152,11 +159,15 @@ static int load_lines(struct hist_snapshot *s, struct cursor *c, uint64_t n, str
 	uint32_t next = 0;
 	int rc = 0;
 	for (uint64_t i = 0; i < n && !rc; i++) {
-		uint64_t low = take_number(c, " "), high = take_number(c, " "), count = take_number(c, "\n");
+		uint64_t low = take_number(c, " "), high = take_number(c, " "),
+			 count = take_number(c, "\n");
 		uint32_t index = hist_bucket_index(s->bits, low);
 		if (c->bad)
-			rc = bad(err, "a line that is not \"smallest greatest count\", or fewer lines than it says");
-		else if (low != hist_bucket_low(s->bits, index) || high != hist_bucket_high(s->bits, index))
+			rc = bad(
+				err,
+				"a line that is not \"smallest greatest count\", or fewer lines than it says");
+		else if (low != hist_bucket_low(s->bits, index) ||
+			 high != hist_bucket_high(s->bits, index))
 			rc = bad(err, "bounds that no bucket of its precision has");
 		else
 			rc = load_bucket(s, index, count, &next, err);
@@ -169,7 +180,8 @@ int hist_load_text(const char *text, size_t len, struct hist_snapshot *ret, stru
 	struct cursor c = { (const uint8_t *)text, (const uint8_t *)text + len, 0 };
 	struct hist_snapshot s;
 	take(&c, "histogram bits ");
-	uint64_t bits = take_number(&c, " buckets "), n = take_number(&c, " total "), total = take_number(&c, "\n");
+	uint64_t bits = take_number(&c, " buckets "), n = take_number(&c, " total "),
+		 total = take_number(&c, "\n");
 	if (c.bad)
 		return bad(err, "its first line is not \"histogram bits B buckets N total T\"");
 	if (bits > HIST_BITS_MAX)
@@ -177,7 +189,8 @@ int hist_load_text(const char *text, size_t len, struct hist_snapshot *ret, stru
 	if (n > HIST_BUCKETS((uint32_t)bits))
 		return bad(err, "more buckets than its precision has");
 	if (cursor_left(&c) > n * LINE_MAX_BYTES)
-		return err_set(err, -E2BIG, "%zu bytes for a histogram of %u buckets", len, (unsigned)n);
+		return err_set(err, -E2BIG, "%zu bytes for a histogram of %u buckets", len,
+			       (unsigned)n);
 	hist_snapshot_init(&s, (unsigned)bits);
 	int rc = load_lines(&s, &c, n, err);
 	if (!rc && cursor_left(&c))

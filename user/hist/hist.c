@@ -8,7 +8,7 @@
 
 /* rows begin behind one cache line, so that no place in use is below 64 */
 #define FIRST 16u
-#define LOCKED_ADD (1u << 16)  /* hist_add of more than that at once works under the lock */
+#define LOCKED_ADD (1u << 16) /* hist_add of more than that at once works under the lock */
 #define WAIT_AT (3u << 30)
 
 _Static_assert(HIST_HALF == 1u << 31, "the sign says when to carry");
@@ -25,10 +25,12 @@ int hist_new(unsigned bits, struct hist **ret)
 {
 	if (bits > HIST_BITS_MAX)
 		return -EINVAL;
-	size_t page = 4096, low = sizeof(struct hist) + (FIRST + HIST_BUCKETS(bits)) * sizeof(uint32_t);
+	size_t page = 4096,
+	       low = sizeof(struct hist) + (FIRST + HIST_BUCKETS(bits)) * sizeof(uint32_t);
 	low = (low + page - 1) & ~(page - 1);
 	size_t bytes = low + HIST_BUCKETS(bits) * sizeof(uint32_t);
-	struct hist *h = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct hist *h =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (h == MAP_FAILED)
 		return -ENOMEM;
 	h->bits = (uint8_t)bits;
@@ -64,7 +66,8 @@ uint32_t hist_row(struct hist *h, uint64_t value)
 	unsigned i = 0, log = hist_log2(value), shift = log - h->bits;
 	for (;; i++) {
 		uint8_t owner = 0;
-		if (__atomic_compare_exchange_n(&h->taken[i], &owner, (uint8_t)shift, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+		if (__atomic_compare_exchange_n(&h->taken[i], &owner, (uint8_t)shift, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
 		    owner == shift)
 			break;
 	}
@@ -141,7 +144,8 @@ void hist_add(struct hist *h, uint64_t value, uint64_t n)
 		hist_lock(h);
 		add_locked(h, value, n);
 		hist_unlock(h);
-	} else if ((int32_t)__atomic_add_fetch(hist_counter(h, value), (uint32_t)n, __ATOMIC_RELAXED) < 0) {
+	} else if ((int32_t)__atomic_add_fetch(hist_counter(h, value), (uint32_t)n,
+					       __ATOMIC_RELAXED) < 0) {
 		hist_carry(h, value);
 	}
 }

@@ -41,11 +41,11 @@ struct hist {
 	 */
 	uint32_t place[64];
 	uint8_t bits;
-	uint8_t taken[64];    /* which row each place of the arena went to: its shift, 0: free */
-	uint32_t lock;        /* 0 or 1 */
-	uint32_t carried;     /* high is in use */
-	uint32_t overflow;    /* a bucket passed 2^63: no snapshot is right any more */
-	uint32_t *high;       /* by index */
+	uint8_t taken[64]; /* which row each place of the arena went to: its shift, 0: free */
+	uint32_t lock;	   /* 0 or 1 */
+	uint32_t carried;  /* high is in use */
+	uint32_t overflow; /* a bucket passed 2^63: no snapshot is right any more */
+	uint32_t *high;	   /* by index */
 	size_t map_bytes;
 	uint32_t count[] __attribute__((aligned(64)));
 };
@@ -107,7 +107,9 @@ HIST_INLINE bool hist_increment(uint32_t *c)
 /* By any thread; not into a histogram with an owner. */
 HIST_INLINE void hist_record(struct hist *h, uint64_t value)
 {
-	if (__builtin_expect((int32_t)__atomic_add_fetch(hist_counter(h, value), 1, __ATOMIC_RELAXED) < 0, 0))
+	if (__builtin_expect(
+		    (int32_t)__atomic_add_fetch(hist_counter(h, value), 1, __ATOMIC_RELAXED) < 0,
+		    0))
 		hist_carry(h, value);
 }
 

@@ -13,7 +13,8 @@ static const struct {
 	unsigned decimals;
 	uint64_t from, to;
 } list[N_METRICS] = {
-#define METRIC(id, name, decimals, from, to, help) [METRIC_##id] = { name, help, decimals, from, to },
+#define METRIC(id, name, decimals, from, to, help) \
+	[METRIC_##id] = { name, help, decimals, from, to },
 #include "hist/metrics.def"
 #undef METRIC
 };
@@ -32,7 +33,8 @@ static struct hist_multi *make(enum metric m)
 	struct hist_multi *h = get(m), *fresh;
 	if (h || hist_multi_new(BITS, &fresh))
 		return h;
-	if (__atomic_compare_exchange_n(&histograms[m], &h, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(&histograms[m], &h, fresh, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
 		return fresh;
 	hist_multi_free(fresh); /* another thread was faster */
 	return h;
@@ -97,7 +99,10 @@ uint64_t metrics_lost(void)
 static int put(enum metric m, const struct hist_snapshot *s, struct buf *out, struct err *err)
 {
 	uint64_t bounds[HIST_BOUNDS_MAX];
-	struct hist_family f = { .name = list[m].name, .help = list[m].help, .decimals = list[m].decimals, .bounds = bounds };
+	struct hist_family f = { .name = list[m].name,
+				 .help = list[m].help,
+				 .decimals = list[m].decimals,
+				 .bounds = bounds };
 	f.n_bounds = hist_bounds(list[m].from, list[m].to, bounds);
 	int rc = hist_prometheus_head(&f, out, err);
 	return rc ? rc : hist_prometheus(&f, s, NULL, 0, out, err);

@@ -37,8 +37,9 @@ struct metric_timer {
 struct metric_timer metric_begin(enum metric m);
 void metric_end(struct metric_timer *t);
 
-#define METRIC_TIME(id)                                                                                                \
-	struct metric_timer metric_timer_##id __attribute__((cleanup(metric_end))) = metric_begin(METRIC_##id)
+#define METRIC_TIME(id) \
+	struct metric_timer metric_timer_##id __attribute__((cleanup(metric_end))) = \
+		metric_begin(METRIC_##id)
 
 /* "ascribe_drain_seconds". */
 const char *metric_name(enum metric m);

@@ -11,7 +11,8 @@
 
 typedef unsigned __int128 u128;
 
-void hist_rebucket(const struct hist_snapshot *s, const uint64_t *bounds, size_t n, uint64_t *ret_upto)
+void hist_rebucket(const struct hist_snapshot *s, const uint64_t *bounds, size_t n,
+		   uint64_t *ret_upto)
 {
 	uint64_t upto = 0, count;
 	size_t at = 0;
@@ -30,7 +31,8 @@ size_t hist_bounds(uint64_t from, uint64_t to, uint64_t ret[HIST_BOUNDS_MAX])
 	size_t n = 0;
 	for (uint64_t ten = 1;; ten *= 10) {
 		/* 0: not a whole number, or more than 64 bits */
-		const uint64_t steps[] = { ten, ten % 2 || ten / 2 > UINT64_MAX / 5 ? 0 : ten / 2 * 5,
+		const uint64_t steps[] = { ten,
+					   ten % 2 || ten / 2 > UINT64_MAX / 5 ? 0 : ten / 2 * 5,
 					   ten > UINT64_MAX / 5 ? 0 : ten * 5 };
 		for (size_t i = 0; i < 3; i++)
 			if (steps[i] && steps[i] >= from && steps[i] <= to && n < HIST_BOUNDS_MAX)
@@ -95,7 +97,8 @@ static int put_escaped(struct buf *out, const char *text, bool quoted)
 		else if (*p == '"' && quoted)
 			rc = put(out, "\\\"");
 		else
-			rc = (unsigned char)*p < ' ' || *p == 0x7f ? buf_add_u8(out, ' ') : buf_add(out, p, n);
+			rc = (unsigned char)*p < ' ' || *p == 0x7f ? buf_add_u8(out, ' ')
+								   : buf_add(out, p, n);
 		p += n ? n : 1;
 	}
 	return rc;
@@ -104,25 +107,29 @@ static int put_escaped(struct buf *out, const char *text, bool quoted)
 static bool is_name(const char *name, bool colon)
 {
 	for (const char *p = name; *p; p++) {
-		bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' || (colon && *p == ':');
+		bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || *p == '_' ||
+			      (colon && *p == ':');
 		if (!letter && (p == name || *p < '0' || *p > '9'))
 			return false;
 	}
 	return *name;
 }
 
-static int check(const struct hist_family *f, const struct hist_label *labels, size_t n, struct err *err)
+static int check(const struct hist_family *f, const struct hist_label *labels, size_t n,
+		 struct err *err)
 {
 	if (!is_name(f->name, true))
 		return err_set(err, -EINVAL, "\"%s\" is not a name of a metric", f->name);
 	if (f->decimals > DECIMALS_MAX)
-		return err_set(err, -EINVAL, "%s: %u decimals; %d at most", f->name, f->decimals, DECIMALS_MAX);
+		return err_set(err, -EINVAL, "%s: %u decimals; %d at most", f->name, f->decimals,
+			       DECIMALS_MAX);
 	for (size_t i = 1; i < f->n_bounds; i++)
 		if (f->bounds[i] <= f->bounds[i - 1])
 			return err_set(err, -EINVAL, "%s: bounds that do not ascend", f->name);
 	for (size_t i = 0; i < n; i++)
 		if (!is_name(labels[i].name, false) || !strcmp(labels[i].name, "le"))
-			return err_set(err, -EINVAL, "%s: \"%s\" is not a name of a label", f->name, labels[i].name);
+			return err_set(err, -EINVAL, "%s: \"%s\" is not a name of a label", f->name,
+				       labels[i].name);
 	return 0;
 }
 
@@ -153,8 +160,8 @@ static int put_labels(struct buf *out, const struct hist_label *labels, size_t n
 	return rc;
 }
 
-static int put_bucket(const struct hist_family *f, const struct buf *labels, const uint64_t *bound, uint64_t upto,
-		      struct buf *out)
+static int put_bucket(const struct hist_family *f, const struct buf *labels, const uint64_t *bound,
+		      uint64_t upto, struct buf *out)
 {
 	int rc = buf_printf(out, "%s_bucket{", f->name);
 	if (!rc)
@@ -166,8 +173,8 @@ static int put_bucket(const struct hist_family *f, const struct buf *labels, con
 	return rc ? rc : buf_printf(out, "\"} %" PRIu64 "\n", upto);
 }
 
-static int put_total(const struct hist_family *f, const char *what, const struct buf *labels, u128 v, unsigned decimals,
-		     struct buf *out)
+static int put_total(const struct hist_family *f, const char *what, const struct buf *labels,
+		     u128 v, unsigned decimals, struct buf *out)
 {
 	int rc = buf_printf(out, "%s%s%s", f->name, what, labels->len ? "{" : "");
 	if (!rc)
@@ -179,8 +186,8 @@ static int put_total(const struct hist_family *f, const char *what, const struct
 	return rc ? rc : buf_add_u8(out, '\n');
 }
 
-static int put_all(const struct hist_family *f, const struct hist_snapshot *s, const struct buf *labels, const uint64_t *upto,
-		   struct buf *out)
+static int put_all(const struct hist_family *f, const struct hist_snapshot *s,
+		   const struct buf *labels, const uint64_t *upto, struct buf *out)
 {
 	struct hist_sum sum = hist_snapshot_sum(s);
 	int rc = 0;
@@ -189,12 +196,14 @@ static int put_all(const struct hist_family *f, const struct hist_snapshot *s, c
 	if (!rc)
 		rc = put_bucket(f, labels, NULL, s->total, out);
 	if (!rc)
-		rc = put_total(f, "_sum", labels, sum.low + (sum.high - sum.low) / 2, f->decimals, out);
+		rc = put_total(f, "_sum", labels, sum.low + (sum.high - sum.low) / 2, f->decimals,
+			       out);
 	return rc ? rc : put_total(f, "_count", labels, s->total, 0, out);
 }
 
-int hist_prometheus(const struct hist_family *f, const struct hist_snapshot *s, const struct hist_label *labels, size_t n_labels,
-		    struct buf *out, struct err *err)
+int hist_prometheus(const struct hist_family *f, const struct hist_snapshot *s,
+		    const struct hist_label *labels, size_t n_labels, struct buf *out,
+		    struct err *err)
 {
 	struct buf text = BUF_INIT, upto = BUF_INIT;
 	int rc = check(f, labels, n_labels, err);

@@ -21,7 +21,8 @@
  * the one bucket in which a bound lies, within 2^-bits of it, can be on the wrong side; where the
  * bound is a bucket's greatest value the count is exact.
  */
-void hist_rebucket(const struct hist_snapshot *s, const uint64_t *bounds, size_t n, uint64_t *ret_upto);
+void hist_rebucket(const struct hist_snapshot *s, const uint64_t *bounds, size_t n,
+		   uint64_t *ret_upto);
 
 #define HIST_BOUNDS_MAX 60
 #define HIST_LABEL_BYTES_MAX 1024 /* of a value; what is longer is cut */
@@ -50,7 +51,8 @@ struct hist_family {
  * sets.
  */
 int hist_prometheus_head(const struct hist_family *f, struct buf *out, struct err *err);
-int hist_prometheus(const struct hist_family *f, const struct hist_snapshot *s, const struct hist_label *labels, size_t n_labels,
-		    struct buf *out, struct err *err);
+int hist_prometheus(const struct hist_family *f, const struct hist_snapshot *s,
+		    const struct hist_label *labels, size_t n_labels, struct buf *out,
+		    struct err *err);
 
 #endif

@@ -45,7 +45,8 @@ struct hist_value hist_snapshot_quantile(const struct hist_snapshot *s, double q
 	return hist_snapshot_at(s, rank >= 0x1p64 ? UINT64_MAX : (uint64_t)rank - 1);
 }
 
-void hist_snapshot_rank(const struct hist_snapshot *s, uint64_t value, uint64_t *ret_low, uint64_t *ret_high)
+void hist_snapshot_rank(const struct hist_snapshot *s, uint64_t value, uint64_t *ret_low,
+			uint64_t *ret_high)
 {
 	uint32_t index = hist_bucket_index(s->bits, value), in_row = index & ((1u << s->bits) - 1);
 	unsigned row = index >> s->bits;
@@ -80,7 +81,8 @@ struct hist_moments hist_snapshot_moments(const struct hist_snapshot *s)
 	if (!s->total)
 		return m;
 	struct hist_sum sum = hist_snapshot_sum(s);
-	long double total = (long double)s->total, mean = ((long double)sum.low + (long double)sum.high) / 2 / total;
+	long double total = (long double)s->total,
+		    mean = ((long double)sum.low + (long double)sum.high) / 2 / total;
 	long double var = 0, square = 0;
 	uint64_t n;
 	for (uint32_t i = 0; hist_snapshot_next(s, &i, &n); i++) {

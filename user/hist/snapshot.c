@@ -23,7 +23,8 @@ void hist_snapshot_fini(struct hist_snapshot *s)
 static int reserve(struct hist_snapshot *s, unsigned n, struct err *err)
 {
 	if (ARRAY_RESERVE(s->counts, s->cap, s->n + ((size_t)n << s->bits)))
-		return err_set(err, -ENOMEM, "no memory for the counters of a histogram of %u bits", s->bits);
+		return err_set(err, -ENOMEM, "no memory for the counters of a histogram of %u bits",
+			       s->bits);
 	return 0;
 }
 
@@ -69,7 +70,8 @@ int hist_snapshot_count(struct hist_snapshot *s, uint32_t index, uint64_t n, str
 bool hist_snapshot_next(const struct hist_snapshot *s, uint32_t *index, uint64_t *ret_count)
 {
 	uint32_t unit = 1u << s->bits;
-	for (unsigned row = *index >> s->bits, i = *index & (unit - 1); row < n_rows(s); row++, i = 0) {
+	for (unsigned row = *index >> s->bits, i = *index & (unit - 1); row < n_rows(s);
+	     row++, i = 0) {
 		const uint64_t *c = s->row_total[row] ? row_or_null(s, row) : NULL;
 		for (; c && i < unit; i++) {
 			if (!c[i])
@@ -142,7 +144,8 @@ int hist_snapshot_coarsen(struct hist_snapshot *s, unsigned bits, struct err *er
 	hist_snapshot_init(&out, bits);
 	uint64_t n;
 	for (uint32_t i = 0; hist_snapshot_next(s, &i, &n); i++) {
-		int rc = hist_snapshot_count(&out, hist_bucket_index(bits, hist_bucket_low(s->bits, i)), n, err);
+		int rc = hist_snapshot_count(
+			&out, hist_bucket_index(bits, hist_bucket_low(s->bits, i)), n, err);
 		if (rc) {
 			hist_snapshot_fini(&out);
 			return rc;

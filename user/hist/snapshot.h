@@ -44,7 +44,8 @@ void hist_snapshot_fini(struct hist_snapshot *s);
 int hist_snapshot_add(struct hist_snapshot *s, const struct hist *h, struct err *err);
 
 /* Add another snapshot. The result has the lower precision of the two. */
-int hist_snapshot_merge(struct hist_snapshot *s, const struct hist_snapshot *other, struct err *err);
+int hist_snapshot_merge(struct hist_snapshot *s, const struct hist_snapshot *other,
+			struct err *err);
 
 /*
  * Lower the precision: exactly what recording with `bits` would have given. bits above that of the
@@ -60,7 +61,7 @@ bool hist_snapshot_next(const struct hist_snapshot *s, uint32_t *index, uint64_t
 
 struct hist_value {
 	uint64_t low, high; /* the true value is one of these */
-	uint64_t value;     /* the middle */
+	uint64_t value;	    /* the middle */
 };
 
 /*
@@ -80,10 +81,11 @@ struct hist_value hist_snapshot_quantile(const struct hist_snapshot *s, double q
  * How many values are <= value: at least *ret_low, at most *ret_high; equal where a bucket ends at
  * `value`.
  */
-void hist_snapshot_rank(const struct hist_snapshot *s, uint64_t value, uint64_t *ret_low, uint64_t *ret_high);
+void hist_snapshot_rank(const struct hist_snapshot *s, uint64_t value, uint64_t *ret_low,
+			uint64_t *ret_high);
 
 struct hist_moments {
-	double error;       /* E */
+	double error; /* E */
 	double mean;
 	double deviation;   /* standard deviation of the values (not of a sample) */
 	double square_mean; /* root mean square: what the error of the deviation is a part of */

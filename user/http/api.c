@@ -91,9 +91,12 @@ static int put_times(json_t *o, struct store *s, struct err *err)
 	clock_gettime(CLOCK_REALTIME, &now);
 	rc = json_put(o, "from", json_real((double)c.from_ns / 1e9));
 	rc = rc ? rc : json_put(o, "to", json_real((double)c.to_ns / 1e9));
-	rc = rc ? rc : json_put(o, "now", json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
+	rc = rc ? rc
+		: json_put(o, "now", json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
 	store_cover_free(&c);
-	return rc ? rc : json_put(o, "host", json_text(store_meta(s)->host, strlen(store_meta(s)->host)));
+	return rc ? rc
+		  : json_put(o, "host",
+			     json_text(store_meta(s)->host, strlen(store_meta(s)->host)));
 }
 
 static int answer_names(struct request *r, struct store *s, struct err *err)
@@ -112,7 +115,8 @@ static int answer_names(struct request *r, struct store *s, struct err *err)
 	return rc == -ENOMEM ? err_set(err, rc, "out of memory") : rc;
 }
 
-static int answer_list(struct request *r, struct store *s, struct asked *a, const char *key, struct err *err)
+static int answer_list(struct request *r, struct store *s, struct asked *a, const char *key,
+		       struct err *err)
 {
 	struct query *q = NULL;
 	struct found_list l = { 0 };
@@ -157,14 +161,16 @@ static int by_samples(const void *pa, const void *pb)
 static bool matches(const struct request *r, const char *name, const char *module)
 {
 	const char *match = request_param(r, "match");
-	return !match || !*match || strcasestr(name, match) || (module && strcasestr(module, match));
+	return !match || !*match || strcasestr(name, match) ||
+	       (module && strcasestr(module, match));
 }
 
 /*
  * Only functions with a text in their name or file; by samples instead of self. The table keeps its
  * rows, in another order.
  */
-static int narrow(const struct request *r, struct query_table *t, uint64_t *ret_matched, struct err *err)
+static int narrow(const struct request *r, struct query_table *t, uint64_t *ret_matched,
+		  struct err *err)
 {
 	const char *sort = request_param(r, "sort");
 	size_t n = 0;
@@ -183,7 +189,8 @@ static int narrow(const struct request *r, struct query_table *t, uint64_t *ret_
 	return 0;
 }
 
-static int answer_top(struct request *r, struct store *s, struct asked *a, bool *ret_done, struct err *err)
+static int answer_top(struct request *r, struct store *s, struct asked *a, bool *ret_done,
+		      struct err *err)
 {
 	struct query_spec spec = a->spec;
 	struct query *q = NULL;
@@ -203,7 +210,8 @@ static int answer_top(struct request *r, struct store *s, struct asked *a, bool 
 	return rc;
 }
 
-static int answer_rows(struct request *r, const struct answer *asked, const struct query *q, struct query_table *t, struct err *err)
+static int answer_rows(struct request *r, const struct answer *asked, const struct query *q,
+		       struct query_table *t, struct err *err)
 {
 	struct answer answer = *asked;
 	uint64_t matched = 0;
@@ -259,7 +267,8 @@ int api_table(struct request *r, struct store *s, struct err *err)
  * A table has the values already, each once: for a key with many sets that is tens of times quicker
  * than going through its sets.
  */
-static int list_of_table(const struct query *q, const struct query_table *t, const char *key, struct found_list *l)
+static int list_of_table(const struct query *q, const struct query_table *t, const char *key,
+			 struct found_list *l)
 {
 	double ns = (double)answer_event(q)->ns_per_sample;
 	l->v = calloc(t->n_rows + 1, sizeof(*l->v));
@@ -269,14 +278,20 @@ static int list_of_table(const struct query *q, const struct query_table *t, con
 		const struct query_table_row *row = &t->rows[i];
 		if (row->other || !row->present[0])
 			continue;
-		l->v[l->n++] = (struct found){ { .key = key, .key_len = (uint32_t)strlen(key), .str = row->values[0],
-						 .str_len = (uint32_t)strlen(row->values[0]), .type = LABEL_STRING },
-					       1, row->samples, (double)row->samples * ns / 1e9 };
+		l->v[l->n++] = (struct found){ { .key = key,
+						 .key_len = (uint32_t)strlen(key),
+						 .str = row->values[0],
+						 .str_len = (uint32_t)strlen(row->values[0]),
+						 .type = LABEL_STRING },
+					       1,
+					       row->samples,
+					       (double)row->samples * ns / 1e9 };
 	}
 	return 0;
 }
 
-static int answer_values(struct request *r, struct store *s, struct asked *a, const char *key, struct err *err)
+static int answer_values(struct request *r, struct store *s, struct asked *a, const char *key,
+			 struct err *err)
 {
 	struct query *q = NULL;
 	struct query_table *t = NULL;
@@ -306,7 +321,8 @@ int api_values(struct request *r, struct store *s, struct err *err)
 	if (!rc && (!key || !*key || strlen(key) > 255))
 		rc = err_set(err, -EINVAL, "key: which label's values? 1 to 255 bytes");
 	if (!rc)
-		rc = strcmp(key, "event") ? answer_values(r, s, &a, key, err) : answer_list(r, s, &a, key, err);
+		rc = strcmp(key, "event") ? answer_values(r, s, &a, key, err)
+					  : answer_list(r, s, &a, key, err);
 	asked_fini(&a);
 	return rc;
 }
@@ -325,7 +341,8 @@ static int64_t choose_step(struct store *s, const struct query_spec *spec)
 	if (c.n && to > from)
 		span = to - from;
 	store_cover_free(&c);
-	static const int64_t steps[] = { 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 14400, 43200, 86400, 604800 };
+	static const int64_t steps[] = { 10,   20,   60,    120,   300,	  600,	 1200,
+					 3600, 7200, 14400, 43200, 86400, 604800 };
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		if (span / SERIES_STEPS <= steps[i] * 1000000000)
 			return steps[i] * 1000000000;
@@ -339,8 +356,13 @@ int api_series(struct request *r, struct store *s, struct err *err)
 	int rc = asked_parse(&a, r, err);
 	if (!rc && !a.step_ns)
 		a.step_ns = choose_step(s, &a.spec);
-	struct query_series_spec spec = { .range = a.spec, .keys = a.spec.keys, .n_keys = a.n_keys, .step_ns = a.step_ns,
-					  .top = a.limit ? a.limit : SERIES_TOP, .max_steps = SERIES_STEPS_MAX, .exact = a.exact };
+	struct query_series_spec spec = { .range = a.spec,
+					  .keys = a.spec.keys,
+					  .n_keys = a.n_keys,
+					  .step_ns = a.step_ns,
+					  .top = a.limit ? a.limit : SERIES_TOP,
+					  .max_steps = SERIES_STEPS_MAX,
+					  .exact = a.exact };
 	if (!rc && a.limit > 1000)
 		rc = err_set(err, -EINVAL, "limit: at most 1000 groups");
 	rc = rc ? rc : query_series(&series, s, &spec, err);
@@ -356,7 +378,8 @@ int api_series(struct request *r, struct store *s, struct err *err)
 /* ---- diff ---- */
 
 /* Everything was tested; what does not match is only not told. */
-static int answer_difference(struct request *r, struct answer_sides *sides, struct query_diff *d, struct err *err)
+static int answer_difference(struct request *r, struct answer_sides *sides, struct query_diff *d,
+			     struct err *err)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < d->n_rows; i++) {
@@ -426,7 +449,9 @@ int api_findings(struct request *r, struct store *s, struct err *err)
 	struct asked a;
 	struct findings *f = NULL;
 	int rc = asked_parse(&a, r, err);
-	const struct findings_spec spec = { a.spec.where, a.spec.from_ns, a.spec.to_ns, a.keys, a.n_keys, a.limit ? a.limit : FINDINGS };
+	const struct findings_spec spec = { a.spec.where, a.spec.from_ns,
+					    a.spec.to_ns, a.keys,
+					    a.n_keys,	  a.limit ? a.limit : FINDINGS };
 	rc = rc ? rc : query_findings(&f, s, &spec, err);
 	rc = rc ? rc : request_json(r, answer_findings(f, spec.where), err);
 	query_findings_free(f);
@@ -469,11 +494,14 @@ int api_blame(struct request *r, struct store *s, struct err *err)
 	const char *key = a.n_keys ? a.keys[0] : "comm";
 	size_t limit = a.limit ? a.limit : BLAME_PARTIES;
 	if (!rc && (a.n_keys > 1 || limit > BLAME_PARTIES_MAX))
-		rc = err_set(err, -EINVAL, a.n_keys > 1 ? "by: one key" : "limit: at most %d", BLAME_PARTIES_MAX);
+		rc = err_set(err, -EINVAL, a.n_keys > 1 ? "by: one key" : "limit: at most %d",
+			     BLAME_PARTIES_MAX);
 	if (!rc && a.metric && a.spec.metric != QUERY_WAKER)
 		rc = err_set(err, -EINVAL, "metric: of blame waker, or none");
 	if (!rc && query_of_threads(a.spec.where, &key, 1))
-		rc = err_set(err, -EINVAL, "waits are kept here by the labels of the work, not by tgid, tid or thread");
+		rc = err_set(
+			err, -EINVAL,
+			"waits are kept here by the labels of the work, not by tgid, tid or thread");
 	rc = rc ? rc : query_blame(&b, s, &a.spec, key, limit, limit, err);
 	if (!rc) {
 		struct answer answer = asked_answer(&a, s, &a.spec);

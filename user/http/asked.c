@@ -22,7 +22,10 @@ int asked_time(const struct request *r, const char *name, int64_t *ret, struct e
 		return 0;
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (times_parse(text, now.tv_sec * 1000000000ll + now.tv_nsec, ret))
-		return err_set(err, -EINVAL, "%s: '%.60s' is not a time: -1h, 14:05, 2026-05-01T10:00:00Z or seconds since 1970", name, text);
+		return err_set(
+			err, -EINVAL,
+			"%s: '%.60s' is not a time: -1h, 14:05, 2026-05-01T10:00:00Z or seconds since 1970",
+			name, text);
 	return 0;
 }
 
@@ -39,7 +42,8 @@ static int take_flag(const struct request *r, const char *name, bool *ret, struc
 	return 0;
 }
 
-static int take_count(const struct request *r, const char *name, uint64_t max, uint64_t *ret, struct err *err)
+static int take_count(const struct request *r, const char *name, uint64_t max, uint64_t *ret,
+		      struct err *err)
 {
 	if (request_number(r, name, max, ret) >= 0)
 		return 0;
@@ -85,7 +89,8 @@ static int take_metric(struct asked *a, const struct request *r, struct err *err
 	if (!text || !*text)
 		return 0;
 	if (query_metric_named(text, &a->spec.metric) || a->spec.metric == QUERY_BLAME)
-		return err_set(err, -EINVAL, "metric: '%.60s' is none of cpu, off, runq, wall, waker", text);
+		return err_set(err, -EINVAL,
+			       "metric: '%.60s' is none of cpu, off, runq, wall, waker", text);
 	if (a->spec.event)
 		return err_set(err, -EINVAL, "metric and event exclude each other");
 	a->metric = text;
@@ -136,13 +141,15 @@ void asked_fini(struct asked *a)
 	free(a->texts);
 }
 
-int asked_against(const struct asked *a, const struct request *r, struct query_spec *ret, struct err *err)
+int asked_against(const struct asked *a, const struct request *r, struct query_spec *ret,
+		  struct err *err)
 {
 	const char *where = request_param(r, "against");
 	bool range = request_param(r, "against_from") || request_param(r, "against_to");
 	struct query_spec s = a->spec;
 	if (!where && !range)
-		return err_set(err, -EINVAL, "nothing to compare with: against, or against_from and against_to");
+		return err_set(err, -EINVAL,
+			       "nothing to compare with: against, or against_from and against_to");
 	if (where)
 		s.where = where;
 	if (range) {
@@ -160,6 +167,11 @@ int asked_against(const struct asked *a, const struct request *r, struct query_s
 struct answer asked_answer(const struct asked *a, struct store *s, const struct query_spec *spec)
 {
 	uint64_t limit = a->limit ? a->limit : DEFAULT_ROWS;
-	return (struct answer){ .store = s, .dir = "", .where = spec->where, .keys = spec->keys, .n_keys = spec->n_keys, .limit = limit,
+	return (struct answer){ .store = s,
+				.dir = "",
+				.where = spec->where,
+				.keys = spec->keys,
+				.n_keys = spec->n_keys,
+				.limit = limit,
 				.metric = a->metric };
 }

@@ -26,7 +26,8 @@ void asked_fini(struct asked *a);
 int asked_time(const struct request *r, const char *name, int64_t *ret, struct err *err);
 
 /* The other side of a comparison: against, against_from, against_to; the rest as in a. */
-int asked_against(const struct asked *a, const struct request *r, struct query_spec *ret, struct err *err);
+int asked_against(const struct asked *a, const struct request *r, struct query_spec *ret,
+		  struct err *err);
 
 /* What an answer says of the question; spec: one of its sides. */
 struct answer asked_answer(const struct asked *a, struct store *s, const struct query_spec *spec);

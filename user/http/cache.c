@@ -65,7 +65,8 @@ static bool is_past(const struct entry *e, uint64_t state, uint64_t now)
 
 static bool is_of(const struct entry *e, const struct buf *q)
 {
-	return e->question.len && e->question.len == q->len && !memcmp(e->question.data, q->data, q->len);
+	return e->question.len && e->question.len == q->len &&
+	       !memcmp(e->question.data, q->data, q->len);
 }
 
 static struct entry *find(struct cache *c, const struct buf *q, uint64_t state)
@@ -93,7 +94,8 @@ bool cache_has(struct cache *c, const struct buf *q)
 	return has;
 }
 
-bool cache_find(struct cache *c, const struct buf *q, uint64_t state, struct buf *out, const char **ret_type)
+bool cache_find(struct cache *c, const struct buf *q, uint64_t state, struct buf *out,
+		const char **ret_type)
 {
 	pthread_mutex_lock(&c->lock);
 	uint64_t now = http_now_ns();
@@ -137,8 +139,8 @@ static bool has(const struct buf *b, const char *text)
 	return memmem(b->data, b->len, text, strlen(text)) != NULL;
 }
 
-void cache_put(struct cache *c, const struct buf *q, uint64_t state, const struct buf *answer, const char *type,
-	       uint64_t cost_ns)
+void cache_put(struct cache *c, const struct buf *q, uint64_t state, const struct buf *answer,
+	       const char *type, uint64_t cost_ns)
 {
 	size_t need = q->len + answer->len;
 	if (!q->len || !answer->len || need > c->max_bytes / 2)
@@ -152,13 +154,15 @@ void cache_put(struct cache *c, const struct buf *q, uint64_t state, const struc
 	e = oldest(c);
 	if (e->question.len)
 		drop(c, e);
-	if (!buf_add(&e->question, q->data, q->len) && !buf_add(&e->answer, answer->data, answer->len)) {
+	if (!buf_add(&e->question, q->data, q->len) &&
+	    !buf_add(&e->answer, answer->data, answer->len)) {
 		e->state = state;
 		e->type = type;
 		e->used = ++c->clock;
 		e->made_ns = http_now_ns();
 		e->moves = has(q, "now");
-		e->good_ns = e->made_ns + (cost_ns < GOOD_NS / COST_TIMES ? cost_ns * COST_TIMES : GOOD_NS);
+		e->good_ns = e->made_ns +
+			     (cost_ns < GOOD_NS / COST_TIMES ? cost_ns * COST_TIMES : GOOD_NS);
 		c->bytes += need;
 	} else {
 		buf_fini(&e->question);

@@ -24,10 +24,11 @@ void cache_free(struct cache *c);
 bool cache_has(struct cache *c, const struct buf *question);
 
 /* Copies the answer behind out; *ret_type is a static text. */
-bool cache_find(struct cache *c, const struct buf *question, uint64_t state, struct buf *out, const char **ret_type);
+bool cache_find(struct cache *c, const struct buf *question, uint64_t state, struct buf *out,
+		const char **ret_type);
 /* Keeps a copy when there is room for it; type is a static text. */
-void cache_put(struct cache *c, const struct buf *question, uint64_t state, const struct buf *answer, const char *type,
-	       uint64_t cost_ns);
+void cache_put(struct cache *c, const struct buf *question, uint64_t state,
+	       const struct buf *answer, const char *type, uint64_t cost_ns);
 void cache_stats(struct cache *c, uint64_t *ret_hits, uint64_t *ret_misses, uint64_t *ret_bytes);
 
 #endif

@@ -26,14 +26,21 @@ int http_check_token(const struct http_config *cfg, struct err *err)
 }
 
 /* Every local user can connect to a port of loopback, every host to the other addresses. */
-static int check_reach(const struct http_config *cfg, const struct listen_at *at, const char *text, struct err *err)
+static int check_reach(const struct http_config *cfg, const struct listen_at *at, const char *text,
+		       struct err *err)
 {
 	if (at->unix_path[0] || (cfg->anonymous && !cfg->token))
 		return 0;
 	if (!cfg->token)
-		return err_set(err, -EINVAL, "%s can be reached from other hosts or by other users: set a token (or allow anonymous access)", text);
+		return err_set(
+			err, -EINVAL,
+			"%s can be reached from other hosts or by other users: set a token (or allow anonymous access)",
+			text);
 	if (!at->is_local && !cfg->tls_cert && !cfg->plain)
-		return err_set(err, -EINVAL, "%s would send the token over the network unencrypted: set tls-cert and tls-key (or plain-http)", text);
+		return err_set(
+			err, -EINVAL,
+			"%s would send the token over the network unencrypted: set tls-cert and tls-key (or plain-http)",
+			text);
 	return 0;
 }
 
@@ -42,7 +49,8 @@ int http_check(const struct http_config *cfg, struct err *err)
 	struct listen_at at;
 	int rc = 0;
 	if (!cfg->n_listen || cfg->n_listen > ADDRESSES_MAX)
-		return err_set(err, -EINVAL, "%zu addresses to listen on: 1 to %d", cfg->n_listen, ADDRESSES_MAX);
+		return err_set(err, -EINVAL, "%zu addresses to listen on: 1 to %d", cfg->n_listen,
+			       ADDRESSES_MAX);
 	rc = http_check_token(cfg, err);
 	if (rc)
 		return rc;

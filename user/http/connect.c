@@ -28,7 +28,8 @@ struct call {
 	bool json;
 };
 
-static int call_begin(struct call *c, struct request *r, const ProtobufCMessageDescriptor *d, struct err *err)
+static int call_begin(struct call *c, struct request *r, const ProtobufCMessageDescriptor *d,
+		      struct err *err)
 {
 	*c = (struct call){ .r = r };
 	message_memory_init(&c->memory, QUESTION_MEMORY);
@@ -44,16 +45,19 @@ static void call_end(struct call *c)
 
 static int make_range(struct query_spec *s, int64_t start_ms, int64_t end_ms, struct err *err)
 {
-	if (start_ms < 0 || end_ms < 0 || start_ms > INT64_MAX / MS || end_ms > INT64_MAX / MS || (end_ms && start_ms >= end_ms))
-		return err_set(err, -EINVAL, "start and end: milliseconds since 1970, start before end");
+	if (start_ms < 0 || end_ms < 0 || start_ms > INT64_MAX / MS || end_ms > INT64_MAX / MS ||
+	    (end_ms && start_ms >= end_ms))
+		return err_set(err, -EINVAL,
+			       "start and end: milliseconds since 1970, start before end");
 	s->from_ns = start_ms ? start_ms * MS : INT64_MIN;
 	s->to_ns = end_ms ? end_ms * MS : INT64_MAX;
 	return 0;
 }
 
 /* *ret_where is what s->where points to, to be freed. */
-static int make_spec(struct query_spec *s, struct store *store, const char *type, const char *selector, int64_t start_ms, int64_t end_ms,
-		     char **ret_where, struct err *err)
+static int make_spec(struct query_spec *s, struct store *store, const char *type,
+		     const char *selector, int64_t start_ms, int64_t end_ms, char **ret_where,
+		     struct err *err)
 {
 	uint32_t event;
 	char *v[] = { (char *)(uintptr_t)selector };
@@ -127,7 +131,8 @@ int pyro_names(struct request *r, struct store *store, struct err *err)
 	return answer_names(&c, &s, rc, err);
 }
 
-static int values(struct store *store, const Pyro__LabelValuesRequest *q, struct strings *s, struct err *err)
+static int values(struct store *store, const Pyro__LabelValuesRequest *q, struct strings *s,
+		  struct err *err)
 {
 	struct query_spec spec = { 0 };
 	char id[PYRO_ID_MAX], *where = NULL;
@@ -169,7 +174,8 @@ int pyro_profile_types(struct request *r, struct store *store, struct err *err)
 	Pyro__ProfileTypesResponse out = PYRO__PROFILE_TYPES_RESPONSE__INIT;
 	uint32_t n = store_n_events(store);
 	Pyro__ProfileType *t = calloc(n + 1, sizeof(*t)), **ptrs = calloc(n + 1, sizeof(*ptrs));
-	char(*ids)[PYRO_ID_MAX] = calloc(n + 1, sizeof(*ids)), (*parts)[PYRO_ID_MAX] = calloc(n + 1, sizeof(*parts));
+	char(*ids)[PYRO_ID_MAX] = calloc(n + 1, sizeof(*ids)),
+	(*parts)[PYRO_ID_MAX] = calloc(n + 1, sizeof(*parts));
 	int rc = call_begin(&c, r, &pyro__profile_types_request__descriptor, err);
 	if (!rc && (!t || !ptrs || !ids || !parts))
 		rc = err_set(err, -ENOMEM, "out of memory");
@@ -208,7 +214,8 @@ struct pairs {
 	size_t n;
 };
 
-static int make_pairs(struct pairs *p, char *const *keys, size_t n_keys, const char *const *vals, const bool *present)
+static int make_pairs(struct pairs *p, char *const *keys, size_t n_keys, const char *const *vals,
+		      const bool *present)
 {
 	p->v = calloc(n_keys + 1, sizeof(*p->v));
 	p->ptrs = calloc(n_keys + 1, sizeof(*p->ptrs));
@@ -235,7 +242,8 @@ static void free_pairs(struct pairs *p, size_t n)
 	free(p);
 }
 
-static int answer_series(struct call *c, const struct query_table *t, char *const *keys, size_t n_keys, struct err *err)
+static int answer_series(struct call *c, const struct query_table *t, char *const *keys,
+			 size_t n_keys, struct err *err)
 {
 	size_t n = t->n_rows < SERIES_MAX ? t->n_rows : SERIES_MAX;
 	Pyro__SeriesResponse out = PYRO__SERIES_RESPONSE__INIT;
@@ -292,13 +300,15 @@ int pyro_series(struct request *r, struct store *store, struct err *err)
 
 /* ---- over time ---- */
 
-static int answer_points(struct call *c, const struct query_series *s, char *const *keys, size_t n_keys, struct err *err)
+static int answer_points(struct call *c, const struct query_series *s, char *const *keys,
+			 size_t n_keys, struct err *err)
 {
 	int64_t scale = pyro_scale(query_info(s->whole)->event);
 	size_t n = s->n_rows, steps = s->n_steps;
 	Pyro__SelectSeriesResponse out = PYRO__SELECT_SERIES_RESPONSE__INIT;
 	Pyro__Series *v = calloc(n + 1, sizeof(*v)), **ptrs = calloc(n + 1, sizeof(*ptrs));
-	Pyro__Point *points = calloc(n * steps + 1, sizeof(*points)), **point_ptrs = calloc(n * steps + 1, sizeof(*point_ptrs));
+	Pyro__Point *points = calloc(n * steps + 1, sizeof(*points)),
+		    **point_ptrs = calloc(n * steps + 1, sizeof(*point_ptrs));
 	struct pairs *pairs = calloc(n + 1, sizeof(*pairs));
 	int rc = v && ptrs && points && point_ptrs && pairs ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n; i++) {
@@ -341,7 +351,8 @@ int pyro_select_series(struct request *r, struct store *store, struct err *err)
 	if (rc)
 		return rc;
 	const Pyro__SelectSeriesRequest *m = (const Pyro__SelectSeriesRequest *)c.msg;
-	rc = make_spec(&spec.range, store, m->profile_typeid, m->label_selector, m->start, m->end, &where, err);
+	rc = make_spec(&spec.range, store, m->profile_typeid, m->label_selector, m->start, m->end,
+		       &where, err);
 	if (!rc && m->n_group_by > 16)
 		rc = err_set(err, -EINVAL, "group_by: at most 16");
 	if (!rc && !(m->step > 0 && m->step < 1e9))
@@ -390,13 +401,15 @@ int pyro_stacktraces(struct request *r, struct store *store, struct err *err)
 	if (rc)
 		return rc;
 	const Pyro__SelectRequest *m = (const Pyro__SelectRequest *)c.msg;
-	rc = make_spec(&spec, store, m->profile_typeid, m->label_selector, m->start, m->end, &where, err);
+	rc = make_spec(&spec, store, m->profile_typeid, m->label_selector, m->start, m->end, &where,
+		       err);
 	if (!rc && m->format == 2)
 		rc = err_set(err, -EOPNOTSUPP, "format: flame graphs alone");
 	rc = rc ? rc : query_open(&q, store, &spec, err);
 	if (!rc) {
 		struct export_source src = { store, q, where, false };
-		rc = levels_of_query(&l, &src, node_limit(m->max_nodes), pyro_scale(query_info(q)->event), err);
+		rc = levels_of_query(&l, &src, node_limit(m->max_nodes),
+				     pyro_scale(query_info(q)->event), err);
 	}
 	if (!rc && make_levels(&l, &levels, &graph.levels))
 		rc = err_set(err, -ENOMEM, "out of memory");
@@ -416,7 +429,8 @@ int pyro_stacktraces(struct request *r, struct store *store, struct err *err)
 	return rc;
 }
 
-static int diff_levels(struct store *store, const Pyro__SelectRequest *const m[2], struct levels *l, struct err *err)
+static int diff_levels(struct store *store, const Pyro__SelectRequest *const m[2], struct levels *l,
+		       struct err *err)
 {
 	struct query_spec spec[2];
 	struct query *q[2] = { NULL, NULL };
@@ -424,7 +438,8 @@ static int diff_levels(struct store *store, const Pyro__SelectRequest *const m[2
 	int64_t scale[2];
 	int rc = m[0] && m[1] ? 0 : err_set(err, -EINVAL, "left and right are needed");
 	for (int i = 0; !rc && i < 2; i++) {
-		rc = make_spec(&spec[i], store, m[i]->profile_typeid, m[i]->label_selector, m[i]->start, m[i]->end, &where[i], err);
+		rc = make_spec(&spec[i], store, m[i]->profile_typeid, m[i]->label_selector,
+			       m[i]->start, m[i]->end, &where[i], err);
 		spec[i].by_start = true;
 		spec[i].parts = 3; /* and the difference */
 		rc = rc ? rc : query_open(&q[i], store, &spec[i], err);
@@ -471,15 +486,18 @@ int pyro_diff(struct request *r, struct store *store, struct err *err)
 
 /* ---- pprof, and what there is at all ---- */
 
-static int write_pprof(struct request *r, const struct export_source *src, bool gzipped, struct err *err)
+static int write_pprof(struct request *r, const struct export_source *src, bool gzipped,
+		       struct err *err)
 {
 	char *data = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&data, &len);
-	int rc = f ? export_pprof(src, EXPORT_BY_EVENT, f, err) : err_set(err, -ENOMEM, "out of memory");
+	int rc = f ? export_pprof(src, EXPORT_BY_EVENT, f, err)
+		   : err_set(err, -ENOMEM, "out of memory");
 	if (f && fclose(f) && !rc)
 		rc = err_set(err, -ENOMEM, "out of memory");
-	if (!rc && (gzipped ? buf_add(&r->out, data, len) : gunzip((const uint8_t *)data, len, SIZE_MAX, &r->out, err)))
+	if (!rc && (gzipped ? buf_add(&r->out, data, len)
+			    : gunzip((const uint8_t *)data, len, SIZE_MAX, &r->out, err)))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	free(data);
 	return rc;
@@ -497,7 +515,9 @@ int pyro_profile(struct request *r, struct store *store, struct err *err)
 	const Pyro__SelectProfileRequest *m = (const Pyro__SelectProfileRequest *)c.msg;
 	if (c.json)
 		rc = err_set(err, -EOPNOTSUPP, "a profile is answered as application/proto alone");
-	rc = rc ? rc : make_spec(&spec, store, m->profile_typeid, m->label_selector, m->start, m->end, &where, err);
+	rc = rc ? rc
+		: make_spec(&spec, store, m->profile_typeid, m->label_selector, m->start, m->end,
+			    &where, err);
 	rc = rc ? rc : query_open(&q, store, &spec, err);
 	if (!rc) {
 		struct export_source src = { store, q, where, false };
@@ -544,7 +564,9 @@ int pyro_stats(struct request *r, struct store *store, struct err *err)
 int http_pprof(struct request *r, struct store *store, struct err *err)
 {
 	const char *text = request_param(r, "seconds"), *idle = request_param(r, "idle");
-	struct query_spec spec = { .where = request_param(r, "where"), .event = request_param(r, "event"), .idle = idle && !strcmp(idle, "1") };
+	struct query_spec spec = { .where = request_param(r, "where"),
+				   .event = request_param(r, "event"),
+				   .idle = idle && !strcmp(idle, "1") };
 	struct query *q = NULL;
 	char *end = NULL;
 	int64_t from, to;

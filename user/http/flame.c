@@ -27,7 +27,8 @@ static int take_view(const struct request *r, struct query_view_spec *ret, struc
 		i++;
 	if (i == 4)
 		return err_set(err, -EINVAL, "view: down, inverted, callees or callers");
-	*ret = (struct query_view_spec){ (enum query_view)i, request_param(r, "function"), request_param(r, "module") };
+	*ret = (struct query_view_spec){ (enum query_view)i, request_param(r, "function"),
+					 request_param(r, "module") };
 	if (i >= QUERY_VIEW_CALLEES && (!ret->function || !*ret->function))
 		return err_set(err, -EINVAL, "function: whose callees or callers?");
 	return 0;
@@ -35,7 +36,8 @@ static int take_view(const struct request *r, struct query_view_spec *ret, struc
 
 static bool has_baseline(const struct request *r)
 {
-	return request_param(r, "against") || request_param(r, "against_from") || request_param(r, "against_to");
+	return request_param(r, "against") || request_param(r, "against_from") ||
+	       request_param(r, "against_to");
 }
 
 /*
@@ -132,7 +134,8 @@ static int write_stacks(const struct flame *f, FILE *out, struct err *err)
 	return export_folded(&f->source, EXPORT_BY_EVENT, out, err);
 }
 
-static int answer_file(struct request *r, struct flame *f, const char *type, write_file *write, struct err *err)
+static int answer_file(struct request *r, struct flame *f, const char *type, write_file *write,
+		       struct err *err)
 {
 	char *data = NULL;
 	size_t len = 0;
@@ -157,7 +160,8 @@ int export_page(struct request *r, struct store *s, struct err *err)
 }
 
 /* With all labels of each sample. */
-static int export_samples(struct request *r, struct store *s, const char *type, write_file *write, struct err *err)
+static int export_samples(struct request *r, struct store *s, const char *type, write_file *write,
+			  struct err *err)
 {
 	struct flame f = { 0 };
 	int rc = asked_parse(&f.asked, r, err);

@@ -14,11 +14,13 @@ struct framing {
 /* RFC 9110, 5.6.2: a header's name is a token. */
 static bool is_token(const char *s)
 {
-	static const char marks[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	static const char marks[] =
+		"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	return *s && !s[strspn(s, marks)];
 }
 
-static enum MHD_Result add_header(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result add_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+				  const char *value)
 {
 	struct framing *f = ctx;
 	(void)kind;

@@ -24,7 +24,8 @@ static bool known_host(const struct guard *g, const char *host)
 	static const char *const loopback[] = { "localhost", "127.0.0.1", "[::1]" };
 	size_t len = name_len(host);
 	const char *rest = host + len;
-	if (!len || strlen(host) >= GUARD_HOST_MAX || (*rest && (*rest != ':' || strspn(rest + 1, "0123456789") != strlen(rest + 1))))
+	if (!len || strlen(host) >= GUARD_HOST_MAX ||
+	    (*rest && (*rest != ':' || strspn(rest + 1, "0123456789") != strlen(rest + 1))))
 		return false;
 	for (size_t i = 0; i < 3; i++)
 		if (same(host, len, loopback[i]))
@@ -61,10 +62,12 @@ static bool has_token(const struct guard_asker *a, const char *token)
 	       same_token(a->authorization + strlen(bearer), token);
 }
 
-unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open, const char **ret_why)
+unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open,
+		     const char **ret_why)
 {
 	if (!g->unix_socket && (!a->host || !known_host(g, a->host))) {
-		*ret_why = "the Host header names no host that is served here (see `hosts` in the configuration)";
+		*ret_why =
+			"the Host header names no host that is served here (see `hosts` in the configuration)";
 		return 421;
 	}
 	if (a->origin && !same_origin(g, a->host, a->origin)) {
@@ -75,6 +78,7 @@ unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool op
 		return 0;
 	if (has_token(a, g->cfg->token))
 		return 0;
-	*ret_why = a->authorization ? "wrong token" : "a token is needed: Authorization: Bearer TOKEN";
+	*ret_why =
+		a->authorization ? "wrong token" : "a token is needed: Authorization: Bearer TOKEN";
 	return 401;
 }

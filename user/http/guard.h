@@ -28,6 +28,7 @@ struct guard_asker {
 };
 
 /* The status to refuse with and why, a static text; 0: go on. open: no token is asked for. */
-unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open, const char **ret_why);
+unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open,
+		     const char **ret_why);
 
 #endif

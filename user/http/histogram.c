@@ -30,7 +30,12 @@ static int answer_metric(struct request *r, const char *name, struct err *err)
 			continue;
 		hist_snapshot_init(&h, 6);
 		int rc = metric_snapshot((enum metric)i, &h, err);
-		rc = rc ? rc : request_json(r, hist_json(name, strstr(name, "_seconds") ? "nanoseconds" : "count", &h), err);
+		rc = rc ? rc
+			: request_json(r,
+				       hist_json(name,
+						 strstr(name, "_seconds") ? "nanoseconds" : "count",
+						 &h),
+				       err);
 		hist_snapshot_fini(&h);
 		return rc;
 	}
@@ -45,7 +50,9 @@ static int answer_waits(struct request *r, struct store *s, struct err *err)
 	struct query_lengths *l = NULL;
 	int rc = asked_parse(&a, r, err);
 	if (!rc && query_of_threads(a.spec.where, a.keys, a.n_keys))
-		rc = err_set(err, -EINVAL, "lengths of waits are kept by the labels of the work, not by tgid, tid or thread");
+		rc = err_set(
+			err, -EINVAL,
+			"lengths of waits are kept by the labels of the work, not by tgid, tid or thread");
 	rc = rc ? rc : query_open(&q, s, &a.spec, err);
 	rc = rc ? rc : query_lengths(&l, s, &a.spec, err);
 	if (!rc) {
@@ -76,5 +83,7 @@ int api_histogram(struct request *r, struct store *s, struct err *err)
 		hist_snapshot_fini(&h);
 		return rc;
 	}
-	return err_set(err, -EINVAL, "route: the times of which route? flame, table, series, ... (the names in /metrics)");
+	return err_set(
+		err, -EINVAL,
+		"route: the times of which route? flame, table, series, ... (the names in /metrics)");
 }

@@ -53,15 +53,15 @@ struct http_config {
 	/* Requests over Unix sockets do not need it: their mode says who may connect */
 	bool token_tcp_only;
 	const char *tls_cert, *tls_key; /* PEM text; both or none; not on Unix sockets */
-	bool anonymous;		   /* no token: whoever can connect may read everything */
-	bool plain;		   /* the token may cross the network unencrypted */
-	unsigned socket_mode;	   /* of Unix sockets; 0: 0660 */
-	unsigned workers;	   /* 0: 2 */
-	unsigned connections;	   /* per address; 0: 128 */
-	unsigned queue;		   /* questions that wait; 0: 64 */
-	unsigned request_s;	   /* time for a request to arrive; 0: 10 */
-	unsigned response_s;	   /* time for an answer to be taken; 0: 60 */
-	size_t cache_bytes;	   /* of answers; 0: 4 MiB */
+	bool anonymous;			/* no token: whoever can connect may read everything */
+	bool plain;			/* the token may cross the network unencrypted */
+	unsigned socket_mode;		/* of Unix sockets; 0: 0660 */
+	unsigned workers;		/* 0: 2 */
+	unsigned connections;		/* per address; 0: 128 */
+	unsigned queue;			/* questions that wait; 0: 64 */
+	unsigned request_s;		/* time for a request to arrive; 0: 10 */
+	unsigned response_s;		/* time for an answer to be taken; 0: 60 */
+	size_t cache_bytes;		/* of answers; 0: 4 MiB */
 	/* That an answer keeps within, beside the dictionaries; 0: 64 MiB */
 	size_t question_bytes;
 	struct sql_texts *sql; /* statements behind query ids; NULL: none */
@@ -86,8 +86,8 @@ void http_sockets_close(struct http_sockets *s);
  * Everything cfg points to, and the sockets, must stay until http_close. The store need not be
  * there yet: /readyz says so.
  */
-int http_open(struct http_server **ret, const struct http_config *cfg, const struct http_sockets *sockets,
-	      struct err *err);
+int http_open(struct http_server **ret, const struct http_config *cfg,
+	      const struct http_sockets *sockets, struct err *err);
 /*
  * Requests that are being read or answered get 100 ms; then questions are ended, and those that
  * wait are refused.

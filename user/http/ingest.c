@@ -69,7 +69,8 @@ static int push_series(struct profile *p, const Push__RawProfileSeries *s, struc
 	for (size_t i = 0; !rc && i < s->n_labels; i++)
 		rc = profile_labels_add(&l, s->labels[i]->name, s->labels[i]->value, err);
 	for (size_t i = 0; !rc && i < s->n_samples; i++)
-		rc = profile_add_pprof(p, s->samples[i]->raw_profile.data, s->samples[i]->raw_profile.len, &l, err);
+		rc = profile_add_pprof(p, s->samples[i]->raw_profile.data,
+				       s->samples[i]->raw_profile.len, &l, err);
 	return rc;
 }
 
@@ -101,7 +102,8 @@ int pyro_push(struct request *r, struct store *store, struct err *err)
  * The part of a form that is called name. -EINVAL: the body is no form; -ENOENT: it has no such
  * part.
  */
-static int form_part(const struct request *r, const char *name, const uint8_t **ret, size_t *ret_len, struct err *err)
+static int form_part(const struct request *r, const char *name, const uint8_t **ret,
+		     size_t *ret_len, struct err *err)
 {
 	const char *b = strcasestr(r->content_type, "boundary=");
 	char mark[90], wanted[40];
@@ -123,7 +125,8 @@ static int form_part(const struct request *r, const char *name, const uint8_t **
 		const uint8_t *head_end = memmem(at, (size_t)(end - at), "\r\n\r\n", 4);
 		if (!head_end)
 			break;
-		const uint8_t *body = head_end + 4, *next = memmem(body, (size_t)(end - body), mark, n);
+		const uint8_t *body = head_end + 4,
+			      *next = memmem(body, (size_t)(end - body), mark, n);
 		if (!next || next - body < 2)
 			break;
 		if (memmem(at, (size_t)(head_end - at), wanted, strlen(wanted))) {
@@ -172,7 +175,8 @@ static int take_range(const struct request *r, struct profile *p, struct err *er
 	return 0;
 }
 
-static int read_ingest(struct request *r, struct profile *p, const struct profile_labels *l, struct err *err)
+static int read_ingest(struct request *r, struct profile *p, const struct profile_labels *l,
+		       struct err *err)
 {
 	const char *format = request_param(r, "format");
 	const uint8_t *data = r->body.data;

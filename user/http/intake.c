@@ -17,7 +17,8 @@ void intake_fini(struct intake *i)
 /* With the lock: add what time has brought since. */
 static void refill(struct intake *i, uint64_t now_ns)
 {
-	uint64_t passed = now_ns - i->at_ns, full = (uint64_t)(INTAKE_BURST - i->credit) * NS / INTAKE_RATE;
+	uint64_t passed = now_ns - i->at_ns,
+		 full = (uint64_t)(INTAKE_BURST - i->credit) * NS / INTAKE_RATE;
 	if (passed >= full) {
 		i->credit = INTAKE_BURST;
 		i->at_ns = now_ns;

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INTAKE_BURST (8 << 20)	/* bytes of profiles at once */
-#define INTAKE_RATE (1 << 20) /* and a second, in the long run */
+#define INTAKE_BURST (8 << 20) /* bytes of profiles at once */
+#define INTAKE_RATE (1 << 20)  /* and a second, in the long run */
 /* bytes of all bodies that have come and were not answered yet */
 #define INTAKE_HELD_MAX (16u << 20)
 

@@ -24,7 +24,8 @@ struct side {
 };
 
 /* now-1h, RFC 3339, seconds, milliseconds. */
-static int take_time(const struct request *r, const char *name, int64_t missing, int64_t *ret, struct err *err)
+static int take_time(const struct request *r, const char *name, int64_t missing, int64_t *ret,
+		     struct err *err)
 {
 	const char *text = request_param(r, name);
 	struct timespec now;
@@ -43,7 +44,8 @@ static int take_time(const struct request *r, const char *name, int64_t missing,
 }
 
 /* "TYPE{selector}": the type may be left out, or be the name of an event. */
-static int take_query(const struct request *r, struct store *s, const char *name, struct side *to, struct err *err)
+static int take_query(const struct request *r, struct store *s, const char *name, struct side *to,
+		      struct err *err)
 {
 	const char *text = request_param(r, name);
 	char type[PYRO_ID_MAX] = "";
@@ -67,7 +69,8 @@ static int take_query(const struct request *r, struct store *s, const char *name
 	return rc;
 }
 
-static int take_side(const struct request *r, struct store *s, const char *const names[3], struct side *to, struct err *err)
+static int take_side(const struct request *r, struct store *s, const char *const names[3],
+		     struct side *to, struct err *err)
 {
 	int rc = take_query(r, s, names[0], to, err);
 	rc = rc ? rc : take_time(r, names[1], INT64_MIN, &to->spec.from_ns, err);
@@ -83,7 +86,8 @@ static int take_nodes(const struct request *r, uint64_t *ret, struct err *err)
 	const char *format = request_param(r, "format");
 	*ret = PYRO_NODES;
 	if (format && *format && strcmp(format, "json"))
-		return err_set(err, -EINVAL, "format: json alone; pprof is at /debug/pprof/profile");
+		return err_set(err, -EINVAL,
+			       "format: json alone; pprof is at /debug/pprof/profile");
 	if (request_number(r, "maxNodes", PYRO_NODES_MAX, ret) < 0)
 		return err_set(err, -EINVAL, "maxNodes: 0 to %d", PYRO_NODES_MAX);
 	*ret = *ret ? *ret : PYRO_NODES;
@@ -114,12 +118,15 @@ static json_t *levels_json(const struct levels *l)
 
 static json_t *graph_json(const struct levels *l, const struct store_event *e, bool two)
 {
-	json_t *graph = json_pack("{s:o,s:o,s:I,s:I}", "names", names_json(l), "levels", levels_json(l), "numTicks",
-				  (json_int_t)(l->total[0] + l->total[1]), "maxSelf", (json_int_t)l->max_self);
+	json_t *graph = json_pack(
+		"{s:o,s:o,s:I,s:I}", "names", names_json(l), "levels", levels_json(l), "numTicks",
+		(json_int_t)(l->total[0] + l->total[1]), "maxSelf", (json_int_t)l->max_self);
 	bool time = e && e->ns_per_sample;
-	json_t *meta = json_pack("{s:s,s:I,s:s,s:s}", "format", two ? "double" : "single", "sampleRate", (json_int_t)(time ? 1000000000 : 100),
-				 "spyName", "ascribe", "units", "samples");
-	json_t *o = json_pack("{s:i,s:o,s:o}", "version", 1, "flamebearer", graph, "metadata", meta);
+	json_t *meta = json_pack("{s:s,s:I,s:s,s:s}", "format", two ? "double" : "single",
+				 "sampleRate", (json_int_t)(time ? 1000000000 : 100), "spyName",
+				 "ascribe", "units", "samples");
+	json_t *o =
+		json_pack("{s:i,s:o,s:o}", "version", 1, "flamebearer", graph, "metadata", meta);
 	if (two && o) {
 		json_put(o, "leftTicks", json_integer(l->total[0]));
 		json_put(o, "rightTicks", json_integer(l->total[1]));
@@ -128,17 +135,25 @@ static json_t *graph_json(const struct levels *l, const struct store_event *e, b
 }
 
 /* Samples in steps, for the line above the graph. */
-static int add_timeline(json_t *o, struct store *s, const struct side *side, const struct query_info *info, struct err *err)
+static int add_timeline(json_t *o, struct store *s, const struct side *side,
+			const struct query_info *info, struct err *err)
 {
 	struct query_series *series = NULL;
-	struct query_series_spec spec = { .range = side->spec, .step_ns = (info->to_ns - info->from_ns) / TIMELINE_STEPS + 1 };
+	struct query_series_spec spec = {
+		.range = side->spec, .step_ns = (info->to_ns - info->from_ns) / TIMELINE_STEPS + 1
+	};
 	int rc = query_series(&series, s, &spec, err);
 	json_t *v = json_array();
 	for (size_t i = 0; !rc && v && i < series->n_steps; i++)
-		json_array_append_new(v, json_count(series->n_rows ? series->rows[0].points[i] * (uint64_t)side->scale : 0));
+		json_array_append_new(v, json_count(series->n_rows ? series->rows[0].points[i] *
+									     (uint64_t)side->scale
+								   : 0));
 	if (!rc)
-		rc = json_put(o, "timeline", json_pack("{s:I,s:o,s:I}", "startTime", (json_int_t)(series->from_ns / 1000000000), "samples",
-						       json_incref(v), "durationDelta", (json_int_t)(series->step_ns / 1000000000)));
+		rc = json_put(o, "timeline",
+			      json_pack("{s:I,s:o,s:I}", "startTime",
+					(json_int_t)(series->from_ns / 1000000000), "samples",
+					json_incref(v), "durationDelta",
+					(json_int_t)(series->step_ns / 1000000000)));
 	json_decref(v);
 	query_series_free(series);
 	return rc == -ENOMEM ? err_set(err, rc, "out of memory") : rc;
@@ -176,7 +191,8 @@ int pyro_render(struct request *r, struct store *s, struct err *err)
 
 int pyro_render_diff(struct request *r, struct store *s, struct err *err)
 {
-	static const char *const names[2][3] = { { "leftQuery", "leftFrom", "leftUntil" }, { "rightQuery", "rightFrom", "rightUntil" } };
+	static const char *const names[2][3] = { { "leftQuery", "leftFrom", "leftUntil" },
+						 { "rightQuery", "rightFrom", "rightUntil" } };
 	struct side side[2] = { 0 };
 	struct query *q[2] = { NULL, NULL };
 	struct levels l = { 0 };
@@ -189,7 +205,8 @@ int pyro_render_diff(struct request *r, struct store *s, struct err *err)
 		rc = rc ? rc : query_open(&q[i], s, &side[i].spec, err);
 	}
 	if (!rc) {
-		int64_t scale[2] = { pyro_scale(query_info(q[0])->event), pyro_scale(query_info(q[1])->event) };
+		int64_t scale[2] = { pyro_scale(query_info(q[0])->event),
+				     pyro_scale(query_info(q[1])->event) };
 		rc = levels_of_diff(&l, q[0], q[1], nodes, scale, err);
 	}
 	rc = rc ? rc : request_json(r, graph_json(&l, query_info(q[0])->event, true), err);

@@ -41,8 +41,8 @@ static struct level *level_at(struct levels *l, size_t depth)
 	return &l->level[depth];
 }
 
-static int add(struct levels *l, size_t depth, int sides, const int64_t *begin, const int64_t *total, const int64_t *self,
-	       int64_t name)
+static int add(struct levels *l, size_t depth, int sides, const int64_t *begin,
+	       const int64_t *total, const int64_t *self, int64_t name)
 {
 	struct level *to = level_at(l, depth);
 	if (!to || ARRAY_RESERVE(to->v, to->cap, to->n + 7))
@@ -84,12 +84,14 @@ static int64_t *selves(const json_t *nodes, size_t n)
 
 static int add_nodes(struct levels *l, const json_t *data, int64_t scale)
 {
-	const json_t *nodes = json_object_get(data, "nodes"), *frames = json_object_get(data, "frames");
+	const json_t *nodes = json_object_get(data, "nodes"),
+		     *frames = json_object_get(data, "frames");
 	size_t n = json_array_size(nodes) / 3, n_frames = json_array_size(frames) / 3;
 	int64_t at[DEPTH_MAX + 1] = { 0 }, *self = selves(nodes, n), index;
 	int rc = self ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n_frames; i++)
-		rc = add_name(l, i ? json_string_value(json_array_get(frames, 3 * i)) : "total", &index);
+		rc = add_name(l, i ? json_string_value(json_array_get(frames, 3 * i)) : "total",
+			      &index);
 	for (size_t i = 0; !rc && i < n; i++) {
 		size_t depth = (size_t)number(nodes, 3 * i);
 		if (depth >= DEPTH_MAX)
@@ -103,7 +105,8 @@ static int add_nodes(struct levels *l, const json_t *data, int64_t scale)
 	return rc;
 }
 
-int levels_of_query(struct levels *l, const struct export_source *src, uint64_t max_nodes, int64_t scale, struct err *err)
+int levels_of_query(struct levels *l, const struct export_source *src, uint64_t max_nodes,
+		    int64_t scale, struct err *err)
 {
 	json_t *data;
 	const struct export_flame_spec how = { .max_nodes = max_nodes };
@@ -182,7 +185,8 @@ static int add_side_node(struct sides *s, uint32_t i, size_t depth, int64_t begi
 	return rc;
 }
 
-int levels_of_diff(struct levels *l, struct query *a, struct query *b, uint64_t max_nodes, const int64_t scale[2], struct err *err)
+int levels_of_diff(struct levels *l, struct query *a, struct query *b, uint64_t max_nodes,
+		   const int64_t scale[2], struct err *err)
 {
 	struct query_diff_tree *t = NULL;
 	struct sides s = { .l = l, .scale = scale };

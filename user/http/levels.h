@@ -25,8 +25,10 @@ struct levels {
 };
 
 /* scale: what a sample is worth. To be released either way. */
-int levels_of_query(struct levels *l, const struct export_source *src, uint64_t max_nodes, int64_t scale, struct err *err);
-int levels_of_diff(struct levels *l, struct query *a, struct query *b, uint64_t max_nodes, const int64_t scale[2], struct err *err);
+int levels_of_query(struct levels *l, const struct export_source *src, uint64_t max_nodes,
+		    int64_t scale, struct err *err);
+int levels_of_diff(struct levels *l, struct query *a, struct query *b, uint64_t max_nodes,
+		   const int64_t scale[2], struct err *err);
 void levels_fini(struct levels *l);
 
 #endif

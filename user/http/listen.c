@@ -16,15 +16,20 @@
 
 static int bad(const char *text, struct err *err)
 {
-	return err_set(err, -EINVAL, "'%.200s' is no address: unix:/path, 127.0.0.1:PORT, [::1]:PORT or localhost:PORT", text);
+	return err_set(
+		err, -EINVAL,
+		"'%.200s' is no address: unix:/path, 127.0.0.1:PORT, [::1]:PORT or localhost:PORT",
+		text);
 }
 
 static int parse_unix(struct listen_at *at, const char *text, struct err *err)
 {
 	const char *path = text + strlen("unix:");
 	if (path[0] != '/' || strlen(path) >= sizeof(at->unix_path))
-		return err_set(err, -EINVAL, "'%.200s': the path of a Unix socket begins with / and has at most %zu bytes", text,
-			       sizeof(at->unix_path) - 1);
+		return err_set(
+			err, -EINVAL,
+			"'%.200s': the path of a Unix socket begins with / and has at most %zu bytes",
+			text, sizeof(at->unix_path) - 1);
 	struct sockaddr_un *un = (struct sockaddr_un *)&at->addr;
 	strcpy(at->unix_path, path);
 	un->sun_family = AF_UNIX;
@@ -47,7 +52,8 @@ int listen_parse(struct listen_at *ret, const char *text, struct err *err)
 		return rc;
 	}
 	const char *colon = strrchr(text, ':');
-	if (!colon || colon == text || (size_t)(colon - text) >= sizeof(host) || colon[1] < '0' || colon[1] > '9')
+	if (!colon || colon == text || (size_t)(colon - text) >= sizeof(host) || colon[1] < '0' ||
+	    colon[1] > '9')
 		return bad(text, err);
 	unsigned long port = strtoul(colon + 1, &end, 10);
 	if (*end || port > 65535)
@@ -67,7 +73,8 @@ int listen_parse(struct listen_at *ret, const char *text, struct err *err)
 		v4->sin_family = AF_INET;
 		v4->sin_port = htons((uint16_t)port);
 		at.len = sizeof(*v4);
-		if (inet_pton(AF_INET, strcmp(host, "localhost") ? host : "127.0.0.1", &v4->sin_addr) != 1)
+		if (inet_pton(AF_INET, strcmp(host, "localhost") ? host : "127.0.0.1",
+			      &v4->sin_addr) != 1)
 			return bad(text, err);
 		at.is_local = ntohl(v4->sin_addr.s_addr) >> 24 == 127;
 	}
@@ -82,7 +89,8 @@ static bool is_stale(const struct listen_at *at)
 	if (lstat(at->unix_path, &st) || !S_ISSOCK(st.st_mode))
 		return false;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)&at->addr, at->len) && errno == ECONNREFUSED;
+	bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)&at->addr, at->len) &&
+		     errno == ECONNREFUSED;
 	if (fd >= 0)
 		close(fd);
 	return stale;
@@ -125,9 +133,11 @@ static void write_name(const struct listen_at *at, int fd, char *name, size_t ca
 	}
 }
 
-int listen_open(const struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap, struct err *err)
+int listen_open(const struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap,
+		struct err *err)
 {
-	int fd = socket(at->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc = fd < 0 ? -errno : 0;
+	int fd = socket(at->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+	    rc = fd < 0 ? -errno : 0;
 	rc = rc ? rc : bind_to(at, fd, mode);
 	if (!rc && listen(fd, BACKLOG))
 		rc = -errno;

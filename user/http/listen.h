@@ -39,6 +39,7 @@ int listen_parse(struct listen_at *ret, const char *text, struct err *err);
  * A listening socket; name gets the address with its real port. A Unix socket that nobody listens
  * on any more is replaced.
  */
-int listen_open(const struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap, struct err *err);
+int listen_open(const struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap,
+		struct err *err);
 
 #endif

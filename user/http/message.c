@@ -25,7 +25,8 @@ static void camel_case(const char *name, char out[FIELD_NAME_MAX])
 	out[n] = 0;
 }
 
-static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *d, const char *name)
+static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *d,
+						  const char *name)
 {
 	char camel[FIELD_NAME_MAX];
 	for (unsigned i = 0; i < d->n_fields; i++) {
@@ -39,17 +40,24 @@ static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescript
 static size_t width(const ProtobufCFieldDescriptor *f)
 {
 	switch (f->type) {
-	case PROTOBUF_C_TYPE_INT32: return 4;
-	case PROTOBUF_C_TYPE_BOOL: return sizeof(protobuf_c_boolean);
-	case PROTOBUF_C_TYPE_BYTES: return sizeof(ProtobufCBinaryData);
-	case PROTOBUF_C_TYPE_STRING: case PROTOBUF_C_TYPE_MESSAGE: return sizeof(void *);
-	default: return 8;
+	case PROTOBUF_C_TYPE_INT32:
+		return 4;
+	case PROTOBUF_C_TYPE_BOOL:
+		return sizeof(protobuf_c_boolean);
+	case PROTOBUF_C_TYPE_BYTES:
+		return sizeof(ProtobufCBinaryData);
+	case PROTOBUF_C_TYPE_STRING:
+	case PROTOBUF_C_TYPE_MESSAGE:
+		return sizeof(void *);
+	default:
+		return 8;
 	}
 }
 
 /* ---- from JSON ---- */
 
-static int from_object(const json_t *o, const ProtobufCMessageDescriptor *d, struct message_memory *m, int depth, ProtobufCMessage **ret,
+static int from_object(const json_t *o, const ProtobufCMessageDescriptor *d,
+		       struct message_memory *m, int depth, ProtobufCMessage **ret,
 		       struct err *err);
 
 static int wrong(const ProtobufCFieldDescriptor *f, struct err *err)
@@ -57,7 +65,8 @@ static int wrong(const ProtobufCFieldDescriptor *f, struct err *err)
 	return err_set(err, -EINVAL, "the body: %s has the wrong type", f->name);
 }
 
-static int from_number(const json_t *v, const ProtobufCFieldDescriptor *f, double *ret_real, int64_t *ret, struct err *err)
+static int from_number(const json_t *v, const ProtobufCFieldDescriptor *f, double *ret_real,
+		       int64_t *ret, struct err *err)
 {
 	char *end;
 	const char *s = json_string_value(v);
@@ -73,7 +82,8 @@ static int from_number(const json_t *v, const ProtobufCFieldDescriptor *f, doubl
 	return 0;
 }
 
-static int from_value(const json_t *v, const ProtobufCFieldDescriptor *f, struct message_memory *m, int depth, void *at, struct err *err)
+static int from_value(const json_t *v, const ProtobufCFieldDescriptor *f, struct message_memory *m,
+		      int depth, void *at, struct err *err)
 {
 	double real = 0;
 	int64_t num = 0;
@@ -92,7 +102,8 @@ static int from_value(const json_t *v, const ProtobufCFieldDescriptor *f, struct
 	if (f->type == PROTOBUF_C_TYPE_MESSAGE)
 		return from_object(v, f->descriptor, m, depth + 1, at, err);
 	if (f->type == PROTOBUF_C_TYPE_BYTES) /* base64: whoever sends profiles sends protobuf */
-		return err_set(err, -EINVAL, "the body: %s is taken as application/proto alone", f->name);
+		return err_set(err, -EINVAL, "the body: %s is taken as application/proto alone",
+			       f->name);
 	if (f->type == PROTOBUF_C_TYPE_BOOL) {
 		*(protobuf_c_boolean *)at = json_is_true(v);
 		return json_is_boolean(v) ? 0 : wrong(f, err);
@@ -112,9 +123,11 @@ static int from_value(const json_t *v, const ProtobufCFieldDescriptor *f, struct
 	return 0;
 }
 
-static int from_array(const json_t *v, const ProtobufCFieldDescriptor *f, struct message_memory *m, int depth, ProtobufCMessage *msg, struct err *err)
+static int from_array(const json_t *v, const ProtobufCFieldDescriptor *f, struct message_memory *m,
+		      int depth, ProtobufCMessage *msg, struct err *err)
 {
-	size_t n = json_array_size(v), *count = (size_t *)((char *)msg + f->quantifier_offset), w = width(f);
+	size_t n = json_array_size(v), *count = (size_t *)((char *)msg + f->quantifier_offset),
+	       w = width(f);
 	void **array = (void **)((char *)msg + f->offset);
 	if (!json_is_array(v) || *array)
 		return wrong(f, err);
@@ -125,12 +138,13 @@ static int from_array(const json_t *v, const ProtobufCFieldDescriptor *f, struct
 		return err_set(err, -EINVAL, "the body is too large");
 	int rc = 0;
 	for (; !rc && *count < n; *count += !rc)
-		rc = from_value(json_array_get(v, *count), f, m, depth, (char *)*array + *count * w, err);
+		rc = from_value(json_array_get(v, *count), f, m, depth, (char *)*array + *count * w,
+				err);
 	return rc;
 }
 
-static int from_object(const json_t *o, const ProtobufCMessageDescriptor *d, struct message_memory *m, int depth, ProtobufCMessage **ret,
-		       struct err *err)
+static int from_object(const json_t *o, const ProtobufCMessageDescriptor *d,
+		       struct message_memory *m, int depth, ProtobufCMessage **ret, struct err *err)
 {
 	const char *key;
 	json_t *v;
@@ -141,37 +155,44 @@ static int from_object(const json_t *o, const ProtobufCMessageDescriptor *d, str
 		return err_set(err, -EINVAL, "the body is too large");
 	d->message_init(msg);
 	*ret = msg; /* whoever called frees it, whatever comes */
-	json_object_foreach((json_t *)(uintptr_t)o, key, v) {
+	json_object_foreach((json_t *)(uintptr_t)o, key, v)
+	{
 		const ProtobufCFieldDescriptor *f = find_field(d, key);
 		if (!f || json_is_null(v)) /* of newer clients */
 			continue;
-		int rc = f->label == PROTOBUF_C_LABEL_REPEATED ? from_array(v, f, m, depth, msg, err)
-							       : from_value(v, f, m, depth, (char *)msg + f->offset, err);
+		int rc = f->label == PROTOBUF_C_LABEL_REPEATED
+				 ? from_array(v, f, m, depth, msg, err)
+				 : from_value(v, f, m, depth, (char *)msg + f->offset, err);
 		if (rc)
 			return rc;
 	}
 	return 0;
 }
 
-int message_read(const struct request *r, const ProtobufCMessageDescriptor *d, struct message_memory *m, ProtobufCMessage **ret, bool *ret_json,
-		 struct err *err)
+int message_read(const struct request *r, const ProtobufCMessageDescriptor *d,
+		 struct message_memory *m, ProtobufCMessage **ret, bool *ret_json, struct err *err)
 {
 	size_t type = strcspn(r->content_type, "; ");
 	bool json = type == 16 && !strncasecmp(r->content_type, "application/json", type);
 	bool proto = type == 17 && !strncasecmp(r->content_type, "application/proto", type);
 	*ret_json = json;
 	if (!json && !proto)
-		return err_set(err, -EINVAL, "the Content-Type is application/proto or application/json");
+		return err_set(err, -EINVAL,
+			       "the Content-Type is application/proto or application/json");
 	if (r->encoding[0] && strcasecmp(r->encoding, "identity"))
 		return err_set(err, -EINVAL, "no Content-Encoding here");
 	if (proto) {
-		*ret = protobuf_c_message_unpack(d, &m->allocator, r->body.len, r->body.data ? r->body.data : (const uint8_t *)"");
+		*ret = protobuf_c_message_unpack(d, &m->allocator, r->body.len,
+						 r->body.data ? r->body.data : (const uint8_t *)"");
 		return *ret ? 0 : err_set(err, -EINVAL, "the body is no %s", d->short_name);
 	}
 	json_error_t why;
-	json_t *o = r->body.len ? json_loadb((const char *)r->body.data, r->body.len, JSON_REJECT_DUPLICATES, &why) : json_object();
+	json_t *o = r->body.len ? json_loadb((const char *)r->body.data, r->body.len,
+					     JSON_REJECT_DUPLICATES, &why)
+				: json_object();
 	if (!o)
-		return err_set(err, -EINVAL, "the body is no JSON: line %d: %s", why.line, why.text);
+		return err_set(err, -EINVAL, "the body is no JSON: line %d: %s", why.line,
+			       why.text);
 	*ret = NULL;
 	int rc = from_object(o, d, m, 0, ret, err);
 	json_decref(o);
@@ -190,11 +211,16 @@ static json_t *to_value(const ProtobufCFieldDescriptor *f, const void *at)
 {
 	char text[24];
 	switch (f->type) {
-	case PROTOBUF_C_TYPE_STRING: return json_text(*(char *const *)at, strlen(*(char *const *)at));
-	case PROTOBUF_C_TYPE_MESSAGE: return to_object(*(ProtobufCMessage *const *)at);
-	case PROTOBUF_C_TYPE_BOOL: return json_boolean(*(const protobuf_c_boolean *)at);
-	case PROTOBUF_C_TYPE_DOUBLE: return json_real(*(const double *)at);
-	case PROTOBUF_C_TYPE_INT32: return json_integer(*(const int32_t *)at);
+	case PROTOBUF_C_TYPE_STRING:
+		return json_text(*(char *const *)at, strlen(*(char *const *)at));
+	case PROTOBUF_C_TYPE_MESSAGE:
+		return to_object(*(ProtobufCMessage *const *)at);
+	case PROTOBUF_C_TYPE_BOOL:
+		return json_boolean(*(const protobuf_c_boolean *)at);
+	case PROTOBUF_C_TYPE_DOUBLE:
+		return json_real(*(const double *)at);
+	case PROTOBUF_C_TYPE_INT32:
+		return json_integer(*(const int32_t *)at);
 	default:
 		snprintf(text, sizeof(text), "%lld", (long long)*(const int64_t *)at);
 		return json_string(text);
@@ -214,7 +240,8 @@ static json_t *to_object(const ProtobufCMessage *msg)
 			size_t n = *(const size_t *)((const char *)msg + f->quantifier_offset);
 			json_t *v = json_array();
 			for (size_t k = 0; !rc && k < n; k++)
-				rc = json_array_append_new(v, to_value(f, *(char *const *)at + k * width(f)));
+				rc = json_array_append_new(
+					v, to_value(f, *(char *const *)at + k * width(f)));
 			rc = json_put(o, name, v) ? -1 : rc;
 		} else if (f->type != PROTOBUF_C_TYPE_MESSAGE || *(void *const *)at) {
 			rc = json_put(o, name, to_value(f, at));

@@ -15,8 +15,8 @@
  * The body of a request; to be freed with message_free. -EINVAL with the text; *ret_json: it came
  * as JSON.
  */
-int message_read(const struct request *r, const ProtobufCMessageDescriptor *d, struct message_memory *m, ProtobufCMessage **ret, bool *ret_json,
-		 struct err *err);
+int message_read(const struct request *r, const ProtobufCMessageDescriptor *d,
+		 struct message_memory *m, ProtobufCMessage **ret, bool *ret_json, struct err *err);
 
 /* The answer, as the question came. */
 int message_write(struct request *r, const ProtobufCMessage *msg, bool json, struct err *err);

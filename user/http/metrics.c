@@ -56,26 +56,38 @@ static int add_requests(struct http_server *s, struct buf *out)
 		REFUSALS(X)
 #undef X
 	};
-	int rc = metrics_family(out, "ascribe_http_requests_total", "counter", "Requests answered, by route and class of status.");
+	int rc = metrics_family(out, "ascribe_http_requests_total", "counter",
+				"Requests answered, by route and class of status.");
 	for (size_t i = 0; !rc && i < n_routes + 2; i++)
 		for (unsigned c = 2; !rc && c < 6; c++) {
 			uint64_t n = __atomic_load_n(&s->stats[i].by_class[c], __ATOMIC_RELAXED);
 			if (n)
-				rc = buf_printf(out, "ascribe_http_requests_total{route=\"%s\",code=\"%uxx\"} %" PRIu64 "\n", stats_name(i), c, n);
+				rc = buf_printf(
+					out,
+					"ascribe_http_requests_total{route=\"%s\",code=\"%uxx\"} %" PRIu64
+					"\n",
+					stats_name(i), c, n);
 		}
-	rc = rc ? rc : metrics_family(out, "ascribe_http_refused_total", "counter", "Requests and connections refused before they were looked into.");
+	rc = rc ? rc
+		: metrics_family(out, "ascribe_http_refused_total", "counter",
+				 "Requests and connections refused before they were looked into.");
 	for (size_t i = 0; !rc && i < N_REFUSALS; i++)
-		rc = buf_printf(out, "ascribe_http_refused_total{reason=\"%s\"} %" PRIu64 "\n", refusals[i],
-				__atomic_load_n(&s->refused[i], __ATOMIC_RELAXED));
+		rc = buf_printf(out, "ascribe_http_refused_total{reason=\"%s\"} %" PRIu64 "\n",
+				refusals[i], __atomic_load_n(&s->refused[i], __ATOMIC_RELAXED));
 	return rc;
 }
 
 static int add_durations(struct http_server *s, struct buf *out)
 {
-	static const uint64_t bounds[] = { 1000000, 2500000, 5000000, 10000000, 25000000, 50000000, 100000000, 250000000, 500000000, 1000000000,
-					   2500000000, 5000000000, 10000000000 };
-	const struct hist_family f = { "ascribe_http_request_seconds", "Time from a request's head to its answer, waiting included.", 9, bounds,
-				       sizeof(bounds) / sizeof(bounds[0]) };
+	static const uint64_t bounds[] = { 1000000,    2500000,	   5000000,    10000000,
+					   25000000,   50000000,   100000000,  250000000,
+					   500000000,  1000000000, 2500000000, 5000000000,
+					   10000000000 };
+	const struct hist_family f = {
+		"ascribe_http_request_seconds",
+		"Time from a request's head to its answer, waiting included.", 9, bounds,
+		sizeof(bounds) / sizeof(bounds[0])
+	};
 	int rc = hist_prometheus_head(&f, out, NULL);
 	for (size_t i = 0; !rc && i < n_routes + 2; i++) {
 		struct hist_snapshot snap;
@@ -93,9 +105,14 @@ static int add_durations(struct http_server *s, struct buf *out)
 static int add_process(struct http_server *s, struct buf *out)
 {
 	double cpu = (double)own_cpu_ns() / 1e9;
-	int rc = one(out, "process_cpu_seconds_total", "counter", "User and system time of this process.", cpu);
-	rc = rc ? rc : one(out, "process_resident_memory_bytes", "gauge", "Resident memory of this process.", (double)own_rss_bytes());
-	return rc ? rc : one(out, "ascribe_uptime_seconds", "gauge", "Since the server was opened.", (double)(http_now_ns() - s->started_ns) / 1e9);
+	int rc = one(out, "process_cpu_seconds_total", "counter",
+		     "User and system time of this process.", cpu);
+	rc = rc ? rc
+		: one(out, "process_resident_memory_bytes", "gauge",
+		      "Resident memory of this process.", (double)own_rss_bytes());
+	return rc ? rc
+		  : one(out, "ascribe_uptime_seconds", "gauge", "Since the server was opened.",
+			(double)(http_now_ns() - s->started_ns) / 1e9);
 }
 
 static int add_store(struct http_server *s, struct buf *out)
@@ -103,16 +120,26 @@ static int add_store(struct http_server *s, struct buf *out)
 	uint64_t opened, bytes, hits, misses, cached;
 	snapshots_stats(s->snapshots, &opened, &bytes);
 	cache_stats(s->cache, &hits, &misses, &cached);
-	int rc = one(out, "ascribe_store_bytes", "gauge", "Bytes of the store's files.", (double)bytes);
-	rc = rc ? rc : one(out, "ascribe_store_opened_total", "counter", "Times that the store was opened to be read.", (double)opened);
-	rc = rc ? rc : metrics_family(out, "ascribe_http_cache_total", "counter", "Questions looked up among earlier answers.");
-	rc = rc ? rc : buf_printf(out, "ascribe_http_cache_total{result=\"hit\"} %" PRIu64 "\nascribe_http_cache_total{result=\"miss\"} %" PRIu64 "\n",
-				  hits, misses);
+	int rc = one(out, "ascribe_store_bytes", "gauge", "Bytes of the store's files.",
+		     (double)bytes);
+	rc = rc ? rc
+		: one(out, "ascribe_store_opened_total", "counter",
+		      "Times that the store was opened to be read.", (double)opened);
+	rc = rc ? rc
+		: metrics_family(out, "ascribe_http_cache_total", "counter",
+				 "Questions looked up among earlier answers.");
+	rc = rc ? rc
+		: buf_printf(out,
+			     "ascribe_http_cache_total{result=\"hit\"} %" PRIu64
+			     "\nascribe_http_cache_total{result=\"miss\"} %" PRIu64 "\n",
+			     hits, misses);
 	rc = rc ? rc
 		: one(out, "ascribe_queries_bounded_total", "counter",
 		      "Queries whose smallest rows were summed as (other) to fit their memory.",
 		      (double)query_bounded_total());
-	return rc ? rc : one(out, "ascribe_http_cache_bytes", "gauge", "Earlier answers that are kept.", (double)cached);
+	return rc ? rc
+		  : one(out, "ascribe_http_cache_bytes", "gauge", "Earlier answers that are kept.",
+			(double)cached);
 }
 
 static int add_connections(struct http_server *s, struct buf *out)
@@ -124,10 +151,16 @@ static int add_connections(struct http_server *s, struct buf *out)
 	unsigned waiting = s->waiting;
 	pthread_mutex_unlock(&s->lock);
 	int rc = one(out, "ascribe_http_connections", "gauge", "Open connections.", n);
-	rc = rc ? rc : one(out, "ascribe_http_waiting", "gauge", "Questions that wait for a worker.", waiting);
-	rc = rc ? rc : one(out, "ascribe_http_sent_bytes_total", "counter", "Bytes of answers.", (double)__atomic_load_n(&s->sent_bytes, __ATOMIC_RELAXED));
-	return rc ? rc : one(out, "ascribe_http_received_bytes_total", "counter", "Bytes of bodies received.",
-			     (double)__atomic_load_n(&s->received_bytes, __ATOMIC_RELAXED));
+	rc = rc ? rc
+		: one(out, "ascribe_http_waiting", "gauge", "Questions that wait for a worker.",
+		      waiting);
+	rc = rc ? rc
+		: one(out, "ascribe_http_sent_bytes_total", "counter", "Bytes of answers.",
+		      (double)__atomic_load_n(&s->sent_bytes, __ATOMIC_RELAXED));
+	return rc ? rc
+		  : one(out, "ascribe_http_received_bytes_total", "counter",
+			"Bytes of bodies received.",
+			(double)__atomic_load_n(&s->received_bytes, __ATOMIC_RELAXED));
 }
 
 int http_metrics(struct request *r, struct store *store, struct err *err)

@@ -21,7 +21,10 @@ static uint32_t cpu_event(const struct store *s)
 /* Events whose times count, not how often they were. */
 static enum query_metric metric_of(const struct store_event *e)
 {
-	return !strcmp(e->name, "off-cpu") ? QUERY_OFF : !strcmp(e->name, "runq") ? QUERY_RUNQ : !strcmp(e->name, "waker") ? QUERY_WAKER : QUERY_SAMPLES;
+	return !strcmp(e->name, "off-cpu") ? QUERY_OFF
+	       : !strcmp(e->name, "runq")  ? QUERY_RUNQ
+	       : !strcmp(e->name, "waker") ? QUERY_WAKER
+					   : QUERY_SAMPLES;
 }
 
 void pyro_of_type(const struct store *s, uint32_t event, struct query_spec *spec)
@@ -41,8 +44,11 @@ void pyro_type_id(const struct store *s, uint32_t event, char out[PYRO_ID_MAX])
 	snprintf(name, sizeof(name), "%s", e->name);
 	for (char *p = name; *p; p++) /* sched:sched_switch */
 		*p = *p == ':' ? '.' : *p;
-	snprintf(out, PYRO_ID_MAX, e->ns_per_sample ? "%s:cpu:nanoseconds:cpu:nanoseconds" : metric_of(e) ? "%s:delay:nanoseconds:waits:count" :
-		 "%s:samples:count:event:count", name);
+	snprintf(out, PYRO_ID_MAX,
+		 e->ns_per_sample ? "%s:cpu:nanoseconds:cpu:nanoseconds"
+		 : metric_of(e)	  ? "%s:delay:nanoseconds:waits:count"
+				  : "%s:samples:count:event:count",
+		 name);
 }
 
 int pyro_find_type(const struct store *s, const char *id, uint32_t *ret_event, struct err *err)
@@ -68,7 +74,8 @@ int64_t pyro_scale(const struct store_event *e)
 /* Cut out __profile_type__="...", which says what the type says already. */
 static void drop_type(char *s)
 {
-	char *at = strstr(s, "__profile_type__"), *quote = at ? strchr(at, '"') : NULL, *end = quote ? strchr(quote + 1, '"') : NULL;
+	char *at = strstr(s, "__profile_type__"), *quote = at ? strchr(at, '"') : NULL,
+	     *end = quote ? strchr(quote + 1, '"') : NULL;
 	if (!end)
 		return;
 	end++;
@@ -119,7 +126,8 @@ static int on_key(void *ctx, const char *key, uint32_t sets)
 	return n->cb(n->ctx, key);
 }
 
-int pyro_label_names(struct store *s, int (*cb)(void *ctx, const char *name), void *ctx, struct err *err)
+int pyro_label_names(struct store *s, int (*cb)(void *ctx, const char *name), void *ctx,
+		     struct err *err)
 {
 	struct names n = { cb, ctx };
 	struct store_wide_key k;
@@ -131,7 +139,8 @@ int pyro_label_names(struct store *s, int (*cb)(void *ctx, const char *name), vo
 }
 
 int pyro_label_values(struct store *s, const struct query_spec *asked, const char *key,
-		      int (*cb)(void *ctx, const char *text, size_t len), void *ctx, struct err *err)
+		      int (*cb)(void *ctx, const char *text, size_t len), void *ctx,
+		      struct err *err)
 {
 	struct query_spec spec = *asked;
 	struct query *q = NULL;

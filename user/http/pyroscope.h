@@ -10,9 +10,9 @@
 #include "query/query.h"
 
 #define PYRO_ID_MAX 256
-#define PYRO_NODES 8192	     /* when nobody says how many */
+#define PYRO_NODES 8192 /* when nobody says how many */
 #define PYRO_NODES_MAX 65536
-#define PYRO_NAMES_MAX 2000  /* values in a list */
+#define PYRO_NAMES_MAX 2000 /* values in a list */
 
 /*
  * "process_cpu:cpu:nanoseconds:cpu:nanoseconds" is the first event that stands for time; others are
@@ -31,12 +31,15 @@ int64_t pyro_scale(const struct store_event *e);
 int pyro_selector(char *const *v, size_t n, char **ret);
 
 /* Names of all label keys, sorted; each call of cb gets one. */
-int pyro_label_names(struct store *s, int (*cb)(void *ctx, const char *name), void *ctx, struct err *err);
+int pyro_label_names(struct store *s, int (*cb)(void *ctx, const char *name), void *ctx,
+		     struct err *err);
 /* The values of a key with the most samples. */
 int pyro_label_values(struct store *s, const struct query_spec *spec, const char *key,
-		      int (*cb)(void *ctx, const char *text, size_t len), void *ctx, struct err *err);
+		      int (*cb)(void *ctx, const char *text, size_t len), void *ctx,
+		      struct err *err);
 
-request_handler pyro_profile_types, pyro_names, pyro_values, pyro_series, pyro_select_series, pyro_stacktraces, pyro_profile, pyro_diff, pyro_stats;
+request_handler pyro_profile_types, pyro_names, pyro_values, pyro_series, pyro_select_series,
+	pyro_stacktraces, pyro_profile, pyro_diff, pyro_stats;
 request_handler pyro_push, pyro_ingest;
 request_handler pyro_render, pyro_render_diff, pyro_legacy_values, http_pprof;
 

@@ -57,7 +57,9 @@ static int to_buf(const char *data, size_t len, void *b)
 int request_json(struct request *r, json_t *value, struct err *err)
 {
 	r->type = "application/json";
-	int rc = value ? json_dump_callback(value, to_buf, &r->out, JSON_COMPACT | JSON_REAL_PRECISION(15)) : -1;
+	int rc = value ? json_dump_callback(value, to_buf, &r->out,
+					    JSON_COMPACT | JSON_REAL_PRECISION(15))
+		       : -1;
 	json_decref(value);
 	rc = rc ? rc : buf_add_u8(&r->out, '\n');
 	return rc ? err_set(err, -ENOMEM, "out of memory") : 0;
@@ -67,34 +69,59 @@ int request_json(struct request *r, json_t *value, struct err *err)
 static const char *code_name(unsigned status)
 {
 	switch (status) {
-	case 400: return "invalid_argument";
-	case 401: return "unauthenticated";
-	case 403: case 421: return "permission_denied";
-	case 404: return "not_found";
-	case 408: return "deadline_exceeded";
-	case 413: case 429: return "resource_exhausted";
-	case 405: case 415: case 501: return "unimplemented";
-	case 503: return "unavailable";
-	default: return "internal";
+	case 400:
+		return "invalid_argument";
+	case 401:
+		return "unauthenticated";
+	case 403:
+	case 421:
+		return "permission_denied";
+	case 404:
+		return "not_found";
+	case 408:
+		return "deadline_exceeded";
+	case 413:
+	case 429:
+		return "resource_exhausted";
+	case 405:
+	case 415:
+	case 501:
+		return "unimplemented";
+	case 503:
+		return "unavailable";
+	default:
+		return "internal";
 	}
 }
 
 unsigned request_status(int rc)
 {
 	switch (-rc) {
-	case EINVAL: case E2BIG: case ERANGE: return 400;
-	case ENOENT: return 404;
-	case EOPNOTSUPP: return 501;
-	case EMSGSIZE: return 413;
-	case EDQUOT: return 429;
-	case EAGAIN: case ENOMEM: case ESTALE: return 503;
-	default: return 500;
+	case EINVAL:
+	case E2BIG:
+	case ERANGE:
+		return 400;
+	case ENOENT:
+		return 404;
+	case EOPNOTSUPP:
+		return 501;
+	case EMSGSIZE:
+		return 413;
+	case EDQUOT:
+		return 429;
+	case EAGAIN:
+	case ENOMEM:
+	case ESTALE:
+		return 503;
+	default:
+		return 500;
 	}
 }
 
 void request_fail(struct request *r, unsigned status, const char *text)
 {
-	json_t *o = json_pack("{s:s,s:o}", "code", code_name(status), "message", json_text(text, strlen(text)));
+	json_t *o = json_pack("{s:s,s:o}", "code", code_name(status), "message",
+			      json_text(text, strlen(text)));
 	r->out.len = 0;
 	r->etag[0] = 0;
 	r->gzipped = false;

@@ -19,13 +19,13 @@ struct asset;
 typedef int request_handler(struct request *r, struct store *s, struct err *err);
 
 enum {
-	ROUTE_POST = 1,	    /* asked by POST */
-	ROUTE_GET = 2,	    /* by GET and HEAD */
-	ROUTE_STORE = 4,    /* answered by a worker with a store */
-	ROUTE_CACHE = 8,    /* the same question of the same windows has the same answer */
-	ROUTE_OPEN = 16,    /* without a token */
-	ROUTE_SLOW = 32,    /* by a worker, without a store */
-	ROUTE_INGEST = 64,  /* its body is a profile to store */
+	ROUTE_POST = 1,	   /* asked by POST */
+	ROUTE_GET = 2,	   /* by GET and HEAD */
+	ROUTE_STORE = 4,   /* answered by a worker with a store */
+	ROUTE_CACHE = 8,   /* the same question of the same windows has the same answer */
+	ROUTE_OPEN = 16,   /* without a token */
+	ROUTE_SLOW = 32,   /* by a worker, without a store */
+	ROUTE_INGEST = 64, /* its body is a profile to store */
 };
 
 struct route {
@@ -50,7 +50,7 @@ struct request {
 	struct param *params;
 	size_t n_params;
 	struct buf body;
-	size_t held; /* bytes of it that the server's intake counts */
+	size_t held;	     /* bytes of it that the server's intake counts */
 	struct buf question; /* what tells it from others, for the cache; empty: it is not kept */
 	char content_type[256];
 	char encoding[32];
@@ -85,8 +85,8 @@ unsigned request_status(int rc);
 void request_free(struct request *r);
 
 /* Routes in their own files. */
-request_handler api_labels, api_values, api_series, api_flame, api_table, api_diff, api_histogram, api_stat,
-	api_blame, api_findings, api_why, api_statements;
+request_handler api_labels, api_values, api_series, api_flame, api_table, api_diff, api_histogram,
+	api_stat, api_blame, api_findings, api_why, api_statements;
 request_handler export_page, export_profile, export_stacks;
 request_handler http_healthz, http_readyz, http_metrics;
 

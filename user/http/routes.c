@@ -6,9 +6,9 @@
 #define RANGE "from", "to"
 #define WHERE RANGE, "where", "idle"
 #define SELECT WHERE, "event", "metric"
-#define FLAME                                                                                    \
-	SELECT, "names", "max_nodes", "root", "view", "function", "module", "against", "against_from", \
-		"against_to", "split", "limit"
+#define FLAME \
+	SELECT, "names", "max_nodes", "root", "view", "function", "module", "against", \
+		"against_from", "against_to", "split", "limit"
 #define PARAMS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 static const char *const none[] = { NULL };
@@ -25,12 +25,16 @@ const struct route routes[] = {
 	{ "/metrics", "metrics", ROUTE_GET, 0, http_metrics, NULL },
 	{ "/api/v1/labels", "labels", ASK, 0, api_labels, PARAMS(SELECT, "limit", "names_only") },
 	{ "/api/v1/values", "values", ASK, 0, api_values, PARAMS(SELECT, "limit", "key") },
-	{ "/api/v1/series", "series", ASK, 0, api_series, PARAMS(SELECT, "by", "step", "limit", "exact") },
+	{ "/api/v1/series", "series", ASK, 0, api_series,
+	  PARAMS(SELECT, "by", "step", "limit", "exact") },
 	{ "/api/v1/flame", "flame", ASK, 0, api_flame, PARAMS(FLAME) },
-	{ "/api/v1/table", "table", ASK, 0, api_table, PARAMS(SELECT, "names", "by", "limit", "exact", "match", "sort") },
+	{ "/api/v1/table", "table", ASK, 0, api_table,
+	  PARAMS(SELECT, "names", "by", "limit", "exact", "match", "sort") },
 	{ "/api/v1/diff", "diff", ASK, 0, api_diff,
-	  PARAMS(SELECT, "names", "by", "limit", "against", "against_from", "against_to", "inclusive", "absolute", "changes", "match") },
-	{ "/api/v1/findings", "findings", ASK, 0, api_findings, PARAMS(RANGE, "where", "by", "limit") },
+	  PARAMS(SELECT, "names", "by", "limit", "against", "against_from", "against_to",
+		 "inclusive", "absolute", "changes", "match") },
+	{ "/api/v1/findings", "findings", ASK, 0, api_findings,
+	  PARAMS(RANGE, "where", "by", "limit") },
 	{ "/api/v1/why", "why", ASK, 0, api_why, PARAMS(WHERE, "names", "before") },
 	{ "/api/v1/blame", "blame", ASK, 0, api_blame, PARAMS(WHERE, "by", "limit", "metric") },
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
@@ -40,21 +44,26 @@ const struct route routes[] = {
 	{ QUERIER "LabelValues", "LabelValues", CALL, CALL_MAX, pyro_values, none },
 	{ QUERIER "Series", "Series", CALL, CALL_MAX, pyro_series, none },
 	{ QUERIER "SelectSeries", "SelectSeries", CALL, CALL_MAX, pyro_select_series, none },
-	{ QUERIER "SelectMergeStacktraces", "SelectMergeStacktraces", CALL, CALL_MAX, pyro_stacktraces, none },
+	{ QUERIER "SelectMergeStacktraces", "SelectMergeStacktraces", CALL, CALL_MAX,
+	  pyro_stacktraces, none },
 	{ QUERIER "SelectMergeProfile", "SelectMergeProfile", CALL, CALL_MAX, pyro_profile, none },
 	{ QUERIER "Diff", "Diff", CALL, CALL_MAX, pyro_diff, none },
 	{ QUERIER "GetProfileStats", "GetProfileStats", CALL, CALL_MAX, pyro_stats, none },
-	{ "/push.v1.PusherService/Push", "Push", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX, pyro_push, none },
+	{ "/push.v1.PusherService/Push", "Push", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX,
+	  pyro_push, none },
 	{ "/ingest", "ingest", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX, pyro_ingest,
-	  PARAMS("name", "from", "until", "format", "sampleRate", "spyName", "units", "aggregationType") },
+	  PARAMS("name", "from", "until", "format", "sampleRate", "spyName", "units",
+		 "aggregationType") },
 	{ "/pyroscope/render", "render", ASK, 0, pyro_render, NULL },
 	{ "/pyroscope/render-diff", "render-diff", ASK, 0, pyro_render_diff, NULL },
 	{ "/pyroscope/label-values", "label-values", ASK, 0, pyro_legacy_values, NULL },
-	{ "/debug/pprof/profile", "pprof", ASK, 0, http_pprof, PARAMS("seconds", "where", "event", "idle", "debug") },
+	{ "/debug/pprof/profile", "pprof", ASK, 0, http_pprof,
+	  PARAMS("seconds", "where", "event", "idle", "debug") },
 	{ "/export/flame.html", "export-flame", ASK, 0, export_page, PARAMS(FLAME) },
 	{ "/export/profile.pb.gz", "export-pprof", ASK, 0, export_profile, PARAMS(SELECT) },
 	{ "/export/folded.txt", "export-folded", ASK, 0, export_stacks, PARAMS(SELECT) },
-	{ "/api/v1/histogram", "histogram", ROUTE_GET | ROUTE_STORE, 0, api_histogram, PARAMS("route", "metric", WHERE, "by", "limit") },
+	{ "/api/v1/histogram", "histogram", ROUTE_GET | ROUTE_STORE, 0, api_histogram,
+	  PARAMS("route", "metric", WHERE, "by", "limit") },
 };
 
 const size_t n_routes = sizeof(routes) / sizeof(routes[0]);

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define SPARE_CONNECTIONS 16 /* accepted while others are being closed to make room */
-#define CONN_MEMORY 32768 /* head and parameters */
+#define CONN_MEMORY 32768    /* head and parameters */
 #define PARAMS_MAX 32
 #define IDLE_S 30
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" /* as GnuTLS spells it */
@@ -56,8 +56,10 @@ static void add_headers(const struct request *r, struct MHD_Response *m)
 	MHD_add_response_header(m, "X-Frame-Options", "DENY");
 	MHD_add_response_header(m, "Referrer-Policy", "no-referrer");
 	MHD_add_response_header(m, "Cross-Origin-Resource-Policy", "same-origin");
-	MHD_add_response_header(m, "Content-Security-Policy", "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
-							       "frame-ancestors 'none'");
+	MHD_add_response_header(
+		m, "Content-Security-Policy",
+		"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
+		"frame-ancestors 'none'");
 	MHD_add_response_header(m, "Cache-Control", r->etag[0] ? "no-cache" : "no-store");
 	if (r->etag[0])
 		MHD_add_response_header(m, "ETag", r->etag);
@@ -71,7 +73,8 @@ static void add_headers(const struct request *r, struct MHD_Response *m)
 	if (r->status == 401)
 		MHD_add_response_header(m, "WWW-Authenticate", "Bearer realm=\"ascribe\"");
 	if (r->status == 405)
-		MHD_add_response_header(m, "Allow", r->route->flags & ROUTE_GET ? "GET, HEAD" : "POST");
+		MHD_add_response_header(m, "Allow",
+					r->route->flags & ROUTE_GET ? "GET, HEAD" : "POST");
 	if (r->close)
 		MHD_add_response_header(m, MHD_HTTP_HEADER_CONNECTION, "close");
 	if (r->retry_after) {
@@ -82,7 +85,8 @@ static void add_headers(const struct request *r, struct MHD_Response *m)
 
 static struct conn *conn_of(struct MHD_Connection *c)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	return info ? info->socket_context : NULL;
 }
 
@@ -93,9 +97,11 @@ static enum MHD_Result send_answer(struct address *a, struct MHD_Connection *c, 
 	struct conn *conn = conn_of(c);
 	if (conn) {
 		__atomic_store_n(&conn->answering, true, __ATOMIC_RELAXED);
-		__atomic_store_n(&conn->deadline_ns, http_now_ns() + s->cfg.response_s * HTTP_NS, __ATOMIC_RELAXED);
+		__atomic_store_n(&conn->deadline_ns, http_now_ns() + s->cfg.response_s * HTTP_NS,
+				 __ATOMIC_RELAXED);
 	}
-	struct MHD_Response *m = MHD_create_response_from_buffer(r->out.len, r->out.data, MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *m =
+		MHD_create_response_from_buffer(r->out.len, r->out.data, MHD_RESPMEM_MUST_COPY);
 	if (!m)
 		return MHD_NO;
 	__atomic_fetch_add(&s->sent_bytes, r->out.len, __ATOMIC_RELAXED);
@@ -107,8 +113,8 @@ static enum MHD_Result send_answer(struct address *a, struct MHD_Connection *c, 
 	return rc;
 }
 
-static enum MHD_Result refuse(struct address *a, struct MHD_Connection *c, struct exchange *x, unsigned status, enum refusal what,
-			      const char *text)
+static enum MHD_Result refuse(struct address *a, struct MHD_Connection *c, struct exchange *x,
+			      unsigned status, enum refusal what, const char *text)
 {
 	count_refused(a->server, what);
 	x->refused = true;
@@ -129,13 +135,15 @@ static void answer_asset(struct request *r)
 		return;
 	}
 	r->gzipped = r->takes_gzip;
-	if (r->gzipped ? buf_add(&r->out, f->gz, f->gz_len) : gunzip(f->gz, f->gz_len, SIZE_MAX, &r->out, NULL))
+	if (r->gzipped ? buf_add(&r->out, f->gz, f->gz_len)
+		       : gunzip(f->gz, f->gz_len, SIZE_MAX, &r->out, NULL))
 		request_fail(r, 503, "out of memory");
 }
 
 /* ---- requests ---- */
 
-static enum MHD_Result add_param(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result add_param(void *ctx, enum MHD_ValueKind kind, const char *name,
+				 const char *value)
 {
 	struct request *r = ctx;
 	(void)kind;
@@ -205,10 +213,12 @@ static bool too_long(struct MHD_Connection *c, const struct request *r)
 	return length && (strlen(length) > 18 || strtoull(length, NULL, 10) > r->route->body_max);
 }
 
-static unsigned check_asker(struct address *a, struct MHD_Connection *c, const struct request *r, const char **ret_why)
+static unsigned check_asker(struct address *a, struct MHD_Connection *c, const struct request *r,
+			    const char **ret_why)
 {
 	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
-	const struct guard_asker asker = { header(c, MHD_HTTP_HEADER_HOST), header(c, MHD_HTTP_HEADER_ORIGIN),
+	const struct guard_asker asker = { header(c, MHD_HTTP_HEADER_HOST),
+					   header(c, MHD_HTTP_HEADER_ORIGIN),
 					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password };
 	unsigned status = guard_check(&a->guard, &asker, r->route->flags & ROUTE_OPEN, ret_why);
 	MHD_free(password);
@@ -217,8 +227,8 @@ static unsigned check_asker(struct address *a, struct MHD_Connection *c, const s
 }
 
 /* By the head alone. */
-static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method, const char *version,
-			    struct exchange *x)
+static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method,
+			    const char *version, struct exchange *x)
 {
 	static const enum refusal by_status[] = { REFUSED_host, REFUSED_origin, REFUSED_token };
 	struct request *r = x->r;
@@ -229,19 +239,27 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 	}
 	unsigned status = check_asker(a, c, r, &why);
 	if (status)
-		return refuse(a, c, x, status, by_status[status == 421 ? 0 : status == 403 ? 1 : 2], why);
+		return refuse(a, c, x, status,
+			      by_status[status == 421	? 0
+					: status == 403 ? 1
+							: 2],
+			      why);
 	if (r->route == &no_route)
 		return refuse(a, c, x, 404, REFUSED_path, "nothing is at this path");
-	bool get = !strcmp(method, "GET") || !strcmp(method, "HEAD"), post = !strcmp(method, "POST");
+	bool get = !strcmp(method, "GET") || !strcmp(method, "HEAD"),
+	     post = !strcmp(method, "POST");
 	if (!((get && (r->route->flags & ROUTE_GET)) || (post && (r->route->flags & ROUTE_POST))))
 		return refuse(a, c, x, 405, REFUSED_method, "this path does not know that method");
 	r->head = !strcmp(method, "HEAD");
 	if (too_long(c, r))
-		return refuse(a, c, x, 413, REFUSED_length, "the body is longer than this path takes");
+		return refuse(a, c, x, 413, REFUSED_length,
+			      "the body is longer than this path takes");
 	if (MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, NULL, NULL) > PARAMS_MAX)
 		return refuse(a, c, x, 400, REFUSED_length, "too many parameters");
 	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, add_param, r);
-	r->retry_after = r->route->flags & ROUTE_INGEST ? intake_delay_s(&a->server->intake, x->began_ns) : 0;
+	r->retry_after = r->route->flags & ROUTE_INGEST
+				 ? intake_delay_s(&a->server->intake, x->began_ns)
+				 : 0;
 	if (r->retry_after) {
 		/* Once the body has come: who still sends does not read when to come again */
 		count_refused(a->server, REFUSED_ingest);
@@ -250,7 +268,8 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 	return MHD_YES;
 }
 
-static enum MHD_Result take_body(struct address *a, struct exchange *x, const char *data, size_t *size)
+static enum MHD_Result take_body(struct address *a, struct exchange *x, const char *data,
+				 size_t *size)
 {
 	struct request *r = x->r;
 	size_t n = *size;
@@ -274,8 +293,9 @@ static enum MHD_Result take_body(struct address *a, struct exchange *x, const ch
 	return MHD_YES;
 }
 
-static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *method, const char *version,
-				  const char *data, size_t *size, void **own)
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url,
+				  const char *method, const char *version, const char *data,
+				  size_t *size, void **own)
 {
 	struct address *a = ctx;
 	struct exchange *x = *own;
@@ -326,7 +346,8 @@ static size_t unescape(void *ctx, struct MHD_Connection *c, char *s)
 
 /* ---- connections ---- */
 
-static void on_completed(void *ctx, struct MHD_Connection *c, void **own, enum MHD_RequestTerminationCode code)
+static void on_completed(void *ctx, struct MHD_Connection *c, void **own,
+			 enum MHD_RequestTerminationCode code)
 {
 	struct address *a = ctx;
 	struct exchange *x = *own;
@@ -335,7 +356,9 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **own, enum M
 	if (conn) {
 		__atomic_store_n(&conn->answering, false, __ATOMIC_RELAXED);
 		__atomic_store_n(&conn->idle, true, __ATOMIC_RELAXED);
-		__atomic_store_n(&conn->deadline_ns, http_now_ns() + a->server->cfg.request_s * HTTP_NS, __ATOMIC_RELAXED);
+		__atomic_store_n(&conn->deadline_ns,
+				 http_now_ns() + a->server->cfg.request_s * HTTP_NS,
+				 __ATOMIC_RELAXED);
 	}
 	if (x) {
 		intake_release(&a->server->intake, x->r->held);
@@ -345,7 +368,8 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **own, enum M
 	*own = NULL;
 }
 
-static void on_connection(void *ctx, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode code)
+static void on_connection(void *ctx, struct MHD_Connection *c, void **own,
+			  enum MHD_ConnectionNotificationCode code)
 {
 	struct address *a = ctx;
 	if (code != MHD_CONNECTION_NOTIFY_STARTED) {
@@ -353,7 +377,8 @@ static void on_connection(void *ctx, struct MHD_Connection *c, void **own, enum 
 		*own = NULL;
 		return;
 	}
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
 	/* libmicrohttpd made this thread; it has done nothing before its first connection */
 	own_thread_be_nice();
 	*own = conns_open(a, info ? info->connect_fd : -1);
@@ -413,27 +438,33 @@ static int open_address(struct http_server *s, const struct http_socket *socket,
 		{ MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL },
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, NULL },
 		{ MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
-		{ tls ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END, 0, (void *)(uintptr_t)TLS_PRIORITIES },
-		{ tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, (void *)(uintptr_t)s->cfg.tls_cert },
-		{ tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, (void *)(uintptr_t)s->cfg.tls_key },
+		{ tls ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END, 0,
+		  (void *)(uintptr_t)TLS_PRIORITIES },
+		{ tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0,
+		  (void *)(uintptr_t)s->cfg.tls_cert },
+		{ tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0,
+		  (void *)(uintptr_t)s->cfg.tls_key },
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	/*
 	 * Not epoll: libmicrohttpd 0.9.75 misses with it that connections were closed at the limit
 	 * of connections, and lets nobody in until they have been idle for IDLE_S.
 	 */
-	unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0);
-	a->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
-				  MHD_OPTION_NOTIFY_CONNECTION, on_connection, a, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
-				  MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+	unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME |
+			 (tls ? MHD_USE_TLS : 0);
+	a->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_NOTIFY_COMPLETED,
+				  on_completed, a, MHD_OPTION_NOTIFY_CONNECTION, on_connection, a,
+				  MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_ARRAY,
+				  options, MHD_OPTION_END);
 	if (!a->mhd)
-		return err_set(err, -EIO, "cannot serve on %s%s", a->name, tls ? ": is the certificate and its key good PEM?" : "");
+		return err_set(err, -EIO, "cannot serve on %s%s", a->name,
+			       tls ? ": is the certificate and its key good PEM?" : "");
 	s->n_addresses++;
 	return 0;
 }
 
-int http_open(struct http_server **ret, const struct http_config *cfg, const struct http_sockets *sockets,
-	      struct err *err)
+int http_open(struct http_server **ret, const struct http_config *cfg,
+	      const struct http_sockets *sockets, struct err *err)
 {
 	int rc = http_check(cfg, err);
 	if (rc)

@@ -33,7 +33,7 @@ enum refusal {
 #define X(name) REFUSED_##name,
 	REFUSALS(X)
 #undef X
-	N_REFUSALS
+		N_REFUSALS
 };
 
 /* A connection; by its own thread, but for the deadline, which the keeper looks at. */

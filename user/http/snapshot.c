@@ -92,7 +92,8 @@ static void see_dir(int parent, const char *name, bool matters, int depth, struc
 		to->bytes += (uint64_t)st.st_size;
 		if (!matters && strcmp(e->d_name, "MANIFEST") && strcmp(e->d_name, "HEADER"))
 			continue;
-		uint64_t v[5] = { (uint64_t)st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec,
+		uint64_t v[5] = { (uint64_t)st.st_ino, (uint64_t)st.st_size,
+				  (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec,
 				  (uint64_t)st.st_dev };
 		/* The order of a directory's names means nothing: a sum. */
 		to->state += XXH3_64bits(v, sizeof(v));

@@ -35,7 +35,9 @@ static int ask_store(struct http_server *s, struct request *r, uint64_t *ret_sta
 		struct snapshot *snap;
 		rc = snapshots_take(s->snapshots, tries > 0, &snap, err);
 		if (rc)
-			return rc == -ENOENT || rc == -ENOTDIR ? err_set(err, -EAGAIN, "the store is not there yet") : rc;
+			return rc == -ENOENT || rc == -ENOTDIR
+				       ? err_set(err, -EAGAIN, "the store is not there yet")
+				       : rc;
 		r->out.len = 0;
 		rc = r->route->handle(r, snap->store, err);
 		*ret_state = snap->state;
@@ -52,13 +54,17 @@ void work_answer(struct http_server *s, struct request *r)
 	int rc = request_check_params(r, &err);
 	if (!rc && (r->route->flags & ROUTE_CACHE)) {
 		rc = write_question(r);
-		cached = !rc && cache_find(s->cache, &r->question, snapshots_state(s->snapshots), &r->out, &r->type);
+		cached = !rc && cache_find(s->cache, &r->question, snapshots_state(s->snapshots),
+					   &r->out, &r->type);
 	}
 	if (!rc && !cached)
-		rc = r->route->flags & ROUTE_STORE ? ask_store(s, r, &state, &err) : r->route->handle(r, NULL, &err);
+		rc = r->route->flags & ROUTE_STORE ? ask_store(s, r, &state, &err)
+						   : r->route->handle(r, NULL, &err);
 	if (rc) {
 		request_fail(r, request_status(rc), err.text[0] ? err.text : strerror(-rc));
-		r->retry_after = r->status == 503 ? 1 : r->status == 429 ? intake_delay_s(&s->intake, http_now_ns()) : 0;
+		r->retry_after = r->status == 503   ? 1
+				 : r->status == 429 ? intake_delay_s(&s->intake, http_now_ns())
+						    : 0;
 	} else if (!r->status) {
 		r->status = 200;
 	}
@@ -94,7 +100,8 @@ static bool is_asked_already(struct http_server *s, const struct task *t)
 {
 	const struct buf *q = &t->r->question;
 	const struct task *d = s->doing;
-	while (d && (d->r->question.len != q->len || !q->len || memcmp(d->r->question.data, q->data, q->len)))
+	while (d && (d->r->question.len != q->len || !q->len ||
+		     memcmp(d->r->question.data, q->data, q->len)))
 		d = d->doing;
 	return d && !s->stopping && !cache_has(s->cache, q);
 }
@@ -150,7 +157,8 @@ static void *run_worker(void *arg)
 	own_thread_be_nice();
 	for (struct task *t; (t = next_task(s)); free(t)) {
 		if (__atomic_load_n(&s->stopping, __ATOMIC_RELAXED))
-			request_fail(t->r, 503, "the server ends or begins anew; ask again in some seconds");
+			request_fail(t->r, 503,
+				     "the server ends or begins anew; ask again in some seconds");
 		else
 			work_answer(s, t->r);
 		end_task(s, t);

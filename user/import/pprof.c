@@ -25,7 +25,7 @@ struct pprof_reader {
 	char **strings;
 	struct {
 		uint32_t first, n;
-	} * frames; /* [n_location] */
+	} *frames; /* [n_location] */
 	size_t type[PROFILE_TYPES_MAX], value[PROFILE_TYPES_MAX],
 		n_values; /* of the profile; of the message */
 };
@@ -42,13 +42,13 @@ static const struct by_id *find(const struct by_id *v, size_t n, uint64_t id)
 	return n ? bsearch(&key, v, n, sizeof(*v), compare_ids) : NULL;
 }
 
-#define INDEX(to, field, type)                                                                     \
-	do {                                                                                       \
-		(to) = calloc(m->n_##field + 1, sizeof(*(to)));                                    \
-		for (size_t i_ = 0; (to) && i_ < m->n_##field; i_++)                               \
-			(to)[i_] = (struct by_id){ m->field[i_]->id, i_ };                         \
-		if (to)                                                                            \
-			qsort((to), m->n_##field, sizeof(*(to)), compare_ids);                     \
+#define INDEX(to, field, type) \
+	do { \
+		(to) = calloc(m->n_##field + 1, sizeof(*(to))); \
+		for (size_t i_ = 0; (to) && i_ < m->n_##field; i_++) \
+			(to)[i_] = (struct by_id){ m->field[i_]->id, i_ }; \
+		if (to) \
+			qsort((to), m->n_##field, sizeof(*(to)), compare_ids); \
 	} while (0)
 
 /* A text of the table, as long as the profile lives; NULL: out of memory. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODE_BYTES                                                                                 \
+#define NODE_BYTES \
 	16 /* of a frame, a label, a node of a stack, a row: about what one costs in the store */
 
 const struct profile_limits profile_sent = { .bytes = 8u << 20,

@@ -20,7 +20,8 @@ int binding_check_table(const struct ascribe_trampoline_table *t)
 	return 0;
 }
 
-const struct ascribe_binding *binding_during(const struct ascribe_binding *v, size_t n, uint64_t first_ns, uint64_t last_ns)
+const struct ascribe_binding *binding_during(const struct ascribe_binding *v, size_t n,
+					     uint64_t first_ns, uint64_t last_ns)
 {
 	const struct ascribe_binding *best = NULL;
 	for (size_t i = 0; i < n; i++) {
@@ -43,7 +44,10 @@ size_t binding_labels(const struct ascribe_binding *b, struct label *out)
 		size_t size = 3u + t[1] + t[2];
 		if (!t[1] || size > len - at)
 			break;
-		struct label l = { .key = (const char *)t + 3, .key_len = t[1], .str = (const char *)t + 3 + t[1], .str_len = t[2],
+		struct label l = { .key = (const char *)t + 3,
+				   .key_len = t[1],
+				   .str = (const char *)t + 3 + t[1],
+				   .str_len = t[2],
 				   .type = LABEL_STRING };
 		if (t[0] == ASCRIBE_KEY_INT && label_int(l.str, l.str_len, &l.num)) {
 			l.type = LABEL_INT;

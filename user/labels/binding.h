@@ -22,7 +22,8 @@ int binding_check_table(const struct ascribe_trampoline_table *t);
  * The newest of n bindings that held all the time from first_ns to last_ns, NULL: none. Those being
  * written do not count.
  */
-const struct ascribe_binding *binding_during(const struct ascribe_binding *v, size_t n, uint64_t first_ns, uint64_t last_ns);
+const struct ascribe_binding *binding_during(const struct ascribe_binding *v, size_t n,
+					     uint64_t first_ns, uint64_t last_ns);
 
 /*
  * Its labels, as many as are whole, sorted, no key twice (the first counts); returns how many. They

@@ -28,7 +28,8 @@ static inline __attribute__((always_inline)) int same(const uint8_t *a, const ui
 	if (__builtin_expect(n >= 8 && n <= 32, 1)) {
 		size_t second = n >= 16 ? 8 : n - 8, third = n >= 16 ? n - 16 : 0;
 		return !((load(a, 8) ^ load(b, 8)) | (load(a + second, 8) ^ load(b + second, 8)) |
-			 (load(a + third, 8) ^ load(b + third, 8)) | (load(a + n - 8, 8) ^ load(b + n - 8, 8)));
+			 (load(a + third, 8) ^ load(b + third, 8)) |
+			 (load(a + n - 8, 8) ^ load(b + n - 8, 8)));
 	}
 	if (n > 32)
 		return !memcmp(a, b, n);
@@ -38,14 +39,18 @@ static inline __attribute__((always_inline)) int same(const uint8_t *a, const ui
 }
 
 /* The 6 bits; the key is long enough. */
-static inline __attribute__((always_inline)) unsigned int sextet(const struct filter_node *n, const uint8_t *key, size_t len)
+static inline __attribute__((always_inline)) unsigned int sextet(const struct filter_node *n,
+								 const uint8_t *key, size_t len)
 {
 	const uint8_t *first = key + n->at[0] + (n->kind & FILTER_FROM_END ? len : 0);
 	const uint8_t *second = key + n->at[1] + (n->kind & FILTER_FROM_END << 1 ? len : 0);
-	return (((unsigned int)*first >> (n->kind & FILTER_HIGH)) + ((unsigned int)*second << (n->kind >> FILTER_LEFT))) & 63;
+	return (((unsigned int)*first >> (n->kind & FILTER_HIGH)) +
+		((unsigned int)*second << (n->kind >> FILTER_LEFT))) &
+	       63;
 }
 
-static inline __attribute__((always_inline)) uint8_t walk(const struct label_filter *f, const uint8_t *key, size_t len)
+static inline __attribute__((always_inline)) uint8_t walk(const struct label_filter *f,
+							  const uint8_t *key, size_t len)
 {
 	const uint8_t *text = (const uint8_t *)f + f->text;
 	const struct filter_node *n = f->node;
@@ -79,7 +84,8 @@ static uint8_t walk_plain(const struct label_filter *f, const uint8_t *key, size
 
 /* Counting bits is one instruction that the first x86-64 did not have. */
 #ifdef __x86_64__
-__attribute__((target("popcnt"))) static uint8_t walk_popcnt(const struct label_filter *f, const uint8_t *key, size_t len)
+__attribute__((target("popcnt"))) static uint8_t walk_popcnt(const struct label_filter *f,
+							     const uint8_t *key, size_t len)
 {
 	return walk(f, key, len);
 }
@@ -163,7 +169,8 @@ static void find_places(struct places *b, const struct pattern *v, size_t n)
 	for (size_t i = 0; i < shortest; i++)
 		for (int way = 0; way < (ends ? 4 : 2); way++) {
 			struct filter_node p = { .need = (uint8_t)(i + 1),
-						 .kind = (uint8_t)((way & 1 ? FILTER_HIGH : 0) | (way & 2 ? FILTER_FROM_END : 0) |
+						 .kind = (uint8_t)((way & 1 ? FILTER_HIGH : 0) |
+								   (way & 2 ? FILTER_FROM_END : 0) |
 								   6 << FILTER_LEFT) };
 			p.at[0] = (int16_t)(way & 2 ? -1 - (int)i : (int)i);
 			p.at[1] = p.at[0];
@@ -192,7 +199,8 @@ static int best_node(const struct pattern *v, size_t n, struct filter_node *ret)
 				struct filter_node p = b.node[i];
 				const struct filter_node *other = &b.node[k];
 				p.kind = (uint8_t)((p.kind & (FILTER_HIGH | FILTER_FROM_END)) |
-						   (other->kind & FILTER_FROM_END) << 1 | left << FILTER_LEFT);
+						   (other->kind & FILTER_FROM_END) << 1 |
+						   left << FILTER_LEFT);
 				p.at[1] = other->at[0];
 				p.need = p.need > other->need ? p.need : other->need;
 				uint64_t c = cost(v, n, &p);
@@ -215,7 +223,9 @@ static int build_text(struct compiler *c, size_t node, struct pattern *v, size_t
 			shortest = i;
 	struct filter_node *t = &c->node[node];
 	const struct pattern s = v[shortest];
-	*t = (struct filter_node){ .mask = s.text, .kind = FILTER_TEXT, .need = (uint8_t)s.len,
+	*t = (struct filter_node){ .mask = s.text,
+				   .kind = FILTER_TEXT,
+				   .need = (uint8_t)s.len,
 				   .action = { FILTER_NONE, FILTER_NONE } };
 	for (size_t i = 0; i < n; i++) {
 		if (v[i].len > s.len)
@@ -290,24 +300,29 @@ static void allow_lengths(struct label_filter *f, const struct pattern *p)
 	}
 }
 
-static int add_rule(struct compiler *c, const struct filter_rule *r, uint8_t *other, struct err *err)
+static int add_rule(struct compiler *c, const struct filter_rule *r, uint8_t *other,
+		    struct err *err)
 {
 	size_t len = strlen(r->text);
 	const char *star = memchr(r->text, '*', len);
 	if (!len)
 		return err_set(err, -EINVAL, "an empty key is no rule; \"*\" means all keys");
 	if (star && star != r->text + len - 1)
-		return err_set(err, -EINVAL, "label rule %.100s: a * only means something at the end", r->text);
+		return err_set(err, -EINVAL,
+			       "label rule %.100s: a * only means something at the end", r->text);
 	len -= star != NULL;
 	if (len > FILTER_KEY_MAX)
-		return err_set(err, -E2BIG, "label rule %.100s...: longer than %d bytes", r->text, FILTER_KEY_MAX);
+		return err_set(err, -E2BIG, "label rule %.100s...: longer than %d bytes", r->text,
+			       FILTER_KEY_MAX);
 	if (!len) {
 		if (*other != FILTER_NONE && *other != r->action)
 			return err_set(err, -EINVAL, "label rule *: given with two meanings");
 		*other = (uint8_t)r->action;
 		return 0;
 	}
-	c->v[c->n++] = (struct pattern){ .p = (const uint8_t *)r->text, .len = len, .prefix = star != NULL,
+	c->v[c->n++] = (struct pattern){ .p = (const uint8_t *)r->text,
+					 .len = len,
+					 .prefix = star != NULL,
 					 .action = (uint8_t)r->action };
 	return 0;
 }
@@ -322,8 +337,10 @@ static int unite(struct compiler *c, uint32_t *ret_bytes, struct err *err)
 		struct pattern *p = &c->v[i], *before = used ? &c->v[used - 1] : NULL;
 		if (before && !pattern_cmp(before, p)) {
 			if (before->action != p->action)
-				return err_set(err, -EINVAL, "label rule %.*s%s: given with two meanings",
-					       p->len < 100 ? (int)p->len : 100, (const char *)p->p, p->prefix ? "*" : "");
+				return err_set(err, -EINVAL,
+					       "label rule %.*s%s: given with two meanings",
+					       p->len < 100 ? (int)p->len : 100, (const char *)p->p,
+					       p->prefix ? "*" : "");
 			continue;
 		}
 		p->text = bytes;
@@ -354,14 +371,17 @@ static struct label_filter *assemble(const struct compiler *c, uint8_t other, ui
 	return f;
 }
 
-int filter_new(struct label_filter **ret, const struct filter_rule *rules, size_t n, struct err *err)
+int filter_new(struct label_filter **ret, const struct filter_rule *rules, size_t n,
+	       struct err *err)
 {
 	uint8_t other = FILTER_NONE;
 	uint32_t bytes = 0;
 	bool keeps = false;
 	if (n > FILTER_RULES_MAX)
-		return err_set(err, -E2BIG, "%zu label rules are more than the %d that a filter takes; a rule with * stands for many", n,
-			       FILTER_RULES_MAX);
+		return err_set(
+			err, -E2BIG,
+			"%zu label rules are more than the %d that a filter takes; a rule with * stands for many",
+			n, FILTER_RULES_MAX);
 	struct compiler *c = malloc(sizeof(*c));
 	struct pattern *patterns = calloc(2 * n + 1, sizeof(*patterns)), *scratch = patterns + n;
 	struct label_filter *f = NULL;
@@ -411,7 +431,8 @@ void filter_free(struct label_filter *f)
 	free(f);
 }
 
-size_t filter_apply(const struct label_filter *f, const struct redactor *r, struct label *v, size_t n, char *room)
+size_t filter_apply(const struct label_filter *f, const struct redactor *r, struct label *v,
+		    size_t n, char *room)
 {
 	size_t kept = 0;
 	if (!f)

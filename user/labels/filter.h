@@ -39,12 +39,12 @@ struct filter_rule {
  * looked at on the way; a node with a text compares all of them.
  */
 struct filter_node {
-	uint64_t mask;	/* or where the text begins */
-	uint16_t next;	/* the first child; with a text: what goes on behind it, 0: nothing */
-	uint8_t kind;	/* FILTER_TEXT; else from which ends, and how the bytes are shifted */
-	uint8_t need;	/* bytes that the key must have; the text's length */
+	uint64_t mask; /* or where the text begins */
+	uint16_t next; /* the first child; with a text: what goes on behind it, 0: nothing */
+	uint8_t kind;  /* FILTER_TEXT; else from which ends, and how the bytes are shifted */
+	uint8_t need;  /* bytes that the key must have; the text's length */
 	union {
-		int16_t at[2];	  /* of the bytes; those from the end are negative */
+		int16_t at[2]; /* of the bytes; those from the end are negative */
 		/* text: of the key itself, of keys that begin with it; FILTER_NONE */
 		uint8_t action[2];
 	};
@@ -57,24 +57,27 @@ struct label_filter {
 	 */
 	uint64_t first[64], middle[64], last[64];
 	uint8_t (*walk)(const struct label_filter *f, const uint8_t *key, size_t len);
-	uint32_t bytes;	   /* of the whole */
+	uint32_t bytes; /* of the whole */
 	uint32_t n_rules;
-	uint32_t text;	   /* where the texts begin, from the struct on */
-	uint8_t other;	   /* the action for what fits no rule */
+	uint32_t text; /* where the texts begin, from the struct on */
+	uint8_t other; /* the action for what fits no rule */
 	struct filter_node node[];
 };
 
 /* 0; -EINVAL, -E2BIG with a text that names the rule; -ENOMEM. The rules are copied. */
-int filter_new(struct label_filter **ret, const struct filter_rule *rules, size_t n, struct err *err);
+int filter_new(struct label_filter **ret, const struct filter_rule *rules, size_t n,
+	       struct err *err);
 struct label_filter *filter_copy(const struct label_filter *f); /* NULL: no memory */
 void filter_free(struct label_filter *f);
 
-static inline enum filter_action filter_find(const struct label_filter *f, const char *key, size_t len)
+static inline enum filter_action filter_find(const struct label_filter *f, const char *key,
+					     size_t len)
 {
 	const uint8_t *k = (const uint8_t *)key;
 	if (!len)
 		return (enum filter_action)f->other;
-	uint64_t lengths = f->first[k[0] & 63] & f->middle[k[len / 2] & 63] & f->last[k[len - 1] & 63];
+	uint64_t lengths =
+		f->first[k[0] & 63] & f->middle[k[len / 2] & 63] & f->last[k[len - 1] & 63];
 	if (__builtin_expect(!(lengths >> (len < 63 ? len : 63) & 1), 1))
 		return (enum filter_action)f->other;
 	return (enum filter_action)f->walk(f, k, len);
@@ -100,6 +103,7 @@ void redactor_text(const struct redactor *r, const struct label *l, char out[RED
  * written to room, which the labels borrow from then on: n * REDACTED_LEN bytes. f may be NULL: all
  * stay.
  */
-size_t filter_apply(const struct label_filter *f, const struct redactor *r, struct label *v, size_t n, char *room);
+size_t filter_apply(const struct label_filter *f, const struct redactor *r, struct label *v,
+		    size_t n, char *room);
 
 #endif

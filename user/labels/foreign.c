@@ -27,19 +27,25 @@ size_t utf8_cut(const char *text, size_t len)
 	return want > back + 1 ? len - 1 - back : len;
 }
 
-static void add_text(struct decoding *d, const char *key, size_t key_len, const char *text, size_t len)
+static void add_text(struct decoding *d, const char *key, size_t key_len, const char *text,
+		     size_t len)
 {
 	if (d->n == FOREIGN_LABELS_MAX || !key_len)
 		return;
-	d->out[d->n++] = (struct label){ .key = key, .key_len = (uint32_t)key_len, .str = text,
-					 .str_len = (uint32_t)len, .type = LABEL_STRING };
+	d->out[d->n++] = (struct label){ .key = key,
+					 .key_len = (uint32_t)key_len,
+					 .str = text,
+					 .str_len = (uint32_t)len,
+					 .type = LABEL_STRING };
 }
 
 static void add_int(struct decoding *d, const char *key, int64_t num)
 {
 	if (d->n == FOREIGN_LABELS_MAX)
 		return;
-	d->out[d->n++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .num = num, .type = LABEL_INT };
+	d->out[d->n++] = (struct label){
+		.key = key, .key_len = (uint32_t)strlen(key), .num = num, .type = LABEL_INT
+	};
 }
 
 /* Room for text of our own, or NULL. */
@@ -87,7 +93,8 @@ static void add_id(struct decoding *d, const char *key, const uint8_t *id, size_
 
 #define OTEL_HEADER 28
 
-static bool decode_otel(struct decoding *d, const struct foreign_source *s, const uint8_t *p, size_t len)
+static bool decode_otel(struct decoding *d, const struct foreign_source *s, const uint8_t *p,
+			size_t len)
 {
 	uint16_t size, place[512];
 	uint8_t seen[256] = { 0 };
@@ -99,7 +106,8 @@ static bool decode_otel(struct decoding *d, const struct foreign_source *s, cons
 		return false;
 	const uint8_t *attrs = p + OTEL_HEADER;
 	for (size_t at = 0; at < size; at += 2u + attrs[at + 1]) {
-		if (size - at < 2 || size - at - 2u < attrs[at + 1] || n == sizeof(place) / sizeof(place[0]))
+		if (size - at < 2 || size - at - 2u < attrs[at + 1] ||
+		    n == sizeof(place) / sizeof(place[0]))
 			return false;
 		place[n++] = (uint16_t)at;
 	}
@@ -113,7 +121,8 @@ static bool decode_otel(struct decoding *d, const struct foreign_source *s, cons
 		if (a[0] >= s->n_keys || !s->keys[a[0]])
 			d->side->unknown_keys++;
 		else
-			add_text(d, s->keys[a[0]], strlen(s->keys[a[0]]), (const char *)a + 2, a[1]);
+			add_text(d, s->keys[a[0]], strlen(s->keys[a[0]]), (const char *)a + 2,
+				 a[1]);
 	}
 	return true;
 }
@@ -141,8 +150,10 @@ static bool decode_elastic(struct decoding *d, const uint8_t *p, size_t len)
 static bool decode_datadog(struct decoding *d, const uint8_t *p, size_t len)
 {
 	const uint64_t knuth = 0x9e3779b97f4a7c15ull;
-	static const char key[10][16] = { "datadog.tag0", "datadog.tag1", "datadog.tag2", "datadog.tag3", "datadog.tag4",
-					  "datadog.tag5", "datadog.tag6", "datadog.tag7", "datadog.tag8", "datadog.tag9" };
+	static const char key[10][16] = { "datadog.tag0", "datadog.tag1", "datadog.tag2",
+					  "datadog.tag3", "datadog.tag4", "datadog.tag5",
+					  "datadog.tag6", "datadog.tag7", "datadog.tag8",
+					  "datadog.tag9" };
 	uint64_t v[3];
 	uint32_t tag[10];
 	if (len != 64)
@@ -168,7 +179,8 @@ static void decode_number(struct decoding *d, const struct foreign_field *f, uin
 {
 	for (size_t i = 0; i < f->n_names; i++) {
 		if (f->names[i].number == (int64_t)v) {
-			add_text(d, f->key, strlen(f->key), f->names[i].name, strlen(f->names[i].name));
+			add_text(d, f->key, strlen(f->key), f->names[i].name,
+				 strlen(f->names[i].name));
 			return;
 		}
 	}
@@ -180,8 +192,8 @@ static void decode_number(struct decoding *d, const struct foreign_field *f, uin
 		add_int(d, f->key, (int64_t)v);
 }
 
-static bool decode_field(struct decoding *d, const struct foreign_source *s, const struct label_entry *e,
-			 const uint8_t *p)
+static bool decode_field(struct decoding *d, const struct foreign_source *s,
+			 const struct label_entry *e, const uint8_t *p)
 {
 	uint64_t v;
 	if (s->kind != LABEL_PATH || e->len2 >= s->n_fields)
@@ -239,15 +251,17 @@ static bool decode_absent(struct decoding *d, const struct label_entry *e, const
 	return true;
 }
 
-static bool decode_entry(struct decoding *d, const struct foreign_source *s, const struct label_entry *e,
-			 const uint8_t *p)
+static bool decode_entry(struct decoding *d, const struct foreign_source *s,
+			 const struct label_entry *e, const uint8_t *p)
 {
 	switch (e->what) {
 	case ENTRY_OTEL:
-		return (s->kind == LABEL_OTEL || s->kind == LABEL_NODE) && decode_otel(d, s, p, e->len);
+		return (s->kind == LABEL_OTEL || s->kind == LABEL_NODE) &&
+		       decode_otel(d, s, p, e->len);
 	case ENTRY_PAIR: {
 		const char *value = (const char *)p + padded(e->len);
-		add_text(d, (const char *)p, e->len, value, e->cut ? utf8_cut(value, e->len2) : e->len2);
+		add_text(d, (const char *)p, e->len, value,
+			 e->cut ? utf8_cut(value, e->len2) : e->len2);
 		return true;
 	}
 	case ENTRY_ABSENT:
@@ -261,8 +275,8 @@ static bool decode_entry(struct decoding *d, const struct foreign_source *s, con
 }
 
 /* Decode the entries of the sources of one rank. */
-static void decode_rank(struct decoding *d, const void *capture, size_t len, const struct foreign_source *sources, size_t n_sources,
-			unsigned rank)
+static void decode_rank(struct decoding *d, const void *capture, size_t len,
+			const struct foreign_source *sources, size_t n_sources, unsigned rank)
 {
 	const uint8_t *p = capture;
 	for (size_t at = 0; len - at >= sizeof(struct label_entry);) {
@@ -273,7 +287,8 @@ static void decode_rank(struct decoding *d, const void *capture, size_t len, con
 		    (e.what == ENTRY_INT && e.len != 8))
 			break;
 		size_t before = d->n;
-		if (sources[e.source].rank == rank && !decode_entry(d, &sources[e.source], &e, p + at)) {
+		if (sources[e.source].rank == rank &&
+		    !decode_entry(d, &sources[e.source], &e, p + at)) {
 			d->n = before;
 			d->side->invalid |= 1u << e.source;
 		}
@@ -281,8 +296,8 @@ static void decode_rank(struct decoding *d, const void *capture, size_t len, con
 	}
 }
 
-size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources, size_t n_sources,
-		      struct label *out, struct foreign_side *side)
+size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources,
+		      size_t n_sources, struct label *out, struct foreign_side *side)
 {
 	struct decoding d = { .out = out, .side = side };
 	side->used = 0;

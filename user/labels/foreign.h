@@ -15,13 +15,13 @@
 
 /* What the bytes of a field mean. */
 enum foreign_form {
-	FOREIGN_INT = 0,   /* signed number */
-	FOREIGN_UINT,      /* above INT64_MAX: text */
-	FOREIGN_HEX,       /* number, as 16 hexadecimal digits */
+	FOREIGN_INT = 0, /* signed number */
+	FOREIGN_UINT,	 /* above INT64_MAX: text */
+	FOREIGN_HEX,	 /* number, as 16 hexadecimal digits */
 	FOREIGN_TEXT,
-	FOREIGN_BYTES,     /* as hexadecimal digits */
-	FOREIGN_ELASTIC,   /* a correlation record of 37 bytes */
-	FOREIGN_DATADOG,   /* a context of 64 bytes */
+	FOREIGN_BYTES,	 /* as hexadecimal digits */
+	FOREIGN_ELASTIC, /* a correlation record of 37 bytes */
+	FOREIGN_DATADOG, /* a context of 64 bytes */
 };
 
 /* One number and what it is called. */
@@ -73,8 +73,8 @@ struct foreign_side {
  * all. They point into the capture, the sources and *side. Of OpenTelemetry's attributes with one
  * key the last one counts, and stands first.
  */
-size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources, size_t n_sources,
-		      struct label *out, struct foreign_side *side);
+size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources,
+		      size_t n_sources, struct label *out, struct foreign_side *side);
 
 /*
  * The first `len` bytes of a text that was longer: without the part of a UTF-8 character that the

@@ -93,9 +93,11 @@ ASCRIBE_HOT ascribe_u64 hash_label(const void *ctx, unsigned long i)
 	if (l->type == LABEL_INT) {
 		char text[20]; /* 19 digits and a sign */
 		unsigned int at = decimal(text, l->num);
-		return ascribe_label_hash(c->seed, ASCRIBE_KEY_INT, l->key, l->key_len, text + at, sizeof(text) - at);
+		return ascribe_label_hash(c->seed, ASCRIBE_KEY_INT, l->key, l->key_len, text + at,
+					  sizeof(text) - at);
 	}
-	return ascribe_label_hash(c->seed, ASCRIBE_KEY_STRING, l->key, l->key_len, l->str, l->str_len);
+	return ascribe_label_hash(c->seed, ASCRIBE_KEY_STRING, l->key, l->key_len, l->str,
+				  l->str_len);
 }
 
 uint64_t labels_key(const struct label *v, size_t n, uint64_t seed)
@@ -149,7 +151,8 @@ static inline bool same_bytes(const char *a, uint32_t n_a, const char *b, uint32
 static inline bool same_label(const struct label *a, const struct label *b)
 {
 	return a->type == b->type && same_bytes(a->key, a->key_len, b->key, b->key_len) &&
-	       (a->type == LABEL_INT ? a->num == b->num : same_bytes(a->str, a->str_len, b->str, b->str_len));
+	       (a->type == LABEL_INT ? a->num == b->num
+				     : same_bytes(a->str, a->str_len, b->str, b->str_len));
 }
 
 bool labels_equal(const struct label *a, size_t n_a, const struct label *b, size_t n_b)

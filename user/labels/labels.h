@@ -18,7 +18,7 @@ enum label_type {
 struct label {
 	const char *key;
 	const char *str; /* LABEL_STRING: the value, UTF-8 by courtesy, any bytes in fact */
-	int64_t num;     /* LABEL_INT: the value */
+	int64_t num;	 /* LABEL_INT: the value */
 	uint32_t key_len;
 	uint32_t str_len;
 	enum label_type type;

@@ -110,7 +110,8 @@ static int take_keys(struct otel_context *c, struct bytes array)
 			continue;
 		free(c->keys[c->n_keys]);
 		c->keys[c->n_keys] = NULL;
-		if (last(f.bytes, 1, &s) && s.len && s.len <= OTEL_KEY_MAX && !memchr(s.p, 0, s.len)) {
+		if (last(f.bytes, 1, &s) && s.len && s.len <= OTEL_KEY_MAX &&
+		    !memchr(s.p, 0, s.len)) {
 			c->keys[c->n_keys] = strndup((const char *)s.p, s.len);
 			if (!c->keys[c->n_keys])
 				return -ENOMEM;
@@ -125,7 +126,8 @@ static int take_attribute(struct otel_context *c, struct bytes b)
 	struct bytes key, value, v;
 	if (!last(b, 1, &key) || !last(b, 2, &value))
 		return 0;
-	if (is(key, "threadlocal.schema_version") && last(value, 1, &v) && v.len < sizeof(c->schema)) {
+	if (is(key, "threadlocal.schema_version") && last(value, 1, &v) &&
+	    v.len < sizeof(c->schema)) {
 		memcpy(c->schema, v.p, v.len);
 		c->schema[v.len] = 0;
 	}

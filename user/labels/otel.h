@@ -15,11 +15,11 @@
 
 /* What stands at the beginning of the mapping. */
 struct otel_context_head {
-	char signature[8]; /* "OTEL_CTX" */
-	uint32_t version;  /* 2 */
-	uint32_t size;     /* of the message */
+	char signature[8];     /* "OTEL_CTX" */
+	uint32_t version;      /* 2 */
+	uint32_t size;	       /* of the message */
 	uint64_t published_ns; /* BOOTTIME, 0: being changed */
-	uint64_t message;  /* its address */
+	uint64_t message;      /* its address */
 };
 
 struct otel_context {

@@ -29,7 +29,8 @@ __attribute__((format(printf, 2, 3))) static int bad(struct line *l, const char 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return err_set(l->err, -EINVAL, "%s:%u: %s%s%s", l->source, l->number, l->key ? l->key : "", l->key ? ": " : "", text);
+	return err_set(l->err, -EINVAL, "%s:%u: %s%s%s", l->source, l->number, l->key ? l->key : "",
+		       l->key ? ": " : "", text);
 }
 
 /* ---- words of a line ---- */
@@ -132,7 +133,8 @@ static int number(struct line *l, const char *what, int64_t min, int64_t max, in
 	if (!s || !to_number(s, ret))
 		return bad(l, "%s is missing%s%s", what, s ? ", not " : "", s ? s : "");
 	if (*ret < min || *ret > max)
-		return bad(l, "%s: %s is not between %lld and %lld", what, s, (long long)min, (long long)max);
+		return bad(l, "%s: %s is not between %lld and %lld", what, s, (long long)min,
+			   (long long)max);
 	return 0;
 }
 
@@ -157,9 +159,11 @@ static bool number_type(const char *s, struct recipe_word *w, enum foreign_form 
 		uint8_t len, is_signed;
 		enum foreign_form form;
 	} types[] = {
-		{ "u8", 1, 0, FOREIGN_UINT },  { "u16", 2, 0, FOREIGN_UINT }, { "u32", 4, 0, FOREIGN_UINT },
-		{ "u64", 8, 0, FOREIGN_UINT }, { "i8", 1, 1, FOREIGN_INT },   { "i16", 2, 1, FOREIGN_INT },
-		{ "i32", 4, 1, FOREIGN_INT },  { "i64", 8, 1, FOREIGN_INT },  { "hex", 8, 0, FOREIGN_HEX },
+		{ "u8", 1, 0, FOREIGN_UINT },  { "u16", 2, 0, FOREIGN_UINT },
+		{ "u32", 4, 0, FOREIGN_UINT }, { "u64", 8, 0, FOREIGN_UINT },
+		{ "i8", 1, 1, FOREIGN_INT },   { "i16", 2, 1, FOREIGN_INT },
+		{ "i32", 4, 1, FOREIGN_INT },  { "i64", 8, 1, FOREIGN_INT },
+		{ "hex", 8, 0, FOREIGN_HEX },
 	};
 	for (size_t i = 0; s && i < sizeof(types) / sizeof(types[0]); i++) {
 		if (strcmp(s, types[i].name))
@@ -180,7 +184,9 @@ static int parse_require(struct line *l, struct recipe_word *w)
 	if (s && !strcmp(s, "main"))
 		return 0;
 	if (!number_type(s, w, &form))
-		return bad(l, "require: 'main', or a number (u8 .. u64, i8 .. i64) and what it must be");
+		return bad(
+			l,
+			"require: 'main', or a number (u8 .. u64, i8 .. i64) and what it must be");
 	w->imm = offset(l);
 	w->op = RECIPE_REQUIRE_TP;
 	if (peek(l) && !strcmp(peek(l), "tp")) {
@@ -217,7 +223,8 @@ static int text_size(struct line *l, struct recipe_word *w)
 }
 
 /* One word of a path. *ret_ends: nothing may follow but and, shift and names. */
-static int parse_word(struct line *l, const struct recipe *r, struct recipe_line *to, struct recipe_word *w, bool *ret_ends)
+static int parse_word(struct line *l, const struct recipe *r, struct recipe_line *to,
+		      struct recipe_word *w, bool *ret_ends)
 {
 	const char *s = next(l);
 	int64_t let;
@@ -271,7 +278,9 @@ static int parse_word(struct line *l, const struct recipe *r, struct recipe_line
 	if (!strcmp(s, "field")) {
 		w->op = RECIPE_FIELD;
 		rc = name(l, "struct.member", w->name, sizeof(w->name));
-		return rc || strchr(w->name, '.') ? rc : bad(l, "field %s: it is struct.member", w->name);
+		return rc || strchr(w->name, '.')
+			       ? rc
+			       : bad(l, "field %s: it is struct.member", w->name);
 	}
 	if (!strcmp(s, "require"))
 		return parse_require(l, w);
@@ -295,7 +304,8 @@ static int parse_names(struct line *l, struct recipe_line *to)
 		char head[32];
 		const char *eq = strchr(s, '=');
 		struct foreign_name n = { 0 };
-		if (!eq || (size_t)(eq - s) >= sizeof(head) || strlen(eq + 1) >= sizeof(n.name) || !eq[1])
+		if (!eq || (size_t)(eq - s) >= sizeof(head) || strlen(eq + 1) >= sizeof(n.name) ||
+		    !eq[1])
 			return bad(l, "names: '%s' is not NUMBER=NAME", s);
 		memcpy(head, s, (size_t)(eq - s));
 		head[eq - s] = 0;
@@ -324,15 +334,17 @@ static int parse_end(struct line *l, struct recipe_line *to)
 			return bad(l, "'%s' stands behind the end of the path", s);
 		if (!strcmp(s, "names"))
 			return parse_names(l, to);
-		if (!and && !nonzero && strcmp(s, "shift"))
+		if (!and&&!nonzero && strcmp(s, "shift"))
 			return bad(l, "'%s' behind a number: and, shift, nonzero or names", s);
 		if (to->n_words == RECIPE_WORDS_MAX)
 			return bad(l, "more than %d steps", RECIPE_WORDS_MAX);
 		struct recipe_word *w = &to->word[to->n_words++];
-		*w = (struct recipe_word){ .op = nonzero ? RECIPE_NONZERO : and ? RECIPE_AND : RECIPE_SHIFT };
+		*w = (struct recipe_word){ .op = nonzero ? RECIPE_NONZERO
+						 : and	 ? RECIPE_AND
+							 : RECIPE_SHIFT };
 		if (nonzero)
 			continue;
-		int rc = number(l, s, and ? INT64_MIN : 0, and ? INT64_MAX : 63, &w->imm);
+		int rc = number(l, s, and? INT64_MIN : 0, and? INT64_MAX : 63, &w->imm);
 		if (rc)
 			return rc;
 	}
@@ -367,13 +379,19 @@ static int parse_path(struct line *l, struct recipe *r, bool is_label)
 		rc = parse_word(l, r, to, w, &ends);
 		if (rc)
 			return rc;
-		if (to->n_words == 0 ? !is_start(w) && w->op != RECIPE_VIA && w->op != RECIPE_MAIN : is_start(w))
-			return bad(l, "a path begins with symbol, file, via or a let, and has no other one");
+		if (to->n_words == 0 ? !is_start(w) && w->op != RECIPE_VIA && w->op != RECIPE_MAIN
+				     : is_start(w))
+			return bad(
+				l,
+				"a path begins with symbol, file, via or a let, and has no other one");
 		to->n_words++;
 	}
 	if (ends != is_label)
-		return bad(l, is_label ? "it reads nothing: u8 .. u64, i8 .. i64, hex, value, cstr, bytes or text is missing"
-				       : "a let is an address: it ends before anything is read");
+		return bad(
+			l,
+			is_label
+				? "it reads nothing: u8 .. u64, i8 .. i64, hex, value, cstr, bytes or text is missing"
+				: "a let is an address: it ends before anything is read");
 	rc = parse_end(l, to);
 	r->n_lines++; /* on failure too: its names are freed with the recipe */
 	return rc;
@@ -421,10 +439,12 @@ static int parse_line(struct line *l, struct recipe *r)
 			continue;
 		if (*lists[i].n == RECIPE_PATTERNS_MAX)
 			return bad(l, "more than %d", RECIPE_PATTERNS_MAX);
-		int rc = name(l, "its argument", lists[i].list + *lists[i].n * lists[i].size, lists[i].size);
+		int rc = name(l, "its argument", lists[i].list + *lists[i].n * lists[i].size,
+			      lists[i].size);
 		char text[200];
 		bool pattern = !strcmp(s, "title") || !strcmp(s, "cgroup");
-		if (!rc && pattern && rules_check(lists[i].list + *lists[i].n * lists[i].size, text, sizeof(text)))
+		if (!rc && pattern &&
+		    rules_check(lists[i].list + *lists[i].n * lists[i].size, text, sizeof(text)))
 			rc = bad(l, "%s", text);
 		*lists[i].n += !rc;
 		return rc;
@@ -446,7 +466,9 @@ static int check_whole(struct line *l, const struct recipe *r)
 {
 	l->key = r->name;
 	if (r->n_lines && !r->n_files && !r->n_build_ids)
-		return bad(l, "labels from memory need 'file' or 'build-id': which files they are for");
+		return bad(
+			l,
+			"labels from memory need 'file' or 'build-id': which files they are for");
 	if (!r->n_lines && !r->n_env && !r->n_titles && !r->n_cgroups)
 		return bad(l, "the recipe has no labels");
 	return 0;
@@ -492,7 +514,8 @@ static int begin(struct recipes *all, struct recipe **r, struct line *l)
 	return name(l, "the recipe's name", (*r)->name, sizeof((*r)->name));
 }
 
-int recipes_parse(struct recipes *all, const char *text, size_t len, const char *source, struct err *err)
+int recipes_parse(struct recipes *all, const char *text, size_t len, const char *source,
+		  struct err *err)
 {
 	const char *p = text, *end = text + len;
 	struct line l = { .source = source, .err = err };

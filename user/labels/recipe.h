@@ -23,24 +23,24 @@
 
 enum recipe_op {
 	RECIPE_SYMBOL = 1, /* name, imm: the address of a variable */
-	RECIPE_FILE,       /* imm: an offset in the file */
+	RECIPE_FILE,	   /* imm: an offset in the file */
 	/* name: what this function makes of its argument, or of nothing at the start of a path */
 	RECIPE_VIA,
-	RECIPE_LET,        /* arg: what that let gave */
-	RECIPE_DEREF,      /* imm */
-	RECIPE_ADD,        /* imm */
-	RECIPE_FIELD,      /* name "struct.member": add its offset */
-	RECIPE_NUMBER,     /* len bytes at imm, is_signed; ends a label */
-	RECIPE_VALUE,      /* the number that the function before returns; ends a label */
-	RECIPE_CSTRING,    /* len at most, at imm; ends a label */
-	RECIPE_BYTES,      /* len, at imm; ends a label */
-	RECIPE_TEXT,       /* pointer at imm, length at imm2, len at most; ends a label */
-	RECIPE_REQUIRE,    /* len, is_signed, imm; its bits in arg (0: all) must be imm2 */
+	RECIPE_LET,	   /* arg: what that let gave */
+	RECIPE_DEREF,	   /* imm */
+	RECIPE_ADD,	   /* imm */
+	RECIPE_FIELD,	   /* name "struct.member": add its offset */
+	RECIPE_NUMBER,	   /* len bytes at imm, is_signed; ends a label */
+	RECIPE_VALUE,	   /* the number that the function before returns; ends a label */
+	RECIPE_CSTRING,	   /* len at most, at imm; ends a label */
+	RECIPE_BYTES,	   /* len, at imm; ends a label */
+	RECIPE_TEXT,	   /* pointer at imm, length at imm2, len at most; ends a label */
+	RECIPE_REQUIRE,	   /* len, is_signed, imm; its bits in arg (0: all) must be imm2 */
 	RECIPE_REQUIRE_TP, /* imm: must be the thread pointer */
-	RECIPE_MAIN,       /* only in the process's first thread */
-	RECIPE_AND,        /* imm; of a number */
-	RECIPE_SHIFT,      /* imm */
-	RECIPE_NONZERO,    /* 0 is no label */
+	RECIPE_MAIN,	   /* only in the process's first thread */
+	RECIPE_AND,	   /* imm; of a number */
+	RECIPE_SHIFT,	   /* imm */
+	RECIPE_NONZERO,	   /* 0 is no label */
 };
 
 struct recipe_word {
@@ -78,14 +78,14 @@ struct recipe {
 	 */
 	/* With a '/': the whole path; '*' and '?' */
 	char file[RECIPE_PATTERNS_MAX][RECIPE_NAME_MAX];
-	char text[RECIPE_PATTERNS_MAX][RECIPE_NAME_MAX]; /* stands in the file's data */
+	char text[RECIPE_PATTERNS_MAX][RECIPE_NAME_MAX];     /* stands in the file's data */
 	char build_id[RECIPE_PATTERNS_MAX][RECIPE_NAME_MAX]; /* hexadecimal */
 	size_t n_files, n_texts, n_build_ids;
 	struct recipe_line line[RECIPE_LINES_MAX];
 	size_t n_lines;
 	/* Labels that need no memory of the process. */
 	struct recipe_env env[RECIPE_PATTERNS_MAX];
-	char title[RECIPE_PATTERNS_MAX][256];  /* regular expressions with named groups */
+	char title[RECIPE_PATTERNS_MAX][256]; /* regular expressions with named groups */
 	char cgroup[RECIPE_PATTERNS_MAX][256];
 	size_t n_env, n_titles, n_cgroups;
 };
@@ -99,7 +99,8 @@ struct recipes {
  * Add the recipes of a text. One of a name that is there already replaces it. `source` is for
  * messages. -EINVAL, -E2BIG, -ENOMEM.
  */
-int recipes_parse(struct recipes *r, const char *text, size_t len, const char *source, struct err *err);
+int recipes_parse(struct recipes *r, const char *text, size_t len, const char *source,
+		  struct err *err);
 
 /* The same from a file, or from every *.recipe in a directory, in the order of their names. */
 int recipes_load(struct recipes *r, const char *path, struct err *err);

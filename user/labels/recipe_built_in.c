@@ -15,5 +15,6 @@ extern const char ascribe_recipes[], ascribe_recipes_end[];
 
 int recipes_load_built_in(struct recipes *r, struct err *err)
 {
-	return recipes_parse(r, ascribe_recipes, (size_t)(ascribe_recipes_end - ascribe_recipes), RECIPES_BUILT_IN, err);
+	return recipes_parse(r, ascribe_recipes, (size_t)(ascribe_recipes_end - ascribe_recipes),
+			     RECIPES_BUILT_IN, err);
 }

@@ -27,10 +27,13 @@ static int load_file(struct recipes *r, const char *path, struct err *err)
 		close(fd);
 		return rc;
 	}
-	char *text = S_ISREG(st.st_mode) && st.st_size <= RECIPE_TEXT_MAX ? malloc((size_t)st.st_size + 1) : NULL;
+	char *text = S_ISREG(st.st_mode) && st.st_size <= RECIPE_TEXT_MAX
+			     ? malloc((size_t)st.st_size + 1)
+			     : NULL;
 	ssize_t n = text ? read(fd, text, (size_t)st.st_size) : -1;
 	close(fd);
-	rc = n < 0 ? err_set(err, -EINVAL, "recipes %s: not a file of at most %u bytes", path, RECIPE_TEXT_MAX)
+	rc = n < 0 ? err_set(err, -EINVAL, "recipes %s: not a file of at most %u bytes", path,
+			     RECIPE_TEXT_MAX)
 		   : recipes_parse(r, text, (size_t)n, path, err);
 	free(text);
 	return rc;
@@ -55,7 +58,8 @@ int recipes_load(struct recipes *r, const char *path, struct err *err)
 		return err_sys(err, -errno, "recipes %s", path);
 	for (int i = 0; i < n; i++) {
 		char file[4096];
-		if (!rc && snprintf(file, sizeof(file), "%s/%s", path, list[i]->d_name) < (int)sizeof(file))
+		if (!rc && snprintf(file, sizeof(file), "%s/%s", path, list[i]->d_name) <
+				   (int)sizeof(file))
 			rc = load_file(r, file, err);
 		free(list[i]);
 	}

@@ -44,7 +44,8 @@ static int check(const void *record, size_t len, struct ascribe_record_prefix *r
 		return -EBADMSG;
 	if (prefix.abi != ASCRIBE_ABI_VERSION)
 		return -EPROTONOSUPPORT;
-	if (prefix.set_id == 0 || prefix.total_size > len || prefix.total_size > RECORD_MIN + ASCRIBE_ATTRS_MAX ||
+	if (prefix.set_id == 0 || prefix.total_size > len ||
+	    prefix.total_size > RECORD_MIN + ASCRIBE_ATTRS_MAX ||
 	    prefix.total_size != RECORD_MIN + (size_t)attrs || header.valid != 1)
 		return -EBADMSG;
 	*ret_prefix = prefix;
@@ -53,7 +54,8 @@ static int check(const void *record, size_t len, struct ascribe_record_prefix *r
 	return 0;
 }
 
-static void add_attr(struct label *l, const uint8_t *key, const uint8_t *value, size_t len, struct record_side *side)
+static void add_attr(struct label *l, const uint8_t *key, const uint8_t *value, size_t len,
+		     struct record_side *side)
 {
 	*l = (struct label){
 		.key = (const char *)key + 2,
@@ -100,8 +102,8 @@ static size_t add_id(struct label *l, const char *key, char *hex, const uint8_t 
 	return 1;
 }
 
-int record_decode(const void *record, size_t len, const void *key_text, size_t key_len, struct label *out,
-		  size_t *ret_n, struct record_side *ret_side)
+int record_decode(const void *record, size_t len, const void *key_text, size_t key_len,
+		  struct label *out, size_t *ret_n, struct record_side *ret_side)
 {
 	const uint8_t *attrs = (const uint8_t *)record + RECORD_MIN;
 	uint16_t places[ASCRIBE_ATTRS_MAX / 2];
@@ -120,7 +122,8 @@ int record_decode(const void *record, size_t len, const void *key_text, size_t k
 		places[n_places++] = (uint16_t)at;
 	}
 	keys_open(&keys, key_text, key_len);
-	n += add_id(&out[n], "trace_id", ret_side->trace_id, header.trace_id, sizeof(header.trace_id));
+	n += add_id(&out[n], "trace_id", ret_side->trace_id, header.trace_id,
+		    sizeof(header.trace_id));
 	n += add_id(&out[n], "span_id", ret_side->span_id, header.span_id, sizeof(header.span_id));
 	/* From the last to the first: labels_normalize() keeps the first of a key. */
 	while (n_places) {

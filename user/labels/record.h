@@ -31,8 +31,8 @@ struct record_side {
  * (another version of the ABI). On failure neither *ret_n nor *side is touched, out may be. No
  * allocation; at most a few thousand steps.
  */
-int record_decode(const void *record, size_t len, const void *key_text, size_t key_len, struct label *out,
-		  size_t *ret_n, struct record_side *side);
+int record_decode(const void *record, size_t len, const void *key_text, size_t key_len,
+		  struct label *out, size_t *ret_n, struct record_side *side);
 
 /* set_id and parent_id of a record; errors as above. ret_* may be NULL. */
 int record_ids(const void *record, size_t len, uint64_t *ret_set_id, uint64_t *ret_parent_id);

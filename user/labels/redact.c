@@ -68,8 +68,10 @@ int redactor_init(struct redactor *r)
 void redactor_text(const struct redactor *r, const struct label *l, char out[REDACTED_LEN])
 {
 	static const char digits[] = "0123456789abcdef";
-	struct sip s = { .v0 = r->key[0] ^ 0x736f6d6570736575ull, .v1 = r->key[1] ^ 0x646f72616e646f6dull,
-			 .v2 = r->key[0] ^ 0x6c7967656e657261ull, .v3 = r->key[1] ^ 0x7465646279746573ull };
+	struct sip s = { .v0 = r->key[0] ^ 0x736f6d6570736575ull,
+			 .v1 = r->key[1] ^ 0x646f72616e646f6dull,
+			 .v2 = r->key[0] ^ 0x6c7967656e657261ull,
+			 .v3 = r->key[1] ^ 0x7465646279746573ull };
 	uint32_t head[2] = { l->key_len, (uint32_t)l->type };
 	sip_add(&s, head, sizeof(head)); /* so that no other key and value make the same bytes */
 	sip_add(&s, l->key, l->key_len);

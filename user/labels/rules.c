@@ -46,11 +46,13 @@ static pcre2_code *compile(const char *pattern, char *ret_text, size_t cap)
 		return NULL;
 	}
 	pcre2_set_parens_nest_limit(c, 32);
-	pcre2_code *p = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_NEVER_BACKSLASH_C, &code, &at, c);
+	pcre2_code *p = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
+				      PCRE2_NEVER_BACKSLASH_C, &code, &at, c);
 	pcre2_compile_context_free(c);
 	if (!p) {
 		pcre2_get_error_message(code, text, sizeof(text));
-		snprintf(ret_text, cap, "%s (at character %zu)", (const char *)text, (size_t)at + 1);
+		snprintf(ret_text, cap, "%s (at character %zu)", (const char *)text,
+			 (size_t)at + 1);
 		return NULL;
 	}
 	pcre2_pattern_info(p, PCRE2_INFO_NAMECOUNT, &named);
@@ -86,16 +88,20 @@ static void take_groups(struct rule *r)
 	}
 }
 
-static int add_rule(struct rules *r, const struct recipe *recipe, enum on on, const char *pattern, struct err *err)
+static int add_rule(struct rules *r, const struct recipe *recipe, enum on on, const char *pattern,
+		    struct err *err)
 {
 	char text[200];
 	struct rule *v = realloc(r->v, (r->n + 1) * sizeof(*v));
 	if (!v)
 		return err_sys(err, -ENOMEM, "%s", recipe->name);
 	r->v = v;
-	v[r->n] = (struct rule){ .recipe = recipe, .on = on, .code = compile(pattern, text, sizeof(text)) };
+	v[r->n] = (struct rule){ .recipe = recipe,
+				 .on = on,
+				 .code = compile(pattern, text, sizeof(text)) };
 	if (!v[r->n].code)
-		return err_set(err, -EINVAL, "%s: recipe %s: %s", recipe->source, recipe->name, text);
+		return err_set(err, -EINVAL, "%s: recipe %s: %s", recipe->source, recipe->name,
+			       text);
 	take_groups(&v[r->n]);
 	r->n++;
 	return 0;
@@ -153,12 +159,16 @@ static void add(struct rule_labels *to, const char *key, const char *value, size
 	if (len > RULE_VALUE_MAX)
 		len = utf8_cut(value, RULE_VALUE_MAX);
 	memcpy(to->text[to->n], value, len);
-	to->v[to->n] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .str = to->text[to->n],
-				       .str_len = (uint32_t)len, .type = LABEL_STRING };
+	to->v[to->n] = (struct label){ .key = key,
+				       .key_len = (uint32_t)strlen(key),
+				       .str = to->text[to->n],
+				       .str_len = (uint32_t)len,
+				       .type = LABEL_STRING };
 	to->n++;
 }
 
-static void match(struct rules *r, enum on on, const char *exe, const char *text, size_t len, struct rule_labels *to)
+static void match(struct rules *r, enum on on, const char *exe, const char *text, size_t len,
+		  struct rule_labels *to)
 {
 	if (len > RULE_TEXT_MAX)
 		len = RULE_TEXT_MAX;
@@ -170,23 +180,28 @@ static void match(struct rules *r, enum on on, const char *exe, const char *text
 		const PCRE2_SIZE *at = pcre2_get_ovector_pointer(r->match);
 		for (size_t g = 0; n > 0 && g < v->n_groups; g++) {
 			uint32_t k = v->group[g].number;
-			if (k < (uint32_t)n && at[2 * k] != PCRE2_UNSET && at[2 * k + 1] >= at[2 * k])
-				add(to, v->group[g].name, text + at[2 * k], at[2 * k + 1] - at[2 * k]);
+			if (k < (uint32_t)n && at[2 * k] != PCRE2_UNSET &&
+			    at[2 * k + 1] >= at[2 * k])
+				add(to, v->group[g].name, text + at[2 * k],
+				    at[2 * k + 1] - at[2 * k]);
 		}
 	}
 }
 
-void rules_title(struct rules *r, const char *exe, const char *title, size_t len, struct rule_labels *to)
+void rules_title(struct rules *r, const char *exe, const char *title, size_t len,
+		 struct rule_labels *to)
 {
 	match(r, ON_TITLE, exe, title, len, to);
 }
 
-void rules_cgroup(struct rules *r, const char *exe, const char *path, size_t len, struct rule_labels *to)
+void rules_cgroup(struct rules *r, const char *exe, const char *path, size_t len,
+		  struct rule_labels *to)
 {
 	match(r, ON_CGROUP, exe, path, len, to);
 }
 
-void rules_environment(struct rules *r, const char *exe, const char *env, size_t len, struct rule_labels *to)
+void rules_environment(struct rules *r, const char *exe, const char *env, size_t len,
+		       struct rule_labels *to)
 {
 	for (size_t i = 0; i < r->recipes->n; i++) {
 		const struct recipe *p = r->recipes->v[i];

@@ -10,9 +10,9 @@
 #include "labels/labels.h"
 #include "labels/recipe.h"
 
-#define RULE_LABELS_MAX 16  /* of one process */
-#define RULE_VALUE_MAX 255  /* bytes; longer values are cut between characters */
-#define RULE_TEXT_MAX 4096  /* bytes of a title or cgroup that are looked at */
+#define RULE_LABELS_MAX 16 /* of one process */
+#define RULE_VALUE_MAX 255 /* bytes; longer values are cut between characters */
+#define RULE_TEXT_MAX 4096 /* bytes of a title or cgroup that are looked at */
 
 struct rules;
 
@@ -34,9 +34,12 @@ struct rule_labels {
  * Append what the rules make of a title (blanks between the arguments), a cgroup path, an
  * environment (NUL behind each).
  */
-void rules_title(struct rules *r, const char *exe, const char *title, size_t len, struct rule_labels *to);
-void rules_cgroup(struct rules *r, const char *exe, const char *path, size_t len, struct rule_labels *to);
-void rules_environment(struct rules *r, const char *exe, const char *env, size_t len, struct rule_labels *to);
+void rules_title(struct rules *r, const char *exe, const char *title, size_t len,
+		 struct rule_labels *to);
+void rules_cgroup(struct rules *r, const char *exe, const char *path, size_t len,
+		  struct rule_labels *to);
+void rules_environment(struct rules *r, const char *exe, const char *env, size_t len,
+		       struct rule_labels *to);
 
 /* Which of these would have anything to say about this executable? */
 bool rules_want_title(const struct rules *r, const char *exe);

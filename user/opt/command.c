@@ -18,8 +18,8 @@ int cmd_help(const struct opt_command *cmd)
 	return EXIT_OK;
 }
 
-bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
-	       int *ret_exit)
+bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out,
+	       struct opt_args *ret_args, int *ret_exit)
 {
 	struct err err = { 0 };
 	int rc = opt_parse(cmd, argc, argv, out, ret_args, &err);

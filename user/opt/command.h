@@ -9,8 +9,8 @@
  * opt_parse with its messages printed. True: go on. False: stop with *ret_exit (0 after --help);
  * `out` is released.
  */
-bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
-	       int *ret_exit);
+bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out,
+	       struct opt_args *ret_args, int *ret_exit);
 
 /* What --help prints. */
 int cmd_help(const struct opt_command *cmd);

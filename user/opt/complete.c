@@ -12,7 +12,8 @@
 
 #define RECENT_NS 600000000000ll /* values are those of the last ten minutes of a store */
 #define VALUES_MAX 200
-#define EVENTS "cpu-clock task-clock cycles instructions cache-misses branch-misses page-faults context-switches cpu-migrations"
+#define EVENTS \
+	"cpu-clock task-clock cycles instructions cache-misses branch-misses page-faults context-switches cpu-migrations"
 
 /* What the value of an option is, by what the help calls it. The rest is free. */
 static const struct value_kind {
@@ -113,7 +114,9 @@ static void offer_key(const struct keys *k, const char *key)
 	char text[300];
 	if (!k->where) {
 		offer(k->l, key, strlen(key), "label");
-	} else if (strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == strlen(key)) {
+	} else if (strspn(key,
+			  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
+		   strlen(key)) {
 		int n = snprintf(text, sizeof(text), "%s=", key);
 		if (n > 0 && n < (int)sizeof(text))
 			offer(k->l, text, (size_t)n, "label");
@@ -153,13 +156,18 @@ static void offer_values_of(const struct line *l, struct store *s, const char *k
 	const char *const keys[] = { key };
 	if (store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &all, NULL))
 		return;
-	struct query_spec spec = { .from_ns = all.to_ns - RECENT_NS, .to_ns = all.to_ns, .labels = QUERY_KEYS, .keys = keys, .n_keys = 1 };
+	struct query_spec spec = { .from_ns = all.to_ns - RECENT_NS,
+				   .to_ns = all.to_ns,
+				   .labels = QUERY_KEYS,
+				   .keys = keys,
+				   .n_keys = 1 };
 	if (!query_open(&q, s, &spec, NULL) && !found_collect(&found, s, q, &spec, key, NULL))
 		for (size_t i = 0; i < found.n && i < VALUES_MAX; i++) {
 			char text[512];
 			size_t len;
 			char *value = found_text(&found.v[i].label, &len);
-			if (value && len < 200 && !memchr(value, '"', len) && !memchr(value, '\\', len) && !memchr(value, '\'', len)) {
+			if (value && len < 200 && !memchr(value, '"', len) &&
+			    !memchr(value, '\\', len) && !memchr(value, '\'', len)) {
 				int n = snprintf(text, sizeof(text), "\"%.*s\"", (int)len, value);
 				offer(l, text, (size_t)n, "value");
 			}
@@ -236,7 +244,8 @@ static const struct opt *find_option(const struct opt_command *cmd, const char *
 	for (size_t t = 0; t < 2; t++) {
 		const struct opt *v = t ? opt_common_table : cmd->opts;
 		for (size_t i = 0; i < (t ? opt_common_n : cmd->n_opts); i++) {
-			if (len > 2 && word[1] == '-' && strlen(v[i].name) == len - 2 && !memcmp(v[i].name, word + 2, len - 2))
+			if (len > 2 && word[1] == '-' && strlen(v[i].name) == len - 2 &&
+			    !memcmp(v[i].name, word + 2, len - 2))
 				return &v[i];
 			if (len == 2 && word[1] == v[i].letter)
 				return &v[i];

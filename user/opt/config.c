@@ -24,7 +24,8 @@ struct reader {
 
 static int complain(struct reader *r, size_t line, const char *key, const char *text)
 {
-	return err_set(r->err, -EINVAL, "%s:%zu: %s%s%s", r->path, line + 1, key ? key : "", key ? ": " : "", text);
+	return err_set(r->err, -EINVAL, "%s:%zu: %s%s%s", r->path, line + 1, key ? key : "",
+		       key ? ": " : "", text);
 }
 
 static int next(struct reader *r, yaml_event_t *e)
@@ -36,7 +37,8 @@ static int next(struct reader *r, yaml_event_t *e)
 		yaml_event_delete(e);
 		return complain(r, line, NULL, "no aliases here");
 	}
-	return complain(r, r->yaml.problem_mark.line, NULL, r->yaml.problem ? r->yaml.problem : "no YAML");
+	return complain(r, r->yaml.problem_mark.line, NULL,
+			r->yaml.problem ? r->yaml.problem : "no YAML");
 }
 
 static char *keep(struct config_file *cfg, const yaml_event_t *e)
@@ -79,7 +81,8 @@ static int set(struct reader *r, const char *key, const yaml_event_t *e)
 	size_t n = strlen(key);
 	/* The text of a value begins with the key. */
 	bool has_key = !strncmp(why.text, key, n) && (why.text[n] == ' ' || why.text[n] == ':');
-	return complain(r, e->start_mark.line, key, has_key ? why.text + n + 1 + (why.text[n] == ':') : why.text);
+	return complain(r, e->start_mark.line, key,
+			has_key ? why.text + n + 1 + (why.text[n] == ':') : why.text);
 }
 
 static int read_sequence(struct reader *r, const char *key)
@@ -178,16 +181,20 @@ static int read_document(struct reader *r)
 			rc = read_mapping(r);
 			if (rc)
 				return rc;
-		} else if ((type == YAML_SCALAR_EVENT && !nothing) || type == YAML_SEQUENCE_START_EVENT) {
+		} else if ((type == YAML_SCALAR_EVENT && !nothing) ||
+			   type == YAML_SEQUENCE_START_EVENT) {
 			return complain(r, line, NULL, "`key: value` lines, no list and no text");
 		}
 	}
 }
 
-int config_read(struct config_file *cfg, const char *path, const struct opt_command *cmd, uint64_t given, void *out, struct err *err)
+int config_read(struct config_file *cfg, const char *path, const struct opt_command *cmd,
+		uint64_t given, void *out, struct err *err)
 {
 	cfg->path = path;
-	struct reader r = { .cfg = cfg, .path = path, .cmd = cmd, .given = given, .out = out, .err = err };
+	struct reader r = {
+		.cfg = cfg, .path = path, .cmd = cmd, .given = given, .out = out, .err = err
+	};
 	char *text;
 	int rc = cmd_read_text(path, FILE_MAX, &text, err);
 	if (rc)
@@ -203,7 +210,8 @@ int config_read(struct config_file *cfg, const char *path, const struct opt_comm
 	return rc;
 }
 
-void config_blame(const struct config_file *cfg, const struct opt_command *cmd, const char *key, struct err *err)
+void config_blame(const struct config_file *cfg, const struct opt_command *cmd, const char *key,
+		  struct err *err)
 {
 	struct err why = *err;
 	const char *text = why.text;

@@ -13,7 +13,7 @@
 
 struct config_file {
 	const char *path; /* borrowed */
-	char **texts; /* what OPT_STRING borrows */
+	char **texts;	  /* what OPT_STRING borrows */
 	size_t n_texts, cap;
 	/* Of each option that was taken from the file; 0: it was not */
 	size_t line[CONFIG_OPTIONS_MAX];
@@ -24,10 +24,12 @@ struct config_file {
  * -EINVAL: the text is "FILE:LINE: KEY: what is wrong". cfg is to be released either way, after
  * `out`.
  */
-int config_read(struct config_file *cfg, const char *path, const struct opt_command *cmd, uint64_t given, void *out, struct err *err);
+int config_read(struct config_file *cfg, const char *path, const struct opt_command *cmd,
+		uint64_t given, void *out, struct err *err);
 void config_fini(struct config_file *cfg);
 
 /* err is about the value of an option: say so, and where it stands. */
-void config_blame(const struct config_file *cfg, const struct opt_command *cmd, const char *key, struct err *err);
+void config_blame(const struct config_file *cfg, const struct opt_command *cmd, const char *key,
+		  struct err *err);
 
 #endif

@@ -15,11 +15,14 @@
 
 static int add_url(struct buf *out, const char *url, size_t len, const char *from, struct err *err)
 {
-	bool web = (len > 7 && !strncmp(url, "http://", 7)) || (len > 8 && !strncmp(url, "https://", 8));
+	bool web = (len > 7 && !strncmp(url, "http://", 7)) ||
+		   (len > 8 && !strncmp(url, "https://", 8));
 	for (size_t i = 0; i < len; i++)
 		web &= url[i] > ' ' && url[i] < 0x7f;
 	if (!web)
-		return err_set(err, -EINVAL, "%s: '%.*s' is no server: it must begin with http:// or https://", from, (int)len, url);
+		return err_set(err, -EINVAL,
+			       "%s: '%.*s' is no server: it must begin with http:// or https://",
+			       from, (int)len, url);
 	return buf_printf(out, "%s%.*s", out->len ? " " : "", (int)len, url);
 }
 
@@ -48,7 +51,8 @@ static int default_cache(char *out, size_t cap, struct err *err)
 	else if (home && home[0] == '/')
 		n = snprintf(out, cap, "%s/.cache/ascribe/debuginfod", home);
 	else
-		return err_set(err, -EINVAL, "no place for downloaded files: give --debuginfod-cache DIR");
+		return err_set(err, -EINVAL,
+			       "no place for downloaded files: give --debuginfod-cache DIR");
 	return n < (int)cap ? 0 : err_set(err, -EINVAL, "the path of the cache is too long");
 }
 
@@ -63,7 +67,9 @@ static int make_list(const struct opt_list *urls, struct buf *out, struct err *e
 {
 	int rc = 0;
 	for (size_t i = 0; !rc && i < urls->n; i++)
-		rc = strcmp(urls->v[i], "env") ? add_url(out, urls->v[i], strlen(urls->v[i]), "--debuginfod", err) : add_environment(out, err);
+		rc = strcmp(urls->v[i], "env")
+			     ? add_url(out, urls->v[i], strlen(urls->v[i]), "--debuginfod", err)
+			     : add_environment(out, err);
 	return rc ? rc : buf_add_u8(out, 0);
 }
 
@@ -75,7 +81,8 @@ int debuginfod_check(const struct opt_list *urls, struct err *err)
 	return rc;
 }
 
-int debuginfod_start(struct downloads **ret, const struct opt_list *urls, const char *cache, struct err *err)
+int debuginfod_start(struct downloads **ret, const struct opt_list *urls, const char *cache,
+		     struct err *err)
 {
 	struct buf list = BUF_INIT;
 	char dir[PATH_MAX];
@@ -97,10 +104,17 @@ void debuginfod_print(const struct downloads *d)
 	struct downloads_stats s;
 	downloads_stats(d, &s);
 	if (s.asked)
-		fprintf(stderr, "ascribe: debuginfod: of %" PRIu64 " build ids %" PRIu64 " debug files came, %" PRIu64
-			" are not to be had, %" PRIu64 " are still waited for\n", s.asked, s.came, s.absent, s.waiting);
+		fprintf(stderr,
+			"ascribe: debuginfod: of %" PRIu64 " build ids %" PRIu64
+			" debug files came, %" PRIu64 " are not to be had, %" PRIu64
+			" are still waited for\n",
+			s.asked, s.came, s.absent, s.waiting);
 	if (s.refused)
-		cmd_warn("debuginfod: %" PRIu64 " files refused: of another build, damaged, or over a limit", s.refused);
+		cmd_warn("debuginfod: %" PRIu64
+			 " files refused: of another build, damaged, or over a limit",
+			 s.refused);
 	if (s.failed)
-		cmd_warn("debuginfod: %" PRIu64 " requests without an answer: no server there, or too slow", s.failed);
+		cmd_warn("debuginfod: %" PRIu64
+			 " requests without an answer: no server there, or too slow",
+			 s.failed);
 }

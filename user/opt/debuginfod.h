@@ -10,7 +10,8 @@
  * urls: http:// and https:// addresses, or env for those of DEBUGINFOD_URLS. cache may be NULL.
  * -EINVAL: something is wrong with these. To be called before files are open.
  */
-int debuginfod_start(struct downloads **ret, const struct opt_list *urls, const char *cache, struct err *err);
+int debuginfod_start(struct downloads **ret, const struct opt_list *urls, const char *cache,
+		     struct err *err);
 
 /* Is the list one that debuginfod_start would take? */
 int debuginfod_check(const struct opt_list *urls, struct err *err);

@@ -16,50 +16,102 @@ struct filter {
 	const char *event;
 	bool idle, json, explain;
 	const char *metric; /* NULL: samples of the event */
-	const char *names; /* NULL: full */
-	bool by_start; /* see struct query_spec; no option */
-	uint64_t limit; /* UINT64_MAX: not given */
-	uint64_t memory; /* of an answer, in bytes */
-	unsigned parts;	 /* struct query_spec; no option */
-	uint32_t least;	 /* likewise */
+	const char *names;  /* NULL: full */
+	bool by_start;	    /* see struct query_spec; no option */
+	uint64_t limit;	    /* UINT64_MAX: not given */
+	uint64_t memory;    /* of an answer, in bytes */
+	unsigned parts;	    /* struct query_spec; no option */
+	uint32_t least;	    /* likewise */
 };
 
 /* clang-format off: a table */
-#define FILTER_INIT { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .limit = UINT64_MAX, .memory = QUERY_MEMORY }
+#define FILTER_INIT \
+	{ .from_ns = INT64_MIN, .to_ns = INT64_MAX, .limit = UINT64_MAX, .memory = QUERY_MEMORY }
 
-#define NAMES_OPTIONS(type, member)                                                                               \
-	{ "names", 0, OPT_STRING, "STYLE",                                                                         \
-	  "full; folded: clones (.isra.0, .cold, ...) are their function;\nsimple: also without template arguments and parameters (default of tables for people)",  \
-	  offsetof(type, member.names), 0, 0 }
-#define RANGE_OPTIONS(type, member)                                                                               \
-	{ "from", 0, OPT_TIME, "T", "start: -1h, \"10 minutes ago\", 14:05, \"2026-11-23 14:05\",\n2026-11-23T14:05:00Z, epoch seconds", \
-	  offsetof(type, member.from_ns), 0, 0 },                                                                  \
-	{ "to", 0, OPT_TIME, "T", "end; the windows that overlap the range are read whole",                        \
-	  offsetof(type, member.to_ns), 0, 0 }
-#define MEMORY_OPTION(type, member)                                                                               \
-	{ "memory", 0, OPT_SIZE, "SIZE",                                                                           \
+#define NAMES_OPTIONS(type, member) \
+	{ "names", \
+	  0, \
+	  OPT_STRING, \
+	  "STYLE", \
+	  "full; folded: clones (.isra.0, .cold, ...) are their function;\nsimple: also without template arguments and parameters (default of tables for people)", \
+	  offsetof(type, member.names), \
+	  0, \
+	  0 }
+#define RANGE_OPTIONS(type, member) \
+	{ "from", \
+	  0, \
+	  OPT_TIME, \
+	  "T", \
+	  "start: -1h, \"10 minutes ago\", 14:05, \"2026-11-23 14:05\",\n2026-11-23T14:05:00Z, epoch seconds", \
+	  offsetof(type, member.from_ns), \
+	  0, \
+	  0 }, \
+		{ "to", \
+		  0, \
+		  OPT_TIME, \
+		  "T", \
+		  "end; the windows that overlap the range are read whole", \
+		  offsetof(type, member.to_ns), \
+		  0, \
+		  0 }
+#define MEMORY_OPTION(type, member) \
+	{ "memory", \
+	  0, \
+	  OPT_SIZE, \
+	  "SIZE", \
 	  "memory for the answer: where that is too little the smallest rows\nare summed as (other) (default 64MiB)", \
-	  offsetof(type, member.memory), 1 << 20, 0 }
-#define WHERE_OPTIONS(type, member)                                                                               \
-	{ "where", 'w', OPT_STRING, "SELECTOR",                                                            \
-	  "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}",                        \
-	  offsetof(type, member.where), 0, 0 },                                                                    \
-	RANGE_OPTIONS(type, member),                                                                               \
-	{ "event", 'e', OPT_STRING, "EVENT", "the event to show (default: the first of the store)",                \
-	  offsetof(type, member.event), 0, 0 },                                                                    \
-	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs, and idle waits", offsetof(type, member.idle), 0, 0 }, \
-	MEMORY_OPTION(type, member)
-#define METRIC_OPTION(type, member)                                                                               \
-	{ "metric", 'm', OPT_STRING, "METRIC",                                                                     \
+	  offsetof(type, member.memory), \
+	  1 << 20, \
+	  0 }
+#define WHERE_OPTIONS(type, member) \
+	{ "where", \
+	  'w', \
+	  OPT_STRING, \
+	  "SELECTOR", \
+	  "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}", \
+	  offsetof(type, member.where), \
+	  0, \
+	  0 }, \
+		RANGE_OPTIONS(type, member), \
+		{ "event", \
+		  'e', \
+		  OPT_STRING, \
+		  "EVENT", \
+		  "the event to show (default: the first of the store)", \
+		  offsetof(type, member.event), \
+		  0, \
+		  0 }, \
+		{ "idle", \
+		  'i', \
+		  OPT_FLAG, \
+		  NULL, \
+		  "include the samples of idle CPUs, and idle waits", \
+		  offsetof(type, member.idle), \
+		  0, \
+		  0 }, \
+		MEMORY_OPTION(type, member)
+#define METRIC_OPTION(type, member) \
+	{ "metric", \
+	  'm', \
+	  OPT_STRING, \
+	  "METRIC", \
 	  "time instead of samples: cpu, off (blocked), runq (waiting for a CPU), wall\n(all three); needs a recording with --wall. waker: blocked, by who ended it\n(--waker): stacks are the waker's, and its labels have by. before them", \
-	  offsetof(type, member.metric), 0, 0 }
-#define LIMIT_OPTION(type, member, text)                                                                          \
+	  offsetof(type, member.metric), \
+	  0, \
+	  0 }
+#define LIMIT_OPTION(type, member, text) \
 	{ "limit", 'n', OPT_UINT, "N", text, offsetof(type, member.limit), 0, 0 }
-#define JSON_OPTION(type, member)                                                                                 \
+#define JSON_OPTION(type, member) \
 	{ "json", 0, OPT_FLAG, NULL, "print JSON", offsetof(type, member.json), 0, 0 }
-#define EXPLAIN_OPTION(type, member)                                                                              \
-	{ "explain", 0, OPT_FLAG, NULL, "say on stderr what was read and how long each step took",                 \
-	  offsetof(type, member.explain), 0, 0 }
+#define EXPLAIN_OPTION(type, member) \
+	{ "explain", \
+	  0, \
+	  OPT_FLAG, \
+	  NULL, \
+	  "say on stderr what was read and how long each step took", \
+	  offsetof(type, member.explain), \
+	  0, \
+	  0 }
 /* clang-format on */
 
 #endif

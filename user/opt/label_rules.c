@@ -10,7 +10,9 @@ int label_rules_filter(const struct label_rules *r, struct label_filter **ret, s
 	const struct {
 		const struct opt_list *list;
 		enum filter_action action;
-	} lists[] = { { &r->keep, FILTER_KEEP }, { &r->drop, FILTER_DROP }, { &r->redact, FILTER_REDACT } };
+	} lists[] = { { &r->keep, FILTER_KEEP },
+		      { &r->drop, FILTER_DROP },
+		      { &r->redact, FILTER_REDACT } };
 	size_t n = 0;
 	struct filter_rule *rules = calloc(r->keep.n + r->drop.n + r->redact.n + 1, sizeof(*rules));
 	if (!rules)
@@ -33,5 +35,6 @@ static bool same_list(const struct opt_list *a, const struct opt_list *b)
 
 bool label_rules_same(const struct label_rules *a, const struct label_rules *b)
 {
-	return same_list(&a->keep, &b->keep) && same_list(&a->drop, &b->drop) && same_list(&a->redact, &b->redact);
+	return same_list(&a->keep, &b->keep) && same_list(&a->drop, &b->drop) &&
+	       same_list(&a->redact, &b->redact);
 }

@@ -44,12 +44,15 @@ static void put_option(const struct opt *o, FILE *f)
 /* What a command may end with: the one list of them. */
 static const struct opt_note exits[] = {
 	{ "0", "Done." },
-	{ "1", "Something that was asked for was not done; standard error says what. check: this host cannot be recorded. store verify: damage was found." },
+	{ "1",
+	  "Something that was asked for was not done; standard error says what. check: this host cannot be recorded. store verify: damage was found." },
 	{ "2", "The command line, or a selector in it, makes no sense; nothing was done." },
 	{ "126, 127", "record \\-\\- COMMAND: the command cannot be run; it was not found." },
-	{ "of COMMAND", "record \\-\\- COMMAND passes the command\\(aqs own status through; 128 and the number of the signal that ended it." },
-	{ "128+N", "Ended by signal N: 130 by Ctrl\\-C, where that is no way to finish (record and top finish by it); 141 when whoever read the output "
-		   "went away, which is no error and not spoken of." },
+	{ "of COMMAND",
+	  "record \\-\\- COMMAND passes the command\\(aqs own status through; 128 and the number of the signal that ended it." },
+	{ "128+N",
+	  "Ended by signal N: 130 by Ctrl\\-C, where that is no way to finish (record and top finish by it); 141 when whoever read the output "
+	  "went away, which is no error and not spoken of." },
 	{ NULL, NULL },
 };
 
@@ -83,7 +86,8 @@ static void put_title(const char *command, const struct man_source *m, FILE *f)
 	fprintf(f, " 1 \"%s\" \"ascribe %s\" \"User Commands\"\n", m->date, m->version);
 }
 
-void man_command(const struct man_source *m, const struct opt_command *cmd, const char *summary, FILE *f)
+void man_command(const struct man_source *m, const struct opt_command *cmd, const char *summary,
+		 FILE *f)
 {
 	put_title(cmd->name, m, f);
 	fprintf(f, ".SH NAME\nascribe\\-%s \\- ", cmd->name);

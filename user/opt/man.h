@@ -12,7 +12,8 @@ struct man_source {
 	const char *version, *date; /* YYYY-MM-DD */
 };
 
-void man_command(const struct man_source *m, const struct opt_command *cmd, const char *summary, FILE *f);
+void man_command(const struct man_source *m, const struct opt_command *cmd, const char *summary,
+		 FILE *f);
 
 /* ascribe(1): begin, an entry for each command, end. */
 void man_begin(const struct man_source *m, FILE *f);

@@ -101,7 +101,8 @@ int cmd_end(int status)
 	if ((stdout_errno || ferror(stdout)) && reader_gone())
 		return end_quietly();
 	if ((stdout_errno || ferror(stdout)) && status == EXIT_OK) {
-		cmd_error("writing the output failed: %s", strerror(stdout_errno ? stdout_errno : EIO));
+		cmd_error("writing the output failed: %s",
+			  strerror(stdout_errno ? stdout_errno : EIO));
 		status = EXIT_FAILED;
 	}
 	term_page_end();

@@ -11,7 +11,7 @@
 enum cmd_exit {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1, /* something that was asked for was not done */
-	EXIT_USAGE = 2,  /* the command line makes no sense */
+	EXIT_USAGE = 2,	 /* the command line makes no sense */
 };
 
 /* One line on stderr: "ascribe: ..." */

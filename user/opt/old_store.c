@@ -90,7 +90,8 @@ static void report(const struct store_conversion *c, void (*say)(const char *fmt
 	if (c->unlabelled)
 		say("%" PRIu64 " samples had lost their labels in the old store", c->unlabelled);
 	if (c->without_wide)
-		say("%" PRIu64 " windows had lost the labels of keys with many values in the old store",
+		say("%" PRIu64
+		    " windows had lost the labels of keys with many values in the old store",
 		    c->without_wide);
 }
 
@@ -102,9 +103,10 @@ static int make_copy(struct copy *c, const char *from, struct err *err)
 	if ((size_t)snprintf(c->dir, sizeof(c->dir), "%s/ascribe-XXXXXX", base) >= sizeof(c->dir))
 		return err_set(err, -ENAMETOOLONG, "the path in TMPDIR is too long");
 	if (!mkdtemp(c->dir))
-		return err_sys(err, -errno,
-			       "cannot make a temporary directory in %s (TMPDIR chooses another place)",
-			       base);
+		return err_sys(
+			err, -errno,
+			"cannot make a temporary directory in %s (TMPDIR chooses another place)",
+			base);
 	int rc = start_cleaner(c);
 	if (rc) {
 		rmdir(c->dir);
@@ -121,7 +123,8 @@ static int make_copy(struct copy *c, const char *from, struct err *err)
 	return rc;
 }
 
-int old_store_rewrite(const char *dir, void (*say)(const char *fmt, ...), uint64_t *ret_bytes, struct err *err)
+int old_store_rewrite(const char *dir, void (*say)(const char *fmt, ...), uint64_t *ret_bytes,
+		      struct err *err)
 {
 	struct store_conversion done;
 	*ret_bytes = 0;

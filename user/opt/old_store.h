@@ -21,6 +21,7 @@ int old_store_copies(const char **dirs, size_t n, struct err *err);
  * Rewrite the store in dir where it is one of format 2, and remove what an interrupted rewrite
  * left. say: cmd_say, or a line of a log. *ret_bytes: that were written.
  */
-int old_store_rewrite(const char *dir, void (*say)(const char *fmt, ...), uint64_t *ret_bytes, struct err *err);
+int old_store_rewrite(const char *dir, void (*say)(const char *fmt, ...), uint64_t *ret_bytes,
+		      struct err *err);
 
 #endif

@@ -132,25 +132,33 @@ static int bad_value(const struct opt *o, const char *text, int rc, struct err *
 	switch (o->type) {
 	case OPT_UINT:
 		if (rc == -ERANGE && max)
-			return err_set(err, -EINVAL, "--%s %s: must be from %llu to %llu", o->name, text, min, max);
+			return err_set(err, -EINVAL, "--%s %s: must be from %llu to %llu", o->name,
+				       text, min, max);
 		if (rc == -ERANGE && min)
-			return err_set(err, -EINVAL, "--%s %s: must be at least %llu", o->name, text, min);
+			return err_set(err, -EINVAL, "--%s %s: must be at least %llu", o->name,
+				       text, min);
 		return err_set(err, -EINVAL, "--%s %s: not a whole number%s", o->name, text,
 			       rc == -ERANGE ? " that fits" : "");
 	case OPT_DURATION:
 		if (rc == -ERANGE)
-			return err_set(err, -EINVAL, "--%s %s: a duration must be more than 0 and less than 292 years",
-				       o->name, text);
-		return err_set(err, -EINVAL, "--%s %s: not a duration; try 10s, 500ms, 2m or 1h30m", o->name, text);
-	case OPT_TIME:
-		return err_set(err, -EINVAL,
-			       "--%s %s: not a time; try -1h, \"10 minutes ago\", 14:05, \"2026-11-23 14:05\", "
-			       "2026-11-23T14:05:00Z or epoch seconds",
+			return err_set(
+				err, -EINVAL,
+				"--%s %s: a duration must be more than 0 and less than 292 years",
+				o->name, text);
+		return err_set(err, -EINVAL, "--%s %s: not a duration; try 10s, 500ms, 2m or 1h30m",
 			       o->name, text);
+	case OPT_TIME:
+		return err_set(
+			err, -EINVAL,
+			"--%s %s: not a time; try -1h, \"10 minutes ago\", 14:05, \"2026-11-23 14:05\", "
+			"2026-11-23T14:05:00Z or epoch seconds",
+			o->name, text);
 	case OPT_SIZE:
-		return err_set(err, -EINVAL, "--%s %s: not a size; try 512MiB or 10G", o->name, text);
+		return err_set(err, -EINVAL, "--%s %s: not a size; try 512MiB or 10G", o->name,
+			       text);
 	default:
-		return err_set(err, -EINVAL, "--%s %s: an element of the list is empty", o->name, text);
+		return err_set(err, -EINVAL, "--%s %s: an element of the list is empty", o->name,
+			       text);
 	}
 }
 
@@ -192,8 +200,11 @@ static int set_value(const struct opt *o, const char *text, void *out, struct er
 static struct opt_common common;
 
 const struct opt opt_common_table[] = {
-	{ "color", 0, OPT_STRING, "WHEN", "auto, always, never (default auto: on a terminal, unless NO_COLOR is set)", offsetof(struct opt_common, color), 0, 0 },
-	{ "no-pager", 0, OPT_FLAG, NULL, "print even what is longer than the screen at once", offsetof(struct opt_common, no_pager), 0, 0 },
+	{ "color", 0, OPT_STRING, "WHEN",
+	  "auto, always, never (default auto: on a terminal, unless NO_COLOR is set)",
+	  offsetof(struct opt_common, color), 0, 0 },
+	{ "no-pager", 0, OPT_FLAG, NULL, "print even what is longer than the screen at once",
+	  offsetof(struct opt_common, no_pager), 0, 0 },
 	{ "help", 'h', OPT_FLAG, NULL, "print this", 0, 0, 0 },
 };
 const size_t opt_common_n = sizeof(opt_common_table) / sizeof(opt_common_table[0]);
@@ -207,10 +218,13 @@ const struct opt_common *opt_common_given(void)
 static const char *other_name(const struct opt_command *cmd, const char *word)
 {
 	static const char *const others[][2] = {
-		{ "pid", "tgid" },	 { "pids", "tgid" },  { "process", "tgid" },   { "thread", "tid" }, { "freq", "frequency" },
-		{ "hz", "frequency" },	 { "rate", "frequency" }, { "group-by", "by" }, { "group", "by" },  { "filter", "where" },
-		{ "selector", "where" }, { "since", "from" }, { "start", "from" },     { "until", "to" },   { "end", "to" },
-		{ "top", "limit" },	 { "count", "limit" }, { "time", "duration" }, { "file", "output" },
+		{ "pid", "tgid" },	 { "pids", "tgid" },	  { "process", "tgid" },
+		{ "thread", "tid" },	 { "freq", "frequency" }, { "hz", "frequency" },
+		{ "rate", "frequency" }, { "group-by", "by" },	  { "group", "by" },
+		{ "filter", "where" },	 { "selector", "where" }, { "since", "from" },
+		{ "start", "from" },	 { "until", "to" },	  { "end", "to" },
+		{ "top", "limit" },	 { "count", "limit" },	  { "time", "duration" },
+		{ "file", "output" },
 	};
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		for (size_t k = 0; k < cmd->n_opts && !strcmp(word, others[i][0]); k++)
@@ -232,8 +246,8 @@ static int unknown_option(const struct opt_command *cmd, const char *name, int l
 	snprintf(word, sizeof(word), "%.*s", len, name);
 	const char *near = other_name(cmd, word);
 	near = near ? near : opt_suggest(word, names);
-	return err_set(err, -EINVAL, "unknown option --%.*s%s%s%s", len, name, near ? "; did you mean --" : "",
-		       near ? near : "", near ? "?" : "");
+	return err_set(err, -EINVAL, "unknown option --%.*s%s%s%s", len, name,
+		       near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
 }
 
 struct parser {
@@ -247,7 +261,8 @@ struct parser {
 
 static int set_common(const struct opt *o, const char *value, struct err *err)
 {
-	if (!strcmp(o->name, "color") && strcmp(value, "auto") && strcmp(value, "always") && strcmp(value, "never"))
+	if (!strcmp(o->name, "color") && strcmp(value, "auto") && strcmp(value, "always") &&
+	    strcmp(value, "never"))
 		return err_set(err, -EINVAL, "--color %s: auto, always or never", value);
 	return set_value(o, value, &common, err);
 }
@@ -309,8 +324,8 @@ static int short_options(struct parser *p, const char *text)
 	return 0;
 }
 
-int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
-	      struct err *err)
+int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out,
+	      struct opt_args *ret_args, struct err *err)
 {
 	struct parser p = { cmd, argv, argc, 1, out, 0, err };
 	struct opt_args args = { argv + 1, 0, 0 };
@@ -340,7 +355,8 @@ int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, s
 	return 0;
 }
 
-int opt_set(const struct opt_command *cmd, const char *name, const char *text, void *out, struct err *err)
+int opt_set(const struct opt_command *cmd, const char *name, const char *text, void *out,
+	    struct err *err)
 {
 	struct err e = { 0 };
 	for (size_t i = 0; i < cmd->n_opts; i++) {
@@ -355,7 +371,8 @@ int opt_set(const struct opt_command *cmd, const char *name, const char *text, v
 			return err_set(err, -EINVAL, "%s: true or false", name);
 		int rc = set_value(o, text, out, &e);
 		/* Its text begins with "--". */
-		return rc ? err_set(err, rc, "%s", strncmp(e.text, "--", 2) ? e.text : e.text + 2) : 0;
+		return rc ? err_set(err, rc, "%s", strncmp(e.text, "--", 2) ? e.text : e.text + 2)
+			  : 0;
 	}
 	const char *names[64];
 	size_t n = 0;
@@ -363,7 +380,8 @@ int opt_set(const struct opt_command *cmd, const char *name, const char *text, v
 		names[n++] = cmd->opts[i].name;
 	names[n] = NULL;
 	const char *near = opt_suggest(name, names);
-	return err_set(err, -ENOENT, "no such key%s%s%s", near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	return err_set(err, -ENOENT, "no such key%s%s%s", near ? "; did you mean " : "",
+		       near ? near : "", near ? "?" : "");
 }
 
 void opt_release(const struct opt_command *cmd, void *out)
@@ -388,8 +406,9 @@ static void print_option(const struct opt *o, FILE *f)
 	char left[80];
 	if (!o->help)
 		return;
-	int n = snprintf(left, sizeof(left), "  %c%c%s --%s %s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-			 o->letter ? "," : " ", o->name, o->arg ? o->arg : "");
+	int n = snprintf(left, sizeof(left), "  %c%c%s --%s %s", o->letter ? '-' : ' ',
+			 o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
+			 o->arg ? o->arg : "");
 	fprintf(f, "%-*s", HELP_COLUMN, left);
 	if (n >= HELP_COLUMN)
 		fprintf(f, "\n%*s", HELP_COLUMN, "");
@@ -409,7 +428,8 @@ void opt_print_help(const struct opt_command *cmd, FILE *f)
 	for (size_t i = 0; i < opt_common_n; i++)
 		print_option(&opt_common_table[i], f);
 	for (const struct opt_note *n = cmd->notes; n && n->term; n++)
-		fprintf(f, "%s%s%s  %-20s %s\n", n == cmd->notes ? "\n" : "", n == cmd->notes ? cmd->notes_title : "", n == cmd->notes ? ":\n" : "",
+		fprintf(f, "%s%s%s  %-20s %s\n", n == cmd->notes ? "\n" : "",
+			n == cmd->notes ? cmd->notes_title : "", n == cmd->notes ? ":\n" : "",
 			n->term, n->text);
 	if (cmd->examples)
 		fprintf(f, "\nExamples:\n%s", cmd->examples);

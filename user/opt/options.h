@@ -55,12 +55,12 @@ struct opt_command {
 	const char *examples; /* lines, each ending in a newline; may be NULL */
 	const struct opt *opts;
 	size_t n_opts;
-	size_t max_args;   /* arguments that are not options */
+	size_t max_args; /* arguments that are not options */
 	/* The first argument ends the options: a command and its own arguments follow */
 	bool runs_command;
 	const char *notes_title;      /* "KEYS" */
 	const struct opt_note *notes; /* NULL: none; the list ends with a NULL */
-	bool pages;	   /* what it prints is for a pager, where there is a terminal */
+	bool pages;		      /* what it prints is for a pager, where there is a terminal */
 };
 
 /* What every command knows besides its own options, and --help. */
@@ -87,8 +87,8 @@ struct opt_args {
  * OPT_HELP, or -EINVAL with a text that names the option and what it wants. argv[0] is the
  * command's name. Lists are released by opt_release whatever the result.
  */
-int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
-	      struct err *err);
+int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out,
+	      struct opt_args *ret_args, struct err *err);
 void opt_release(const struct opt_command *cmd, void *out);
 void opt_print_help(const struct opt_command *cmd, FILE *f);
 
@@ -97,7 +97,8 @@ void opt_print_help(const struct opt_command *cmd, FILE *f);
  * takes true or false. text must stay: OPT_STRING borrows it. -ENOENT: there is no such option, err
  * suggests one.
  */
-int opt_set(const struct opt_command *cmd, const char *name, const char *text, void *out, struct err *err);
+int opt_set(const struct opt_command *cmd, const char *name, const char *text, void *out,
+	    struct err *err);
 
 /* times_duration, times_parse */
 int opt_duration(const char *text, int64_t *ret_ns);

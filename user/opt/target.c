@@ -42,7 +42,8 @@ static int check_tgid(uint32_t id, struct err *err)
 			break;
 	fclose(f);
 	if (tgid != id)
-		return err_set(err, -ESRCH, "%u is a thread of process %u: use -t %u or -p %u", id, tgid, id, tgid);
+		return err_set(err, -ESRCH, "%u is a thread of process %u: use -t %u or -p %u", id,
+			       tgid, id, tgid);
 	return 0;
 }
 
@@ -56,21 +57,25 @@ static int check_tid(uint32_t id, struct err *err)
 static int add_ids(struct target *t, char **v, size_t n, enum selection selection, struct err *err)
 {
 	if (n > TARGET_FDS_MAX - 2)
-		return err_set(err, -E2BIG, "%zu ids are more than the %d at a time", n, TARGET_FDS_MAX - 2);
+		return err_set(err, -E2BIG, "%zu ids are more than the %d at a time", n,
+			       TARGET_FDS_MAX - 2);
 	t->ids = calloc(n, sizeof(*t->ids));
 	t->fds = calloc(n, sizeof(*t->fds));
 	if (!t->ids || !t->fds)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++) {
 		int rc = parse_id(v[i], &t->ids[i], err);
-		rc = rc ? rc : selection == SELECTION_TGIDS ? check_tgid(t->ids[i], err) : check_tid(t->ids[i], err);
+		rc = rc				    ? rc
+		     : selection == SELECTION_TGIDS ? check_tgid(t->ids[i], err)
+						    : check_tid(t->ids[i], err);
 		if (rc)
 			return rc;
 		/*
 		 * A thread that is no leader cannot be watched before Linux 6.9: recording then
 		 * goes on without it.
 		 */
-		t->fds[i] = (int)syscall(SYS_pidfd_open, t->ids[i], selection == SELECTION_TIDS ? PIDFD_THREAD : 0);
+		t->fds[i] = (int)syscall(SYS_pidfd_open, t->ids[i],
+					 selection == SELECTION_TIDS ? PIDFD_THREAD : 0);
 		t->n_ids = i + 1;
 	}
 	t->selection = selection;
@@ -96,7 +101,8 @@ static int find_mount(const char *path, char *out, size_t cap)
 		size_t len = strlen(m->mnt_dir);
 		if (strcmp(m->mnt_type, "cgroup2"))
 			continue;
-		bool holds = path && !strncmp(path, m->mnt_dir, len) && (path[len] == '/' || !path[len]);
+		bool holds =
+			path && !strncmp(path, m->mnt_dir, len) && (path[len] == '/' || !path[len]);
 		if (path && !holds)
 			continue;
 		snprintf(out, cap, "%s", m->mnt_dir);
@@ -116,14 +122,17 @@ int target_cgroup(struct target *t, const char *name, struct err *err)
 	snprintf(path, sizeof(path), "%s", name);
 	if (name[0] != '/' || statfs(path, &fs) || fs.f_type != CGROUP2_SUPER_MAGIC) {
 		if (find_mount(NULL, mount, sizeof(mount)))
-			return err_set(err, -ENOENT, "no cgroup v2 hierarchy is mounted: mount -t cgroup2 none /sys/fs/cgroup");
+			return err_set(
+				err, -ENOENT,
+				"no cgroup v2 hierarchy is mounted: mount -t cgroup2 none /sys/fs/cgroup");
 		snprintf(path, sizeof(path), "%s/%s", mount, name[0] == '/' ? name + 1 : name);
 	}
 	if (!realpath(path, real) || stat(real, &st))
 		return err_set(err, -ENOENT, "there is no cgroup '%s' (looked for %s)", name, path);
 	if (statfs(real, &fs) || fs.f_type != CGROUP2_SUPER_MAGIC || !S_ISDIR(st.st_mode) ||
 	    find_mount(real, mount, sizeof(mount)))
-		return err_set(err, -EINVAL, "'%s' is not a directory of the cgroup v2 hierarchy", name);
+		return err_set(err, -EINVAL, "'%s' is not a directory of the cgroup v2 hierarchy",
+			       name);
 	t->cgroup_level = 0;
 	for (const char *s = real + strlen(mount); *s; s++)
 		t->cgroup_level += *s == '/' && s[1];
@@ -152,7 +161,8 @@ void target_gone(struct target *t, int fd)
 	}
 }
 
-int target_choose(struct target *t, const struct opt_list *tgids, const struct opt_list *tids, const char *cgroup, struct err *err)
+int target_choose(struct target *t, const struct opt_list *tgids, const struct opt_list *tids,
+		  const char *cgroup, struct err *err)
 {
 	if (tgids->n)
 		return target_tgids(t, tgids->v, tgids->n, err);

@@ -25,7 +25,8 @@ int target_tids(struct target *t, char **v, size_t n, struct err *err);
 int target_cgroup(struct target *t, const char *path, struct err *err);
 
 /* The one of the three that is given, if any (-p, -t, -G; cgroup may be NULL); errors as above. */
-int target_choose(struct target *t, const struct opt_list *tgids, const struct opt_list *tids, const char *cgroup, struct err *err);
+int target_choose(struct target *t, const struct opt_list *tgids, const struct opt_list *tids,
+		  const char *cgroup, struct err *err);
 /* What is to be sampled; ids stay the target's. */
 void target_configure(const struct target *t, struct sampler_config *ret);
 

@@ -39,7 +39,11 @@ bool term_colors(FILE *f)
 
 void term_begin(FILE *f, enum term_style style)
 {
-	static const char *const codes[] = { [TERM_HEAD] = "1", [TERM_GOOD] = "32", [TERM_WARN] = "33", [TERM_BAD] = "31", [TERM_DIM] = "2" };
+	static const char *const codes[] = { [TERM_HEAD] = "1",
+					     [TERM_GOOD] = "32",
+					     [TERM_WARN] = "33",
+					     [TERM_BAD] = "31",
+					     [TERM_DIM] = "2" };
 	if (term_colors(f))
 		fprintf(f, "\033[%sm", codes[style]);
 }

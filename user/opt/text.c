@@ -64,7 +64,8 @@ void text_put(FILE *f, const char *s, int width)
 	char *shown = text_printable(s, strlen(s));
 	size_t n = shown ? text_width(shown) : 0, want = (size_t)abs(width);
 	int gap = n < want ? (int)(want - n) : 0;
-	fprintf(f, "%*s%s%*s", width < 0 ? gap : 0, "", shown ? shown : "", width > 0 ? gap : 0, "");
+	fprintf(f, "%*s%s%*s", width < 0 ? gap : 0, "", shown ? shown : "", width > 0 ? gap : 0,
+		"");
 	free(shown);
 }
 

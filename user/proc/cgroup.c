@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CGROUPS_MAX 65536 /* paths in the cache; one more empties it */
+#define CGROUPS_MAX 65536  /* paths in the cache; one more empties it */
 #define FILEID_KERNFS 0xfe /* include/linux/exportfs.h: the handle is the 64-bit id itself */
 
 static int open_mount(char *out, size_t cap)

@@ -32,7 +32,8 @@ int procs_new(struct procs **ret, void (*release_file)(void *))
 	return 0;
 }
 
-void procs_on_end(struct procs *p, enum proc_layer layer, void (*on_end)(void *ctx, struct proc_image *im), void *ctx)
+void procs_on_end(struct procs *p, enum proc_layer layer,
+		  void (*on_end)(void *ctx, struct proc_image *im), void *ctx)
 {
 	p->layer[layer].on_end = on_end;
 	p->layer[layer].ctx = ctx;
@@ -133,7 +134,8 @@ bool proc_image_holds(const struct proc_image *im, uint64_t start_ns)
 	if (im->start_ns)
 		return im->start_ns == start_ns;
 	if (im->tick_ns)
-		return start_ns < im->tick_ns + 2 * PROC_TICK_NS && im->tick_ns < start_ns + PROC_TICK_NS;
+		return start_ns < im->tick_ns + 2 * PROC_TICK_NS &&
+		       im->tick_ns < start_ns + PROC_TICK_NS;
 	uint64_t seen = im->from_ns ? im->from_ns : im->read_ns; /* the process was running then */
 	return !seen || start_ns <= seen + PROC_TICK_NS;
 }
@@ -154,7 +156,8 @@ struct proc_image *procs_lookup(struct procs *p, const struct proc_id *id)
 bool proc_image_bind(struct proc_image *im, const struct proc_id *id, uint64_t ns)
 {
 	bool corrected = im->exec_doubtful && id->exec_id == im->exec_id + 1;
-	if (!proc_image_holds(im, id->start_ns) || (im->exec_known && im->exec_id != id->exec_id && !corrected))
+	if (!proc_image_holds(im, id->start_ns) ||
+	    (im->exec_known && im->exec_id != id->exec_id && !corrected))
 		return false;
 	/* A row from between the record of an exec and the increment of exec_id has the old id. */
 	if (!im->exec_known || im->exec_doubtful)
@@ -307,8 +310,9 @@ void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns)
 		proc_image_end(p, im, ns);
 }
 
-struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uint64_t len, uint64_t pgoff,
-			     const char *path, uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len, uint64_t ns)
+struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uint64_t len,
+			     uint64_t pgoff, const char *path, uint64_t dev, uint64_t ino,
+			     const uint8_t *id, size_t id_len, uint64_t ns)
 {
 	struct proc_image *im = proc_newest(p, tgid);
 	if (is_old_news(im, ns) || len > UINT64_MAX - start)
@@ -380,7 +384,8 @@ static void sweep(struct procs *p)
 {
 	struct proc_image *im;
 	uint64_t start;
-	for (unsigned i = 0; i < SWEEP_MAX && (im = first_of(p, PROC_LIVES)) && im->swept != p->gap; i++) {
+	for (unsigned i = 0; i < SWEEP_MAX && (im = first_of(p, PROC_LIVES)) && im->swept != p->gap;
+	     i++) {
 		im->swept = p->gap;
 		if (proc_start(im->tgid, &start) || !proc_image_is_since(im, start))
 			proc_image_end(p, im, proc_now_ns());
@@ -447,7 +452,8 @@ size_t procs_trim(struct procs *p)
 		image_remove(p, im);
 	}
 	/* Then live images that were never sampled; /proc has them when they are. */
-	for (size_t left = p->list[PROC_LIVES].n; left && p->bytes > PROC_IMAGES_BYTES_MAX; left--) {
+	for (size_t left = p->list[PROC_LIVES].n; left && p->bytes > PROC_IMAGES_BYTES_MAX;
+	     left--) {
 		im = first_of(p, PROC_LIVES);
 		bool needed = im->older;
 		if (im->swept != p->gap)

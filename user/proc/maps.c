@@ -12,7 +12,8 @@
 
 /* ---- files ---- */
 
-static struct proc_file **file_bucket(struct procs *p, const char *path, uint64_t ino, const uint8_t *id, size_t id_len)
+static struct proc_file **file_bucket(struct procs *p, const char *path, uint64_t ino,
+				      const uint8_t *id, size_t id_len)
 {
 	uint64_t h = XXH3_64bits_withSeed(path, strlen(path), ino);
 	if (id_len)
@@ -20,8 +21,8 @@ static struct proc_file **file_bucket(struct procs *p, const char *path, uint64_
 	return &p->files[h % FILE_BUCKETS];
 }
 
-static struct proc_file *file_get(struct procs *p, const char *path, uint64_t dev, uint64_t ino, const uint8_t *id,
-				  size_t id_len)
+static struct proc_file *file_get(struct procs *p, const char *path, uint64_t dev, uint64_t ino,
+				  const uint8_t *id, size_t id_len)
 {
 	if (id_len > PROC_BUILD_ID_MAX)
 		id_len = PROC_BUILD_ID_MAX;
@@ -30,7 +31,8 @@ static struct proc_file *file_get(struct procs *p, const char *path, uint64_t de
 	struct proc_file **b = file_bucket(p, path, ino, id, id_len), *f;
 	for (f = *b; f; f = f->next) {
 		if (f->dev == dev && f->ino == ino && f->build_id_len == id_len &&
-		    !memcmp(f->build_id, id_len ? id : f->build_id, id_len) && !strcmp(f->path, path)) {
+		    !memcmp(f->build_id, id_len ? id : f->build_id, id_len) &&
+		    !strcmp(f->path, path)) {
 			f->refs++;
 			return f;
 		}
@@ -205,8 +207,9 @@ static bool map_replace(struct procs *p, struct proc_image *im, struct proc_map 
 	return true;
 }
 
-struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m, const char *path,
-			       uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len)
+struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m,
+			       const char *path, uint64_t dev, uint64_t ino, const uint8_t *id,
+			       size_t id_len)
 {
 	if (m.end <= m.start || maps_reserve(p, im, 2))
 		return NULL;

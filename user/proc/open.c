@@ -56,7 +56,8 @@ static int reopen(const struct proc_root *r)
 	return ask(&(struct reader_request){ .op = ROOT_OPEN, .tgid = r->tgid, .a = r->name });
 }
 
-static int open_file(const struct proc_root *r, enum reader_op op, const char *file, struct proc_opened *ret)
+static int open_file(const struct proc_root *r, enum reader_op op, const char *file,
+		     struct proc_opened *ret)
 {
 	const struct reader_request q = { .op = op, .tgid = r->tgid, .a = r->name, .b = r->uid };
 	int rc = proc_ask_file(&q, file, ret);
@@ -88,7 +89,8 @@ int proc_root_tmp(const struct proc_root *r, int *ret_fd)
 void proc_root_close(struct proc_root *r)
 {
 	if (r->name)
-		reader_close_root(&(struct reader_request){ .op = ROOT_CLOSE, .tgid = r->tgid, .a = r->name });
+		reader_close_root(&(struct reader_request){
+			.op = ROOT_CLOSE, .tgid = r->tgid, .a = r->name });
 	r->name = 0;
 }
 
@@ -108,8 +110,8 @@ static int64_t nth_root(struct procs *p, const struct proc_image *im, unsigned n
 	return n == 0 ? 0 : -ENOENT;
 }
 
-int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try,
-		  struct proc_opened *ret)
+int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m,
+		  unsigned *io_try, struct proc_opened *ret)
 {
 	int refused = 0;
 	if (m->file->path[0] != '/')
@@ -118,7 +120,9 @@ int proc_map_open(struct procs *p, const struct proc_image *im, const struct pro
 		unsigned n = (*io_try)++;
 		int rc;
 		if (n == 0) {
-			const struct reader_request q = { .op = OPEN_MAP, .tgid = im->tgid, .a = m->start, .b = m->end };
+			const struct reader_request q = {
+				.op = OPEN_MAP, .tgid = im->tgid, .a = m->start, .b = m->end
+			};
 			rc = proc_ask_file(&q, NULL, ret);
 		} else {
 			int64_t root = nth_root(p, im, n - 1);

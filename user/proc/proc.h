@@ -36,17 +36,17 @@
  */
 #define PROC_MAPS_MAX 16384
 #define PROC_COMM_SIZE 16
-#define PROC_ENDED_MAX 65536 /* images of ended processes: procs_trim */
-#define PROC_READ_MAX 16384  /* the same, while their rows have been read */
-#define PROC_UNREAD_DUE 8192 /* so many ended: their rows are to be read */
+#define PROC_ENDED_MAX 65536		  /* images of ended processes: procs_trim */
+#define PROC_READ_MAX 16384		  /* the same, while their rows have been read */
+#define PROC_UNREAD_DUE 8192		  /* so many ended: their rows are to be read */
 #define PROC_IMAGES_BYTES_MAX (32u << 20) /* memory of all images: procs_trim */
 #define PROC_BUILD_ID_MAX 20
-#define PROC_CMDLINE_MAX 120 /* bytes of a command line that are kept */
+#define PROC_CMDLINE_MAX 120	    /* bytes of a command line that are kept */
 #define PROC_RETRY_NS 1000000000ull /* between two attempts to read the mappings of a process */
 
 /* A mapped file, shared by all its mappings. The same path with another content is another file. */
 struct proc_file {
-	char *path; /* as the process sees it, or "[vdso]", "[anon]", ... */
+	char *path;	   /* as the process sees it, or "[vdso]", "[anon]", ... */
 	uint64_t dev, ino; /* 0 where build_id identifies the file */
 	uint8_t build_id[PROC_BUILD_ID_MAX];
 	uint8_t build_id_len;
@@ -58,13 +58,13 @@ struct proc_file {
 
 struct proc_map {
 	uint64_t start, end; /* addresses, end exclusive */
-	uint64_t pgoff;      /* file offset of start, bytes */
+	uint64_t pgoff;	     /* file offset of start, bytes */
 	struct proc_file *file;
 };
 
 /* The identity of an image. BPF programs write it into each row and record. */
 struct proc_id {
-	uint64_t start_ns; /* of the thread group */
+	uint64_t start_ns;	/* of the thread group */
 	uint32_t tgid, exec_id; /* exec_id: a fork inherits it, an exec adds 1 */
 };
 
@@ -93,7 +93,7 @@ struct proc_image {
 	uint32_t parent; /* tgid, 0 when unknown */
 	/* from_ns: 0 where it began before us; to_ns: UINT64_MAX while it lives */
 	uint64_t from_ns, to_ns;
-	uint64_t start_ns;	 /* struct proc_id; 0: no row had it yet */
+	uint64_t start_ns; /* struct proc_id; 0: no row had it yet */
 	uint32_t exec_id;
 	uint32_t n_maps;
 	/* Sorted by start, never overlapping; shared with a child until either maps more. */
@@ -101,7 +101,7 @@ struct proc_image {
 	struct proc_file *exe; /* NULL for kernel threads and when unknown */
 	/* path from /proc/TGID/cgroup, or NULL; shared_text, shared with children */
 	char *cgroup;
-	char *cmdline;	       /* shared_text, shared with children; NULL: not read, or none */
+	char *cmdline; /* shared_text, shared with children; NULL: not read, or none */
 	void *layer[PROC_LAYERS];
 	struct proc_image *older; /* the image before this one, of the same tgid */
 	char comm[PROC_COMM_SIZE + 1];
@@ -109,31 +109,31 @@ struct proc_image {
 	char parent_comm[PROC_COMM_SIZE + 1];
 	bool exec_known, exec_doubtful; /* doubtful: may be one too small */
 	bool cgroup_inherited; /* from the parent or from before exec: may have changed since */
-	bool cmdline_read;		/* or it cannot be read */
-	bool cmdline_late;		/* there is no answer yet */
-	bool leader_exited;		/* other threads may run: proc_image_alive */
+	bool cmdline_read;     /* or it cannot be read */
+	bool cmdline_late;     /* there is no answer yet */
+	bool leader_exited;    /* other threads may run: proc_image_alive */
 
 	/* For user/proc alone. */
-	bool complete;	     /* maps has all mappings */
-	bool named;	     /* comm and exe are set */
-	bool by_exec;	     /* the image began with an exec */
-	bool settled;	     /* the image ended, and no record of its life is missing */
-	bool threaded;	     /* the side-band showed a second thread */
+	bool complete; /* maps has all mappings */
+	bool named;    /* comm and exe are set */
+	bool by_exec;  /* the image began with an exec */
+	bool settled;  /* the image ended, and no record of its life is missing */
+	bool threaded; /* the side-band showed a second thread */
 	enum proc_state state : 8;
 	/*
 	 * Number of losses (procs_lost) when maps was certain; when the process was last seen in
 	 * /proc
 	 */
 	uint32_t gap, swept;
-	uint32_t asked_gap;  /* gap at asked_ns */
+	uint32_t asked_gap; /* gap at asked_ns */
 	/* When its mappings were asked for, and no answer has come; 0: they were not */
 	uint64_t asked_ns;
-	uint64_t read_ns;    /* when /proc was read, 0: never */
-	uint64_t tried_ns;   /* when reading /proc failed, 0: never */
-	uint64_t tick_ns;    /* start time in /proc/TGID/stat, 0: not read */
+	uint64_t read_ns;	  /* when /proc was read, 0: never */
+	uint64_t tried_ns;	  /* when reading /proc failed, 0: never */
+	uint64_t tick_ns;	  /* start time in /proc/TGID/stat, 0: not read */
 	struct proc_image *since; /* mappings of records after that; without a place in the table */
-	struct list_node node;	 /* of its state */
-	struct proc_image *next; /* hash chain of newest images */
+	struct list_node node;	  /* of its state */
+	struct proc_image *next;  /* hash chain of newest images */
 };
 
 struct procs;
@@ -149,7 +149,8 @@ void procs_free(struct procs *p);
  * procs_forget, procs_report_ended, procs_trim, procs_detach and procs_free. The layer clears its
  * pointer there.
  */
-void procs_on_end(struct procs *p, enum proc_layer layer, void (*on_end)(void *ctx, struct proc_image *im), void *ctx);
+void procs_on_end(struct procs *p, enum proc_layer layer,
+		  void (*on_end)(void *ctx, struct proc_image *im), void *ctx);
 /* Call the layer for each image with its pointer, and then never again. */
 void procs_detach(struct procs *p, enum proc_layer layer);
 
@@ -165,9 +166,9 @@ void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns);
  * build_id_len 0: dev and ino identify the file. Return the file, or NULL for an old record or
  * without memory.
  */
-struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uint64_t len, uint64_t pgoff,
-			     const char *path, uint64_t dev, uint64_t ino, const uint8_t *build_id,
-			     size_t build_id_len, uint64_t ns);
+struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uint64_t len,
+			     uint64_t pgoff, const char *path, uint64_t dev, uint64_t ino,
+			     const uint8_t *build_id, size_t build_id_len, uint64_t ns);
 /* Records from since_ns to now are missing: read live images again when a sample needs them. */
 void procs_lost(struct procs *p, uint64_t since_ns);
 
@@ -219,7 +220,7 @@ uint32_t proc_thread(uint32_t tgid);
  */
 struct proc_line {
 	uint64_t start, end, pgoff; /* as in struct proc_map */
-	uint64_t dev, ino;          /* 0: no file */
+	uint64_t dev, ino;	    /* 0: no file */
 	bool exec;
 };
 int proc_line_at(uint32_t tgid, uint64_t addr, struct proc_line *ret);
@@ -252,7 +253,8 @@ enum proc_need { PROC_NAME, PROC_MAPS };
  * from /proc while the process lives. NULL: it has ended unseen. A row never gets the names of
  * another image.
  */
-struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uint64_t ns, enum proc_need need);
+struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uint64_t ns,
+				  enum proc_need need);
 
 /* Return the image with this identity, or NULL. Read nothing. */
 struct proc_image *procs_lookup(struct procs *p, const struct proc_id *id);
@@ -303,8 +305,8 @@ struct proc_opened {
  * -ENOENT: no further way. -EAGAIN, -EBUSY: no further way, and one did not answer in time.
  * -EINPROGRESS: this way has no answer yet. -EINTR: the reader itself ended; try again soon.
  */
-int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try,
-		  struct proc_opened *ret);
+int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m,
+		  unsigned *io_try, struct proc_opened *ret);
 
 /*
  * Open a regular file by its path in the root of a process (0: ours), without magic links. The time
@@ -318,10 +320,10 @@ int proc_open_in_root(uint32_t tgid, uint32_t root, const char *file, struct pro
  * way, that belong to the user of the process or that belong to root and are readable by all.
  */
 struct proc_root {
-	uint64_t name;  /* 0: closed */
+	uint64_t name; /* 0: closed */
 	uint64_t start;
 	uint32_t tgid;
-	uint32_t uid;   /* effective, at the time of the open */
+	uint32_t uid;	/* effective, at the time of the open */
 	uint32_t inner; /* the process's id in its own PID namespace */
 };
 /* *io_root is all zero at first, and stays for the next call after -EINPROGRESS. */

@@ -8,8 +8,7 @@
 #define FILE_BUCKETS 8191
 #define IMAGE_BITS 14
 #define CGROUP_BUCKETS 256
-#define PROC_TICK_NS                                                                               \
-	10000000u /* /proc has times in ticks of USER_HZ, 100 on x86-64 and arm64 */
+#define PROC_TICK_NS 10000000u /* /proc has times in ticks of USER_HZ, 100 on x86-64 and arm64 */
 
 struct cgroup_name {
 	uint64_t id;
@@ -25,11 +24,11 @@ struct proc_listener {
 
 struct procs {
 	struct proc_image *images[1u << IMAGE_BITS]; /* the newest image of each tgid */
-	struct list list[PROC_STATES];		     /* each image is in one list, in the order of arrival */
+	struct list list[PROC_STATES]; /* each image is in one list, in the order of arrival */
 	struct proc_listener layer[PROC_LAYERS];
-	uint64_t read_ns;	/* images that ended before have no row left to be read */
-	size_t n_ended_unread;	/* since the last procs_read */
-	uint32_t gap; /* counts procs_lost */
+	uint64_t read_ns;      /* images that ended before have no row left to be read */
+	size_t n_ended_unread; /* since the last procs_read */
+	uint32_t gap;	       /* counts procs_lost */
 	uint64_t lost_from_ns;
 	struct proc_file *files[FILE_BUCKETS];
 	struct cgroup_name *cgroups[CGROUP_BUCKETS];
@@ -72,8 +71,9 @@ void proc_maps_clear(struct procs *p, struct proc_image *im);
 void proc_maps_answered(struct procs *p, struct proc_image *im);
 /* Share the parent's mappings with the child until one of them maps more. */
 void proc_maps_share(struct proc_image *to, const struct proc_image *from);
-struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m, const char *path,
-			       uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len);
+struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m,
+			       const char *path, uint64_t dev, uint64_t ino, const uint8_t *id,
+			       size_t id_len);
 void proc_cgroups_free(struct procs *p);
 
 /* Parse a line of /proc/TGID/maps; *ret_path: the rest of the line. False: malformed. */

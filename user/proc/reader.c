@@ -17,7 +17,7 @@
 
 #define READER_MS_NS (READER_MS * 1000000ull)
 #define READER_CPU_NS_MAX (READER_CPU_MS * 1000000ull)
-#define QUICK_NS 100000ull	/* of each wait: not taken from the patience */
+#define QUICK_NS 100000ull /* of each wait: not taken from the patience */
 #define REPLY_MAX (17u << 20)
 #define ANSWERS_MAX 64
 #define ANSWERS_BYTES (32u << 20)
@@ -35,8 +35,8 @@ struct helper {
 	struct buf reply;
 	int fd;
 	uint64_t begin_ns;
-	struct child_clock clock;   /* once late, like start and user */
-	uint64_t start;		    /* of the process; 0: it has ended */
+	struct child_clock clock; /* once late, like start and user */
+	uint64_t start;		  /* of the process; 0: it has ended */
 	uint32_t user;
 };
 
@@ -92,9 +92,12 @@ static void answer_remove(size_t i)
 /* Keep what a late helper answered. */
 static void answer_keep(struct helper *h)
 {
-	while (reader.n_answers && (reader.n_answers == ANSWERS_MAX || reader.answers_bytes + h->reply.len > ANSWERS_BYTES))
+	while (reader.n_answers && (reader.n_answers == ANSWERS_MAX ||
+				    reader.answers_bytes + h->reply.len > ANSWERS_BYTES))
 		answer_remove(0);
-	reader.answer[reader.n_answers++] = (struct answer){ h->question, h->reply, h->head.what, h->fd, h->start, channel_now_ns() };
+	reader.answer[reader.n_answers++] =
+		(struct answer){ h->question, h->reply, h->head.what,
+				 h->fd,	      h->start, channel_now_ns() };
 	reader.answers_bytes += h->reply.len;
 	h->question = h->reply = (struct buf)BUF_INIT;
 	h->fd = -1;
@@ -193,10 +196,13 @@ static int receive(struct helper *h)
 		if (rc)
 			return rc == -ETIMEDOUT ? -EINPROGRESS : rc;
 		h->has_head = true;
-		rc = h->head.len > REPLY_MAX || h->head.what > 0 ? -EBADMSG : buf_reserve(&h->reply, h->head.len + 1u);
+		rc = h->head.len > REPLY_MAX || h->head.what > 0
+			     ? -EBADMSG
+			     : buf_reserve(&h->reply, h->head.len + 1u);
 	}
 	while (!rc && h->reply.len < h->head.len) {
-		ssize_t n = recv(h->child.fd, h->reply.data + h->reply.len, h->head.len - h->reply.len, MSG_DONTWAIT);
+		ssize_t n = recv(h->child.fd, h->reply.data + h->reply.len,
+				 h->head.len - h->reply.len, MSG_DONTWAIT);
 		if (n > 0)
 			h->reply.len += (size_t)n;
 		else if (n < 0 && errno == EAGAIN)
@@ -211,7 +217,8 @@ static int receive(struct helper *h)
 static void count_answer(const struct helper *h)
 {
 	uint64_t took = READER_TOOK_NS(h->head.value);
-	uint64_t used = h->late ? child_clock_used_ns(&h->clock, h->child.pid, channel_now_ns()) : took;
+	uint64_t used =
+		h->late ? child_clock_used_ns(&h->clock, h->child.pid, channel_now_ns()) : took;
 	sandbox_add_cpu(reader.sandbox, READER_CPU_NS(h->head.value));
 	took = took < used ? took : used; /* less what it waited for a CPU */
 	if (took > READER_SLOW_NS)
@@ -234,7 +241,8 @@ static void give_up(struct helper *h, uint64_t now)
 	uint64_t used = child_clock_used_ns(&h->clock, h->child.pid, now);
 	char state = sandbox_child_state(h->child.pid);
 	sandbox_child_kill(&h->child);
-	if (used >= (state == 'R' ? READER_CPU_NS_MAX : READER_MS_NS) && state != 'T' && state != '?') {
+	if (used >= (state == 'R' ? READER_CPU_NS_MAX : READER_MS_NS) && state != 'T' &&
+	    state != '?') {
 		reader.stats.abandoned++;
 		refusal_abandon(request_of(&h->question)->tgid, &h->child, used);
 	} else { /* it was stopped, starved or has ended: that says nothing about the process */
@@ -247,7 +255,8 @@ static void look_at(struct helper *h, uint64_t now)
 	bool overdue = is_overdue(h, now);
 	int rc = receive(h);
 	/* An answer that has begun depends on the reader alone. */
-	if (rc == -EINPROGRESS && (!overdue || (h->has_head && now - h->begin_ns < CHILD_STARVED_NS)))
+	if (rc == -EINPROGRESS &&
+	    (!overdue || (h->has_head && now - h->begin_ns < CHILD_STARVED_NS)))
 		return;
 	reader.stats.moved++;
 	if (rc == -EINPROGRESS) {
@@ -280,7 +289,8 @@ static void close_roots(void)
 			helper_late(h);
 	}
 	buf_fini(&q);
-	memmove(&reader.closing[0], &reader.closing[1], --reader.n_closing * sizeof(reader.closing[0]));
+	memmove(&reader.closing[0], &reader.closing[1],
+		--reader.n_closing * sizeof(reader.closing[0]));
 }
 
 /* Take what has come, and give up what is overdue. */
@@ -320,7 +330,8 @@ static int await(struct helper *h)
 		struct timespec left = { .tv_nsec = (long)(until - now) };
 		ppoll(&p, 1, &left, NULL);
 	}
-	uint64_t took = channel_now_ns() - h->begin_ns, over = took > QUICK_NS ? took - QUICK_NS : 0;
+	uint64_t took = channel_now_ns() - h->begin_ns,
+		 over = took > QUICK_NS ? took - QUICK_NS : 0;
 	reader.patience_ns -= over < reader.patience_ns ? over : reader.patience_ns;
 	return rc;
 }
@@ -340,10 +351,12 @@ static struct helper *helper_for(const struct reader_request *q)
 {
 	struct helper *found = NULL;
 	if (needs_roots(q->op))
-		return reader.helper[ROOTS_READER].question.len ? NULL : &reader.helper[ROOTS_READER];
+		return reader.helper[ROOTS_READER].question.len ? NULL
+								: &reader.helper[ROOTS_READER];
 	for (size_t i = 0; i < READERS; i++) {
 		struct helper *h = &reader.helper[i];
-		if (i != ROOTS_READER && !h->question.len && (!found || (found->child.fd < 0 && h->child.fd >= 0)))
+		if (i != ROOTS_READER && !h->question.len &&
+		    (!found || (found->child.fd < 0 && h->child.fd >= 0)))
 			found = h;
 	}
 	return found;
@@ -359,7 +372,8 @@ static bool has_enough(uint32_t tgid)
 		return false;
 	uint32_t user = refusal_user(tgid);
 	for (size_t i = 0; i < READERS; i++)
-		own += i != ROOTS_READER && reader.helper[i].question.len && reader.helper[i].user == user;
+		own += i != ROOTS_READER && reader.helper[i].question.len &&
+		       reader.helper[i].user == user;
 	return own >= READER_USER_MAX;
 }
 
@@ -435,7 +449,8 @@ int reader_ask(const struct reader_request *q, const char *text, struct buf *rep
 		reader.stats.refused++;
 		return -EBUSY;
 	}
-	return !needs_roots(q->op) && has_enough(q->tgid) ? -EINPROGRESS : ask_now(h, reply, ret_fd);
+	return !needs_roots(q->op) && has_enough(q->tgid) ? -EINPROGRESS
+							  : ask_now(h, reply, ret_fd);
 }
 
 void reader_close_root(const struct reader_request *q)

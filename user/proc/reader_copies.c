@@ -17,7 +17,8 @@ uint64_t reader_copies_bytes(void)
 	DIR *d = opendir("/proc/self/fd");
 	for (struct dirent *e; d && (e = readdir(d));) {
 		ssize_t n = readlinkat(dirfd(d), e->d_name, link, sizeof(link));
-		if (n >= (ssize_t)strlen(COPY_NAME) && !memcmp(link, COPY_NAME, strlen(COPY_NAME)) && !fstat(atoi(e->d_name), &st))
+		if (n >= (ssize_t)strlen(COPY_NAME) &&
+		    !memcmp(link, COPY_NAME, strlen(COPY_NAME)) && !fstat(atoi(e->d_name), &st))
 			sum += (uint64_t)st.st_size;
 	}
 	if (d)

@@ -145,7 +145,8 @@ void reader_silence_add(struct reader_silence *to, const struct reader_silence *
 {
 	for (size_t i = 0; i < from->n; i++) {
 		size_t k = 0;
-		while (k < to->n && (to->v[k].tgid != from->v[i].tgid || strcmp(to->v[k].comm, from->v[i].comm) != 0))
+		while (k < to->n && (to->v[k].tgid != from->v[i].tgid ||
+				     strcmp(to->v[k].comm, from->v[i].comm) != 0))
 			k++;
 		if (k < to->n)
 			to->v[k].requests += from->v[i].requests;
@@ -233,8 +234,8 @@ static bool is_user_refused(uint32_t tgid)
 	if (!any_spent())
 		return false;
 	uint32_t user = refusal_user(tgid);
-	return user_find(user)->spent_ns > READER_SPEND_NS || count_stuck(user) >= READER_STUCK_USER ||
-	       refusal.n_stuck == READER_STUCK_MAX;
+	return user_find(user)->spent_ns > READER_SPEND_NS ||
+	       count_stuck(user) >= READER_STUCK_USER || refusal.n_stuck == READER_STUCK_MAX;
 }
 
 bool refusal_applies(uint32_t tgid)

@@ -138,7 +138,8 @@ static int read_stat(uint32_t tgid, struct process *ret)
 		return -EBADMSG;
 	*close = 0;
 	ret->comm = open + 1;
-	if (sscanf(close + 1, " %c %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %u %*s %llu",
+	if (sscanf(close + 1,
+		   " %c %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %u %*s %llu",
 		   &ret->state, &ret->parent, &ret->n_threads, &ticks) != 4)
 		return -EBADMSG;
 	ret->start_ns = ticks * PROC_TICK_NS;
@@ -159,8 +160,8 @@ bool proc_parse_line(char *line, struct proc_line *ret, char **ret_path)
 	unsigned maj, min;
 	char prot[5];
 	int at = 0;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &ret->start, &ret->end, prot, &ret->pgoff,
-		   &maj, &min, &ret->ino, &at) < 7)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
+		   &ret->start, &ret->end, prot, &ret->pgoff, &maj, &min, &ret->ino, &at) < 7)
 		return false;
 	ret->dev = makedev(maj, min);
 	ret->exec = prot[2] == 'x';
@@ -280,7 +281,8 @@ static void await_maps(const struct procs *p, struct proc_image *im)
 }
 
 /* Apply the lines of READ_MAPS. asked_ns: when they were asked for at the latest. */
-static void set_maps(struct procs *p, struct proc_image *im, struct buf *reply, uint64_t asked_ns, uint32_t gap)
+static void set_maps(struct procs *p, struct proc_image *im, struct buf *reply, uint64_t asked_ns,
+		     uint32_t gap)
 {
 	add_maps(p, im, (char *)reply->data, (char *)reply->data + reply->len);
 	for (uint32_t i = 0; im->since && i < im->since->n_maps; i++) {
@@ -427,7 +429,8 @@ bool proc_image_is_since(const struct proc_image *im, uint64_t start_ns)
  * image is the same. id: the identity in a row at ns, or NULL. Without a row the time of the exec
  * is unknown: return now, because rows of the program before the exec have earlier times.
  */
-static uint64_t missed(const struct proc_image *im, const struct process *found, const struct proc_id *id, uint64_t ns, uint64_t now)
+static uint64_t missed(const struct proc_image *im, const struct process *found,
+		       const struct proc_id *id, uint64_t ns, uint64_t now)
 {
 	if (!proc_image_is_since(im, found->start_ns))
 		return found->start_ns;
@@ -440,8 +443,8 @@ static uint64_t missed(const struct proc_image *im, const struct process *found,
  * Return the image of a process, a new one where its begin was missed. NULL: no memory, or it has
  * ended by now.
  */
-static struct proc_image *image_for(struct procs *p, uint32_t tgid, const struct process *found, const struct proc_id *id,
-				    uint64_t ns, uint64_t now)
+static struct proc_image *image_for(struct procs *p, uint32_t tgid, const struct process *found,
+				    const struct proc_id *id, uint64_t ns, uint64_t now)
 {
 	struct proc_image *im = proc_newest(p, tgid);
 	uint64_t begin = im ? missed(im, found, id, ns, now) : 0;
@@ -454,12 +457,14 @@ static struct proc_image *image_for(struct procs *p, uint32_t tgid, const struct
 static void read_parent(struct proc_image *im)
 {
 	struct process parent;
-	if (im->parent_comm[0] || !im->parent || proc_image_is_kernel(im) || read_stat(im->parent, &parent))
+	if (im->parent_comm[0] || !im->parent || proc_image_is_kernel(im) ||
+	    read_stat(im->parent, &parent))
 		return;
 	snprintf(im->parent_comm, sizeof(im->parent_comm), "%.*s", PROC_COMM_SIZE, parent.comm);
 }
 
-static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id, uint64_t ns, enum proc_need need)
+static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id, uint64_t ns,
+			enum proc_need need)
 {
 	uint64_t now = proc_now_ns();
 	struct process found;
@@ -508,7 +513,8 @@ static bool was_tried(const struct proc_image *im)
 	return im->tried_ns && proc_now_ns() - im->tried_ns < PROC_RETRY_NS;
 }
 
-struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uint64_t ns, enum proc_need need)
+struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uint64_t ns,
+				  enum proc_need need)
 {
 	struct proc_image *im = proc_image_of(p, id, ns), *newest = proc_newest(p, id->tgid);
 	if (im && im->asked_ns && need == PROC_MAPS) {

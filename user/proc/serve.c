@@ -66,9 +66,11 @@ static void read_mounts(const char *path)
 	FILE *f = fopen(path, "re");
 	while (f && n_trusted < TRUSTED_MAX && fgets(line, sizeof(line), f)) {
 		const char *dash = strstr(line, " - ");
-		if (!dash || sscanf(dash, " - %63s", type) != 1 || (strcmp(type, "overlay") != 0 && strcmp(type, "virtiofs") != 0))
+		if (!dash || sscanf(dash, " - %63s", type) != 1 ||
+		    (strcmp(type, "overlay") != 0 && strcmp(type, "virtiofs") != 0))
 			continue;
-		if (sscanf(line, "%*u %*u %u:%u", &maj, &min) == 2 && !is_trusted(makedev(maj, min)))
+		if (sscanf(line, "%*u %*u %u:%u", &maj, &min) == 2 &&
+		    !is_trusted(makedev(maj, min)))
 			trusted[n_trusted++] = makedev(maj, min);
 	}
 	if (f)
@@ -139,7 +141,8 @@ static int copy_file(int fd, uint64_t size, int *ret)
 		left -= n > 0 ? (uint64_t)n : 0;
 	}
 	int rc = n < 0 ? -errno : left && n ? -EAGAIN : 0;
-	if (!rc && fcntl(copy, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
+	if (!rc &&
+	    fcntl(copy, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
 		rc = -errno;
 	if (rc)
 		close(copy);
@@ -151,8 +154,11 @@ static int copy_file(int fd, uint64_t size, int *ret)
 /* Hand out fd, which is taken over, or a copy of its file. */
 static int give(int fd, const struct stat *st, struct buf *out, int *ret_fd)
 {
-	struct proc_opened o = { .dev = st->st_dev, .ino = st->st_ino, .size = (uint64_t)st->st_size,
-				 .mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec };
+	struct proc_opened o = { .dev = st->st_dev,
+				 .ino = st->st_ino,
+				 .size = (uint64_t)st->st_size,
+				 .mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u +
+					     (uint64_t)st->st_mtim.tv_nsec };
 	int copy = -1, rc = 0;
 	if (!is_local(fd, st)) {
 		rc = copy_file(fd, o.size, &copy);
@@ -208,7 +214,8 @@ static int open_in_root(const struct reader_request *q, struct buf *out, int *re
 		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	int rc = give_regular((int)syscall(SYS_openat2, root, q->text, &how, sizeof(how)), out, ret_fd);
+	int rc = give_regular((int)syscall(SYS_openat2, root, q->text, &how, sizeof(how)), out,
+			      ret_fd);
 	close(root);
 	return rc;
 }
@@ -271,7 +278,9 @@ static int root_file(const struct reader_request *q, bool in_tmp, struct buf *ou
 	int fd = dir < 0 ? -ENOENT : open_strictly(dir, q->text, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return fd;
-	int rc = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -EINVAL : may_belong(&st, q->b) ? 0 : -EPERM;
+	int rc = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -EINVAL
+		 : may_belong(&st, q->b)		? 0
+							: -EPERM;
 	if (!rc)
 		return give(fd, &st, out, ret_fd);
 	close(fd);
@@ -287,7 +296,8 @@ static int root_tmp(const struct reader_request *q, struct buf *out, int *ret_fd
 		return -ESTALE;
 	if (r->tmp < 0 || fstat(r->tmp, &st) || !is_local(r->tmp, &st))
 		return -ENOTDIR;
-	int fd = fcntl(r->tmp, F_DUPFD_CLOEXEC, 0), rc = fd < 0 ? -errno : buf_add(out, &o, sizeof(o));
+	int fd = fcntl(r->tmp, F_DUPFD_CLOEXEC, 0),
+	    rc = fd < 0 ? -errno : buf_add(out, &o, sizeof(o));
 	if (!rc)
 		*ret_fd = fd;
 	else if (fd >= 0)
@@ -430,7 +440,8 @@ static int read_text(const struct reader_request *q, struct buf *out)
 	int fd = rc ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return rc ? rc : -errno;
-	for (ssize_t n; out->len - begin < cap && (n = read(fd, out->data + out->len, cap - (out->len - begin))) > 0;)
+	for (ssize_t n; out->len - begin < cap &&
+			(n = read(fd, out->data + out->len, cap - (out->len - begin))) > 0;)
 		out->len += (size_t)n;
 	close(fd);
 	return 0;
@@ -485,7 +496,8 @@ static int serve_one(int fd, struct buf *in, struct buf *out)
 	struct channel_head h;
 	size_t none;
 	int answer_fd = -1, rc = channel_recv_head(fd, &h, NULL, 0, &none, CHANNEL_FOREVER);
-	if (rc || h.len < sizeof(struct reader_request) + 1 || h.len > sizeof(struct reader_request) + READER_TEXT_MAX)
+	if (rc || h.len < sizeof(struct reader_request) + 1 ||
+	    h.len > sizeof(struct reader_request) + READER_TEXT_MAX)
 		return rc ? rc : -EBADMSG;
 	in->len = out->len = 0;
 	rc = buf_reserve(in, h.len + 1);
@@ -494,9 +506,11 @@ static int serve_one(int fd, struct buf *in, struct buf *out)
 		return rc;
 	in->data[h.len - 1] = 0;
 	uint64_t began = clock_us(CLOCK_MONOTONIC), cpu = clock_us(CLOCK_PROCESS_CPUTIME_ID);
-	h.what = reader_serve((const struct reader_request *)(const void *)in->data, out, &answer_fd);
+	h.what = reader_serve((const struct reader_request *)(const void *)in->data, out,
+			      &answer_fd);
 	h.len = h.what ? 0 : (uint32_t)out->len;
-	h.value = READER_TIMES(clock_us(CLOCK_PROCESS_CPUTIME_ID) - cpu, clock_us(CLOCK_MONOTONIC) - began);
+	h.value = READER_TIMES(clock_us(CLOCK_PROCESS_CPUTIME_ID) - cpu,
+			       clock_us(CLOCK_MONOTONIC) - began);
 	rc = channel_send(fd, &h, out->data, &answer_fd, answer_fd >= 0, CHANNEL_FOREVER);
 	if (answer_fd >= 0)
 		close(answer_fd); /* of a local file or a copy */

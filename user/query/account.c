@@ -23,7 +23,8 @@ void account_fini(struct account *t)
 	free(t->all.flagged);
 }
 
-static void totals_add(struct store_cpu_totals *to, const struct store_cpu_totals *c, const struct store_meta *m)
+static void totals_add(struct store_cpu_totals *to, const struct store_cpu_totals *c,
+		       const struct store_meta *m)
 {
 	to->fired += c->fired;
 	to->stored += c->stored;
@@ -85,7 +86,8 @@ static int add_window(struct account *t, const struct store_window *w, const str
 
 static int by_cpu(const void *a, const void *b)
 {
-	uint32_t x = ((const struct store_cpu_totals *)a)->cpu, y = ((const struct store_cpu_totals *)b)->cpu;
+	uint32_t x = ((const struct store_cpu_totals *)a)->cpu,
+		 y = ((const struct store_cpu_totals *)b)->cpu;
 	return (x > y) - (x < y);
 }
 
@@ -129,9 +131,8 @@ static const char *const of_samples[] = {
 };
 static const char *const of_parts[] = { "wait_parts_full", "blame_cut" };
 static const char *const of_waits[] = {
-	"wait_summed",	 "wait_estimated", "wait_no_place", "wait_rows_full",
-	"blame_unknown", "waker_unknown",  "waker_cut",	    "wait_no_user_stack",
-	"wait_python",
+	"wait_summed",	 "wait_estimated", "wait_no_place",	 "wait_rows_full", "blame_unknown",
+	"waker_unknown", "waker_cut",	   "wait_no_user_stack", "wait_python",
 };
 
 #define ONE_OF(names, name) is_one_of(names, sizeof(names) / sizeof((names)[0]), name)

@@ -15,7 +15,8 @@ struct account {
 };
 
 /* Zeroed before; to be released either way. */
-int account_sum(struct account *t, struct store *s, int64_t from_ns, int64_t to_ns, struct err *err);
+int account_sum(struct account *t, struct store *s, int64_t from_ns, int64_t to_ns,
+		struct err *err);
 void account_fini(struct account *t);
 
 /*

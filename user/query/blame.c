@@ -21,7 +21,8 @@ static struct side victim_of(const struct query_table_row *r, size_t row)
 {
 	if (r->other)
 		return (struct side){ BLAME_OTHER, "(other)", r->samples, row };
-	return (struct side){ r->present[0] ? BLAME_VALUE : BLAME_NONE, r->present[0] ? r->values[0] : "(none)", r->samples, row };
+	return (struct side){ r->present[0] ? BLAME_VALUE : BLAME_NONE,
+			      r->present[0] ? r->values[0] : "(none)", r->samples, row };
 }
 
 static struct side occupant_of(const struct query_table_row *r, size_t row)
@@ -61,7 +62,8 @@ static int by_ns(const void *a, const void *b)
  * The parties of one side, at most `max` and one for the rest; of_row[i] becomes the index of that
  * of row i. `v` are the sides of all rows, in their order; what is in it is gone afterwards.
  */
-static int rank(struct side *v, size_t n, size_t max, struct blame_party **ret, size_t *ret_n, size_t *ret_all, size_t *of_row)
+static int rank(struct side *v, size_t n, size_t max, struct blame_party **ret, size_t *ret_n,
+		size_t *ret_all, size_t *of_row)
 {
 	struct side *distinct = calloc(n + 1, sizeof(*distinct));
 	/* of a row: its place among the distinct, by name */
@@ -110,14 +112,18 @@ static int fill(struct query_blame *b, size_t max_victims, size_t max_occupants)
 {
 	const struct query_table *t = b->table;
 	struct side *v = calloc(t->n_rows + 1, sizeof(*v));
-	size_t *victim = calloc(t->n_rows + 1, sizeof(*victim)), *occupant = calloc(t->n_rows + 1, sizeof(*occupant));
+	size_t *victim = calloc(t->n_rows + 1, sizeof(*victim)),
+	       *occupant = calloc(t->n_rows + 1, sizeof(*occupant));
 	int rc = v && victim && occupant ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < t->n_rows; i++)
 		v[i] = victim_of(&t->rows[i], i);
-	rc = rc ? rc : rank(v, t->n_rows, max_victims, &b->victim, &b->n_victims, &b->victims, victim);
+	rc = rc ? rc
+		: rank(v, t->n_rows, max_victims, &b->victim, &b->n_victims, &b->victims, victim);
 	for (size_t i = 0; !rc && i < t->n_rows; i++)
 		v[i] = occupant_of(&t->rows[i], i);
-	rc = rc ? rc : rank(v, t->n_rows, max_occupants, &b->occupant, &b->n_occupants, &b->occupants, occupant);
+	rc = rc ? rc
+		: rank(v, t->n_rows, max_occupants, &b->occupant, &b->n_occupants, &b->occupants,
+		       occupant);
 	if (!rc) {
 		b->ns = calloc(b->n_victims * b->n_occupants + 1, sizeof(*b->ns));
 		rc = b->ns ? 0 : -ENOMEM;
@@ -132,8 +138,8 @@ static int fill(struct query_blame *b, size_t max_victims, size_t max_occupants)
 	return rc;
 }
 
-int query_blame(struct query_blame **ret, struct store *s, const struct query_spec *spec, const char *key, size_t max_victims,
-		size_t max_occupants, struct err *err)
+int query_blame(struct query_blame **ret, struct store *s, const struct query_spec *spec,
+		const char *key, size_t max_victims, size_t max_occupants, struct err *err)
 {
 	struct query_blame *b = calloc(1, sizeof(*b));
 	struct query_spec of = *spec;

@@ -17,7 +17,7 @@ enum blame_kind {
 	BLAME_INTERRUPT, /* nobody: an interrupt woke it */
 	/* Not known, or one of too many; of lines too, where a query was bounded */
 	BLAME_OTHER,
-	BLAME_REST,	 /* all that have no line, or no column, of their own; always the last */
+	BLAME_REST, /* all that have no line, or no column, of their own; always the last */
 };
 
 struct blame_party {
@@ -42,8 +42,8 @@ struct query_blame {
  * each. As query_open; -EINVAL too when the store has no waits. To be freed before the store is
  * closed.
  */
-int query_blame(struct query_blame **ret, struct store *s, const struct query_spec *spec, const char *key, size_t max_victims,
-		size_t max_occupants, struct err *err);
+int query_blame(struct query_blame **ret, struct store *s, const struct query_spec *spec,
+		const char *key, size_t max_victims, size_t max_occupants, struct err *err);
 void query_blame_free(struct query_blame *b);
 
 static inline uint64_t query_blame_ns(const struct query_blame *b, size_t victim, size_t occupant)

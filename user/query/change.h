@@ -18,22 +18,22 @@
 
 enum change_kind {
 	CHANGE_NONE = 0,
-	CHANGE_MORE,  /* from `begin` to the end */
+	CHANGE_MORE, /* from `begin` to the end */
 	CHANGE_LESS,
 	CHANGE_BURST, /* from `begin` to `end`, and not otherwise */
 };
 
 struct change {
 	enum change_kind kind;
-	size_t begin, end;     /* steps */
+	size_t begin, end; /* steps */
 	/* Mean rates: from begin to end, and before (CHANGE_BURST: of all other steps) */
 	double inside, outside;
 	double p;
 };
 
 struct change_spec {
-	size_t from;	  /* changes before this step do not count */
-	double least;	  /* of the difference of the rates, and of a burst's */
+	size_t from;  /* changes before this step do not count */
+	double least; /* of the difference of the rates, and of a burst's */
 	double least_burst;
 	double per_step; /* samples in a step at rate 1: what the test of a burst counts */
 };

@@ -15,14 +15,15 @@ static size_t posted_value(const struct store *s, const struct selector *sel,
 		if (!selector_equal(sel, i, &key, &value, &len) || !store_is_wide(s, key))
 			continue;
 		char text[32], back[32];
-		values[0] =
-			(struct label){ key, value, 0, (uint32_t)strlen(key), (uint32_t)len, LABEL_STRING };
+		values[0] = (struct label){ key,	   value,	0, (uint32_t)strlen(key),
+					    (uint32_t)len, LABEL_STRING };
 		if (len >= sizeof(text))
 			return 1;
 		memcpy(text, value, len);
 		text[len] = 0;
 		values[1] =
-			(struct label){ key, "", strtoll(text, NULL, 10), values[0].key_len, 0, LABEL_INT };
+			(struct label){ key, "",       strtoll(text, NULL, 10), values[0].key_len,
+					0,   LABEL_INT };
 		label_text(&values[1], back, sizeof(back));
 		return strcmp(text, back) ? 1 : 2;
 	}
@@ -30,7 +31,8 @@ static size_t posted_value(const struct store *s, const struct selector *sel,
 }
 
 /* Choose what the rows must tell apart: the keys that are asked for, and those of the selector. */
-static int choose_keys(struct plan *p, const struct query_spec *spec, const struct selector *sel, bool stacks)
+static int choose_keys(struct plan *p, const struct query_spec *spec, const struct selector *sel,
+		       bool stacks)
 {
 	const char *keys[SELECTOR_KEYS_MAX + 1];
 	size_t n = selector_keys(sel, keys, SELECTOR_KEYS_MAX);
@@ -79,15 +81,15 @@ static void keep_starts(const struct query *q, struct store_cover *c)
 int plan_cover(const struct query *q, enum store_want want, const char *const *keys, size_t n_keys,
 	       struct store_cover *ret, struct err *err)
 {
-	int rc = (q->by_start ? store_cover : store_cover_nearest)(q->store, q->from_ns, q->to_ns, want, keys, n_keys,
-								   ret, err);
+	int rc = (q->by_start ? store_cover : store_cover_nearest)(q->store, q->from_ns, q->to_ns,
+								   want, keys, n_keys, ret, err);
 	if (!rc)
 		keep_starts(q, ret);
 	return rc;
 }
 
-int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, const struct selector *sel,
-	      bool stacks, struct err *err)
+int plan_make(struct plan *p, struct query *q, const struct query_spec *spec,
+	      const struct selector *sel, bool stacks, struct err *err)
 {
 	struct label values[STORE_VALUES_MAX];
 	struct store *s = q->store;
@@ -100,8 +102,8 @@ int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, co
 		return err_sys(err, rc, "cannot query");
 	bool labels = p->want == STORE_NARROW_KEYS || p->want == STORE_KEY_SUMS;
 	size_t n_values = labels && !spec->rest ? posted_value(s, sel, values) : 0;
-	rc = n_values ? store_cover_value(s, spec->from_ns, spec->to_ns, !spec->by_start, values, n_values,
-					  p->keys, p->n_keys, &p->blocks, err)
+	rc = n_values ? store_cover_value(s, spec->from_ns, spec->to_ns, !spec->by_start, values,
+					  n_values, p->keys, p->n_keys, &p->blocks, err)
 		      : plan_cover(q, p->want, p->keys, p->n_keys, &p->blocks, err);
 	if (rc)
 		return rc;

@@ -24,8 +24,8 @@ int plan_cover(const struct query *q, enum store_want want, const char *const *k
  * Fill q's info about the range; stacks: the rows are told apart by them. The plan must be freed
  * whatever the result.
  */
-int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, const struct selector *sel,
-	      bool stacks, struct err *err);
+int plan_make(struct plan *p, struct query *q, const struct query_spec *spec,
+	      const struct selector *sel, bool stacks, struct err *err);
 void plan_fini(struct plan *p);
 
 /* Return the blocks that hold the range's counters. */

@@ -65,7 +65,8 @@ static int hash_row(struct builder *b, const struct query_table_row *r, uint32_t
 		rc = rc ? rc : buf_add(&b->name, r->values[i], strlen(r->values[i]) + 1);
 	}
 	if (!rc)
-		*ret = idhash_hash(&b->hash, b->name.data ? b->name.data : (const uint8_t *)"", b->name.len);
+		*ret = idhash_hash(&b->hash, b->name.data ? b->name.data : (const uint8_t *)"",
+				   b->name.len);
 	return rc;
 }
 
@@ -123,7 +124,8 @@ static int add_matchers(struct buf *out, const char *where)
 }
 
 /* Of one tenant and another one, or all the others, nothing needs to be read. */
-static int are_apart(const struct query_spec *a, const struct query_spec *b, bool *ret, struct err *err)
+static int are_apart(const struct query_spec *a, const struct query_spec *b, bool *ret,
+		     struct err *err)
 {
 	struct selector *x = NULL, *y = NULL;
 	int rc = selector_parse(&x, a->where, NULL, err);
@@ -134,8 +136,8 @@ static int are_apart(const struct query_spec *a, const struct query_spec *b, boo
 	return rc;
 }
 
-int query_diff_shared(struct store *s, const struct query_spec *a, const struct query_spec *b, uint64_t *ret,
-		      struct err *err)
+int query_diff_shared(struct store *s, const struct query_spec *a, const struct query_spec *b,
+		      uint64_t *ret, struct err *err)
 {
 	struct query_spec both = *a;
 	struct query *q = NULL;
@@ -175,20 +177,26 @@ static void measure(const struct builder *b, struct query_diff_row *r)
 {
 	const struct query_diff *d = &b->d->diff;
 	for (int side = 0; side < 2; side++) {
-		r->count[side] = b->spec->inclusive || b->spec->keys ? r->samples[side] : r->self[side];
-		r->share[side] = d->samples[side] ? (double)r->count[side] / (double)d->samples[side] : 0;
-		r->rate[side] = d->covered_s[side] > 0 ? (double)r->count[side] / d->covered_s[side] : 0;
+		r->count[side] =
+			b->spec->inclusive || b->spec->keys ? r->samples[side] : r->self[side];
+		r->share[side] =
+			d->samples[side] ? (double)r->count[side] / (double)d->samples[side] : 0;
+		r->rate[side] =
+			d->covered_s[side] > 0 ? (double)r->count[side] / d->covered_s[side] : 0;
 	}
-	double x = b->spec->absolute ? r->rate[0] : r->share[0], y = b->spec->absolute ? r->rate[1] : r->share[1];
+	double x = b->spec->absolute ? r->rate[0] : r->share[0],
+	       y = b->spec->absolute ? r->rate[1] : r->share[1];
 	r->change = r->share[0] - r->share[1];
 	r->ratio = y > 0 ? x / y : x > 0 ? INFINITY : 1;
-	stats_change_interval(r->count[0], d->samples[0], r->count[1], d->samples[1], &r->low, &r->high);
+	stats_change_interval(r->count[0], d->samples[0], r->count[1], d->samples[1], &r->low,
+			      &r->high);
 }
 
 /* A side that was cut may have what it does not show. */
 static bool may_be_cut(const struct builder *b, const struct query_diff_row *r)
 {
-	return r->other || (b->info[0]->bounded && !r->samples[0]) || (b->info[1]->bounded && !r->samples[1]);
+	return r->other || (b->info[0]->bounded && !r->samples[0]) ||
+	       (b->info[1]->bounded && !r->samples[1]);
 }
 
 static void test(const struct builder *b, struct query_diff_row *r)
@@ -265,8 +273,8 @@ static int build(struct builder *b)
 	return rc;
 }
 
-int query_diff(struct query_diff **ret, struct query *qa, struct query *qb, const struct query_diff_spec *spec,
-	       struct err *err)
+int query_diff(struct query_diff **ret, struct query *qa, struct query *qb,
+	       const struct query_diff_spec *spec, struct err *err)
 {
 	struct diff *d = calloc(1, sizeof(*d));
 	struct builder b = { .d = d, .spec = spec, .info = { query_info(qa), query_info(qb) } };

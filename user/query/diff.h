@@ -35,23 +35,23 @@ struct query_diff_spec {
 	 * Functions: compare samples with the function anywhere on the stack, not only as the leaf
 	 */
 	bool inclusive;
-	bool absolute;  /* compare amounts, not shares */
+	bool absolute; /* compare amounts, not shares */
 };
 
 /* [0] is A, [1] is B. */
 struct query_diff_row {
-	const char *text, *module;	/* as in struct query_table_row */
+	const char *text, *module; /* as in struct query_table_row */
 	const char *const *values;
 	const bool *present;
 	uint64_t samples[2], self[2];
-	uint64_t count[2];  /* the one of the two that is compared */
-	double share[2];    /* count / the side's samples, 0 when it has none */
-	double rate[2];	    /* count per second covered */
-	double change;	    /* share[0] - share[1] */
-	double low, high;   /* 95% interval of change, of this row by itself */
+	uint64_t count[2]; /* the one of the two that is compared */
+	double share[2];   /* count / the side's samples, 0 when it has none */
+	double rate[2];	   /* count per second covered */
+	double change;	   /* share[0] - share[1] */
+	double low, high;  /* 95% interval of change, of this row by itself */
 	/* Of the shares, or of the rates when absolute; INFINITY when B has none */
 	double ratio;
-	double p, q;	    /* q: adjusted; 1 when not tested */
+	double p, q; /* q: adjusted; 1 when not tested */
 	bool tested;
 	bool other; /* what the budget of the queries cut; never tested */
 	enum query_diff_verdict verdict;
@@ -66,8 +66,8 @@ struct query_diff {
 };
 
 /* Both queries (and their stores) must outlive the diff. */
-int query_diff(struct query_diff **ret, struct query *a, struct query *b, const struct query_diff_spec *spec,
-	       struct err *err);
+int query_diff(struct query_diff **ret, struct query *a, struct query *b,
+	       const struct query_diff_spec *spec, struct err *err);
 void query_diff_free(struct query_diff *d);
 
 /*
@@ -75,8 +75,8 @@ void query_diff_free(struct query_diff *d);
  * windows that both read. The tests take the two sides for apart. a, b: of the same event, and
  * by_start.
  */
-int query_diff_shared(struct store *s, const struct query_spec *a, const struct query_spec *b, uint64_t *ret,
-		      struct err *err);
+int query_diff_shared(struct store *s, const struct query_spec *a, const struct query_spec *b,
+		      uint64_t *ret, struct err *err);
 
 /* ---- merged tree, for a flame graph of the difference ---- */
 
@@ -101,9 +101,11 @@ struct query_diff_tree {
  * One node for each path of (name, module): frames of one function that differ in line are one
  * here.
  */
-int query_diff_tree(struct query_diff_tree **ret, struct query *a, struct query *b, struct err *err);
+int query_diff_tree(struct query_diff_tree **ret, struct query *a, struct query *b,
+		    struct err *err);
 /* The same of two views; spec NULL: of the trees themselves. */
-int query_diff_view(struct query_diff_tree **ret, struct query *a, struct query *b, const struct query_view_spec *spec, struct err *err);
+int query_diff_view(struct query_diff_tree **ret, struct query *a, struct query *b,
+		    const struct query_view_spec *spec, struct err *err);
 void query_diff_tree_free(struct query_diff_tree *t);
 
 /*

@@ -56,14 +56,17 @@ static bool same_name(const void *ctx, uint32_t id, const void *key)
 }
 
 /* The name of a frame, from 1. */
-static int intern(struct tree *t, const struct query *q, const struct store *s, uint32_t frame, uint32_t *ret)
+static int intern(struct tree *t, const struct query *q, const struct store *s, uint32_t frame,
+		  uint32_t *ret)
 {
 	char text[2 * NAME_MAX_BYTES];
 	struct name n = { .text = text };
 	const struct store_frame *f = store_frame(s, frame);
 	query_name(q, frame, text, NAME_MAX_BYTES);
 	n.len = strlen(text) + 1;
-	n.len += (size_t)snprintf(text + n.len, NAME_MAX_BYTES, "%s", f ? store_string(s, f->module, NULL) : "") + 1;
+	n.len += (size_t)snprintf(text + n.len, NAME_MAX_BYTES, "%s",
+				  f ? store_string(s, f->module, NULL) : "") +
+		 1;
 	if (n.len > sizeof(text))
 		n.len = sizeof(text);
 	uint32_t hash = idhash_hash(&t->names_hash, n.text, n.len);
@@ -98,9 +101,10 @@ static int add_node(struct tree *t, uint32_t parent, uint32_t name, uint32_t fra
 	if (rc)
 		return rc;
 	const char *text = name ? t->names[name - 1].text : "";
-	t->tree.nodes[id] = (struct query_diff_node){
-		.text = text, .module = name ? text + strlen(text) + 1 : "", .parent = parent, .frame = frame
-	};
+	t->tree.nodes[id] = (struct query_diff_node){ .text = text,
+						      .module = name ? text + strlen(text) + 1 : "",
+						      .parent = parent,
+						      .frame = frame };
 	t->name_of[id] = name;
 	t->tree.n_nodes++;
 	*ret = id;
@@ -121,7 +125,8 @@ static int child(struct tree *t, uint32_t parent, uint32_t name, uint32_t frame,
 	return rc;
 }
 
-static int add_nodes(struct tree *t, struct query *q, const struct query_node *nodes, size_t n, int side)
+static int add_nodes(struct tree *t, struct query *q, const struct query_node *nodes, size_t n,
+		     int side)
 {
 	const struct store *s = q->store;
 	size_t n_frames = store_n_frames(s);
@@ -144,7 +149,8 @@ static int add_nodes(struct tree *t, struct query *q, const struct query_node *n
 	return rc;
 }
 
-static int add_side(struct tree *t, struct query *q, const struct query_view_spec *spec, int side, struct err *err)
+static int add_side(struct tree *t, struct query *q, const struct query_view_spec *spec, int side,
+		    struct err *err)
 {
 	struct query_view_tree v;
 	int rc = query_view(&v, q, spec, err);
@@ -160,7 +166,8 @@ static int by_total(const void *a, const void *b, void *ctx)
 {
 	const struct query_diff_node *nodes = ctx;
 	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-	uint64_t x = nodes[i].total[0] + nodes[i].total[1], y = nodes[j].total[0] + nodes[j].total[1];
+	uint64_t x = nodes[i].total[0] + nodes[i].total[1],
+		 y = nodes[j].total[0] + nodes[j].total[1];
 	if (x != y)
 		return x < y ? -1 : 1;
 	return i < j ? 1 : i > j ? -1 : 0;
@@ -185,7 +192,8 @@ static int link_children(struct query_diff_node *nodes, size_t n)
 	return 0;
 }
 
-int query_diff_view(struct query_diff_tree **ret, struct query *a, struct query *b, const struct query_view_spec *spec, struct err *err)
+int query_diff_view(struct query_diff_tree **ret, struct query *a, struct query *b,
+		    const struct query_view_spec *spec, struct err *err)
 {
 	struct tree *t = calloc(1, sizeof(*t));
 	uint32_t root;
@@ -215,7 +223,8 @@ int query_diff_verdicts(const uint64_t (*counts)[2], size_t n, const uint64_t al
 	for (size_t i = 0; !rc && i < n; i++) {
 		const uint64_t *k = counts[i];
 		ret[i] = DIFF_NOISE;
-		if (k[0] > all[0] || k[1] > all[1] || stats_share_least_p(k[0] + k[1], all[0], all[1]) >= QUERY_DIFF_RATE)
+		if (k[0] > all[0] || k[1] > all[1] ||
+		    stats_share_least_p(k[0] + k[1], all[0], all[1]) >= QUERY_DIFF_RATE)
 			continue;
 		at[n_tested] = i;
 		p[n_tested++] = stats_share_p(k[0], all[0], k[1], all[1]);
@@ -224,7 +233,9 @@ int query_diff_verdicts(const uint64_t (*counts)[2], size_t n, const uint64_t al
 	for (size_t i = 0; !rc && i < n_tested; i++) {
 		const uint64_t *k = counts[at[i]];
 		if (q[i] < QUERY_DIFF_RATE)
-			ret[at[i]] = (double)k[0] / (double)all[0] > (double)k[1] / (double)all[1] ? DIFF_MORE : DIFF_LESS;
+			ret[at[i]] = (double)k[0] / (double)all[0] > (double)k[1] / (double)all[1]
+					     ? DIFF_MORE
+					     : DIFF_LESS;
 	}
 	free(p);
 	free(at);

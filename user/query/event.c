@@ -23,7 +23,8 @@ static int named_event(const struct store *s, const char *name, uint32_t *ret, s
 }
 
 /* The first that the selector admits, else the first. */
-static int default_event(const struct store *s, struct selector *sel, uint32_t *ret, struct err *err)
+static int default_event(const struct store *s, struct selector *sel, uint32_t *ret,
+			 struct err *err)
 {
 	*ret = store_n_events(s) ? 0 : NO_EVENT;
 	for (uint32_t i = 0; selector_names_event(sel) && i < store_n_events(s); i++) {
@@ -39,7 +40,9 @@ static int default_event(const struct store *s, struct selector *sel, uint32_t *
 	return 0;
 }
 
-static const char *const metric_names[] = { "", "cpu", "off-cpu", "runq", "wall", "blame", "waker" };
+static const char *const metric_names[] = {
+	"", "cpu", "off-cpu", "runq", "wall", "blame", "waker"
+};
 
 int query_metric_named(const char *name, enum query_metric *ret)
 {
@@ -142,7 +145,8 @@ int measures_choose(struct measures *m, struct query *q, const struct query_spec
 	m->of = calloc((size_t)store_n_events(q->store) + 1, sizeof(*m->of));
 	if (!m->of)
 		return err_sys(err, -ENOMEM, "cannot query");
-	int rc = m->metric ? choose_metric(m, q, spec, sel, err) : choose_event(m, q, spec, sel, err);
+	int rc = m->metric ? choose_metric(m, q, spec, sel, err)
+			   : choose_event(m, q, spec, sel, err);
 	for (uint32_t i = 0; !rc && i < store_n_events(q->store); i++)
 		m->of[i].blocked = !strcmp(store_event(q->store, i)->name, WAIT_EVENT);
 	return rc;

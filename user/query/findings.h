@@ -39,8 +39,8 @@ struct finding {
 	const char *key, *value;
 	/* Seconds per second from since_ns on (BURST: for span_ns), and before */
 	double now, before;
-	double day;		 /* the same, a day before; NAN: not recorded */
-	bool usual;		 /* a day before, it was at least as much */
+	double day; /* the same, a day before; NAN: not recorded */
+	bool usual; /* a day before, it was at least as much */
 	int64_t since_ns, span_ns;
 	double q;
 	/*
@@ -49,7 +49,7 @@ struct finding {
 	 */
 	const char *function, *module;
 	double function_now, function_before; /* CPUs */
-	const char *build[2]; /* FINDING_BUILD: now and before */
+	const char *build[2];		      /* FINDING_BUILD: now and before */
 };
 
 struct findings_spec {
@@ -62,8 +62,8 @@ struct findings_spec {
 };
 
 struct findings {
-	struct finding *v; /* the largest first, those that are usual last */
-	size_t n, n_all;   /* n_all: before the limit */
+	struct finding *v;		   /* the largest first, those that are usual last */
+	size_t n, n_all;		   /* n_all: before the limit */
 	int64_t from_ns, to_ns, before_ns; /* the range, and the begin of what was before */
 	int64_t step_ns;
 	bool has_before, has_day, has_waits;
@@ -78,7 +78,8 @@ struct findings {
  * -EINVAL: a bad selector or a range without an end; -EAGAIN: as query_open. No data is no error:
  * from_ns == to_ns.
  */
-int query_findings(struct findings **ret, struct store *s, const struct findings_spec *spec, struct err *err);
+int query_findings(struct findings **ret, struct store *s, const struct findings_spec *spec,
+		   struct err *err);
 void query_findings_free(struct findings *f);
 
 #endif

@@ -20,8 +20,8 @@ struct looking {
 	size_t n_keys;
 	struct finding *v;
 	size_t n, cap;
-	double *p;	 /* of all tests, */
-	size_t *told;	 /* and the finding of each, plus one; 0: nothing changed */
+	double *p;    /* of all tests, */
+	size_t *told; /* and the finding of each, plus one; 0: nothing changed */
 	size_t n_p, cap_p, cap_told;
 	char **texts; /* what findings point to */
 	size_t n_texts, cap_texts;

@@ -49,6 +49,7 @@ int summing_finish(struct summing *m)
 	if (!rc && m->of->measures.rates)
 		count_rates(m);
 	if (!rc && q->info.event)
-		q->info.seconds = (double)q->info.samples * (double)q->info.event->ns_per_sample / 1e9;
+		q->info.seconds =
+			(double)q->info.samples * (double)q->info.event->ns_per_sample / 1e9;
 	return rc;
 }

@@ -44,7 +44,8 @@ static int compare_values(const struct label *a, const struct label *b)
 
 static int by_key_and_value(const void *a, const void *b)
 {
-	const struct label *x = &((const struct found *)a)->label, *y = &((const struct found *)b)->label;
+	const struct label *x = &((const struct found *)a)->label,
+			   *y = &((const struct found *)b)->label;
 	int c = compare_keys(x, y);
 	return c ? c : compare_values(x, y);
 }
@@ -60,13 +61,17 @@ static int by_samples(const void *a, const void *b)
 /* `event` is a label of every sample, though of no set. */
 static int add_event(struct found_list *l, const struct query_info *info)
 {
-	const struct label label = { .key = "event", .key_len = 5, .str = info->event->name,
-				     .str_len = (uint32_t)strlen(info->event->name), .type = LABEL_STRING };
+	const struct label label = { .key = "event",
+				     .key_len = 5,
+				     .str = info->event->name,
+				     .str_len = (uint32_t)strlen(info->event->name),
+				     .type = LABEL_STRING };
 	return info->samples ? add(l, &label, info->samples, info->seconds) : 0;
 }
 
 /* The labels of every set that has samples; only those of key when it is given. */
-static int collect(struct store *s, const struct query *q, const char *key, struct found_list *l, struct err *err)
+static int collect(struct store *s, const struct query *q, const char *key, struct found_list *l,
+		   struct err *err)
 {
 	const struct query_info *info = query_info(q);
 	double ns = info->event ? (double)info->event->ns_per_sample : 0;
@@ -82,7 +87,8 @@ static int collect(struct store *s, const struct query *q, const char *key, stru
 			samples += rows[next].samples;
 		size_t n = rows[i].set == QUERY_OTHER ? 0 : query_set(q, rows[i].set, &labels);
 		for (size_t j = 0; j < n; j++) {
-			if (key && (labels[j].key_len != key_len || memcmp(labels[j].key, key, key_len)))
+			if (key &&
+			    (labels[j].key_len != key_len || memcmp(labels[j].key, key, key_len)))
 				continue;
 			if (add(l, &labels[j], samples, (double)samples * ns / 1e9))
 				return -ENOMEM;
@@ -94,11 +100,13 @@ static int collect(struct store *s, const struct query *q, const char *key, stru
 }
 
 /* The key `event` names every event that matches, not only the one that a query is about. */
-static int collect_events(struct store *s, const struct query_spec *asked, struct found_list *l, struct err *err)
+static int collect_events(struct store *s, const struct query_spec *asked, struct found_list *l,
+			  struct err *err)
 {
 	for (uint32_t id = 0; id <= store_n_events(s); id++) {
 		const struct store_event *e = store_event(s, id);
-		bool again = !e || (asked->event ? strcmp(asked->event, e->name) != 0 : !query_is_profile(e));
+		bool again = !e || (asked->event ? strcmp(asked->event, e->name) != 0
+						 : !query_is_profile(e));
 		for (uint32_t i = 0; i < id && !again; i++)
 			again = store_event(s, i) && !strcmp(store_event(s, i)->name, e->name);
 		if (again)
@@ -155,11 +163,12 @@ static void merge(struct found_list *l)
 		qsort(l->v, l->n, sizeof(*l->v), by_samples);
 }
 
-int found_collect(struct found_list *l, struct store *s, struct query *q, const struct query_spec *spec, const char *key,
-		  struct err *err)
+int found_collect(struct found_list *l, struct store *s, struct query *q,
+		  const struct query_spec *spec, const char *key, struct err *err)
 {
 	l->keys = !key;
-	int rc = key && !strcmp(key, "event") ? collect_events(s, spec, l, err) : collect(s, q, key, l, err);
+	int rc = key && !strcmp(key, "event") ? collect_events(s, spec, l, err)
+					      : collect(s, q, key, l, err);
 	if (rc == -ENOMEM)
 		return err_set(err, rc, "out of memory");
 	if (!rc)

@@ -25,8 +25,8 @@ struct found_list {
  * QUERY_KEYS of it. The key `event` has every event that spec admits. 0 or an error with its text
  * in err; the list is to be released either way.
  */
-int found_collect(struct found_list *l, struct store *s, struct query *q, const struct query_spec *spec, const char *key,
-		  struct err *err);
+int found_collect(struct found_list *l, struct store *s, struct query *q,
+		  const struct query_spec *spec, const char *key, struct err *err);
 void found_fini(struct found_list *l);
 
 /* A value's whole text, to be freed; its length goes to ret_len. NULL: out of memory. */

@@ -41,7 +41,8 @@ static bool same_key(const void *ctx, uint32_t id, const void *key)
 {
 	const struct query_lengths *l = ctx;
 	const struct key *k = key;
-	return l->group[id].key_len == k->len && !memcmp((const uint8_t *)l->keys.data + l->group[id].key, k->data, k->len);
+	return l->group[id].key_len == k->len &&
+	       !memcmp((const uint8_t *)l->keys.data + l->group[id].key, k->data, k->len);
 }
 
 static int add_value(struct buf *b, bool present, const char *text, size_t len)
@@ -52,7 +53,8 @@ static int add_value(struct buf *b, bool present, const char *text, size_t len)
 	return rc ? rc : buf_add_u8(b, 0);
 }
 
-static int key_of_set(const struct query_lengths *l, const struct query *q, uint32_t set, struct buf *out)
+static int key_of_set(const struct query_lengths *l, const struct query *q, uint32_t set,
+		      struct buf *out)
 {
 	const struct label *labels;
 	size_t n = query_set(q, set, &labels);
@@ -62,12 +64,14 @@ static int key_of_set(const struct query_lengths *l, const struct query *q, uint
 		const struct label *found = NULL;
 		char number[32];
 		for (size_t k = 0; k < n; k++)
-			if (labels[k].key_len == strlen(l->by[i]) && !memcmp(labels[k].key, l->by[i], labels[k].key_len))
+			if (labels[k].key_len == strlen(l->by[i]) &&
+			    !memcmp(labels[k].key, l->by[i], labels[k].key_len))
 				found = &labels[k];
 		if (!found)
 			rc = add_value(out, false, "", 0);
 		else if (found->type == LABEL_INT)
-			rc = add_value(out, true, number, label_text(found, number, sizeof(number)));
+			rc = add_value(out, true, number,
+				       label_text(found, number, sizeof(number)));
 		else
 			rc = add_value(out, true, found->str, found->str_len);
 	}
@@ -77,7 +81,8 @@ static int key_of_set(const struct query_lengths *l, const struct query *q, uint
 static int group_of(struct query_lengths *l, const struct buf *key, struct group **ret)
 {
 	struct key k = { key->data, key->len };
-	uint32_t hash = idhash_hash(&l->hash, k.data, k.len), id = idhash_find(&l->hash, hash, same_key, l, &k);
+	uint32_t hash = idhash_hash(&l->hash, k.data, k.len),
+		 id = idhash_find(&l->hash, hash, same_key, l, &k);
 	if (id == IDHASH_NONE) {
 		int rc = ARRAY_RESERVE(l->group, l->cap, l->n + 1);
 		size_t at = l->keys.len;
@@ -95,14 +100,16 @@ static int group_of(struct query_lengths *l, const struct buf *key, struct group
 }
 
 /* The stack of such a row is one frame: a bucket, by its smallest value. */
-static int count(struct group *g, const struct store *s, const struct store_row *row, struct err *err)
+static int count(struct group *g, const struct store *s, const struct store_row *row,
+		 struct err *err)
 {
 	uint32_t parent, frame;
 	store_stack(s, row->stack, &parent, &frame);
 	const struct store_frame *f = store_frame(s, frame);
 	if (!f || parent)
 		return 0;
-	return hist_snapshot_count(&g->hist, hist_bucket_index(LENGTHS_BITS, f->offset), row->samples, err);
+	return hist_snapshot_count(&g->hist, hist_bucket_index(LENGTHS_BITS, f->offset),
+				   row->samples, err);
 }
 
 static int fill(struct query_lengths *l, struct store *s, const struct query *q, struct err *err)
@@ -135,7 +142,8 @@ bool query_lengths_serve(const struct query_spec *spec)
 	       !query_of_threads(spec->where, spec->keys, spec->n_keys);
 }
 
-int query_lengths(struct query_lengths **ret, struct store *s, const struct query_spec *spec, struct err *err)
+int query_lengths(struct query_lengths **ret, struct store *s, const struct query_spec *spec,
+		  struct err *err)
 {
 	struct query_lengths *l = calloc(1, sizeof(*l));
 	struct query *q = NULL;
@@ -171,7 +179,8 @@ void query_lengths_free(struct query_lengths *l)
 	free(l);
 }
 
-const struct hist_snapshot *query_lengths_of(const struct query_lengths *l, const char *const *values, const bool *present)
+const struct hist_snapshot *query_lengths_of(const struct query_lengths *l,
+					     const char *const *values, const bool *present)
 {
 	struct buf key = { 0 };
 	uint32_t id = IDHASH_NONE;
@@ -199,9 +208,11 @@ static int by_total(const void *a, const void *b)
 }
 
 /* One piece of memory: the groups, their texts' addresses, whether they are there. */
-int query_lengths_groups(const struct query_lengths *l, struct query_lengths_group **ret, size_t *ret_n)
+int query_lengths_groups(const struct query_lengths *l, struct query_lengths_group **ret,
+			 size_t *ret_n)
 {
-	size_t each = sizeof(struct query_lengths_group) + l->n_by * (sizeof(char *) + sizeof(bool));
+	size_t each =
+		sizeof(struct query_lengths_group) + l->n_by * (sizeof(char *) + sizeof(bool));
 	struct query_lengths_group *v = calloc(l->n + 1, each);
 	if (!v)
 		return -ENOMEM;

@@ -21,7 +21,8 @@ bool query_lengths_serve(const struct query_spec *spec);
  * spec.metric must be QUERY_OFF or QUERY_RUNQ; its labels are of no consequence. No keys: one
  * group. As query_open; -EINVAL too when the store has no such histograms.
  */
-int query_lengths(struct query_lengths **ret, struct store *s, const struct query_spec *spec, struct err *err);
+int query_lengths(struct query_lengths **ret, struct store *s, const struct query_spec *spec,
+		  struct err *err);
 void query_lengths_free(struct query_lengths *l);
 
 /* Did the budget cut groups, or lengths of groups? */
@@ -31,7 +32,8 @@ bool query_lengths_bounded(const struct query_lengths *l);
  * The histogram of the group with these values (as in struct query_table_row), NULL when it has
  * none.
  */
-const struct hist_snapshot *query_lengths_of(const struct query_lengths *l, const char *const *values, const bool *present);
+const struct hist_snapshot *query_lengths_of(const struct query_lengths *l,
+					     const char *const *values, const bool *present);
 
 /*
  * All groups, by how many waits there were, descending; keys as in a table. Borrowed of l. 0 or
@@ -43,7 +45,8 @@ struct query_lengths_group {
 	const struct hist_snapshot *hist;
 };
 
-int query_lengths_groups(const struct query_lengths *l, struct query_lengths_group **ret, size_t *ret_n);
+int query_lengths_groups(const struct query_lengths *l, struct query_lengths_group **ret,
+			 size_t *ret_n);
 void query_lengths_groups_free(struct query_lengths_group *groups);
 
 #endif

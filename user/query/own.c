@@ -63,7 +63,9 @@ static int on_row(void *ctx, const struct store_row *row)
 	else if (kind == SILENT)
 		return add_silent(o, frame, row->samples);
 	else
-		return hist_snapshot_count(&o->ret->metric[kind - 1], hist_bucket_index(OWN_BITS, f->offset), row->samples, o->err);
+		return hist_snapshot_count(&o->ret->metric[kind - 1],
+					   hist_bucket_index(OWN_BITS, f->offset), row->samples,
+					   o->err);
 	return 0;
 }
 
@@ -85,7 +87,9 @@ static uint8_t kind_of(const char *event)
 static int by_requests(const void *a, const void *b)
 {
 	const struct silent *x = a, *y = b;
-	return x->requests != y->requests ? (x->requests < y->requests ? 1 : -1) : x->frame < y->frame ? -1 : x->frame > y->frame;
+	return x->requests != y->requests ? (x->requests < y->requests ? 1 : -1)
+	       : x->frame < y->frame	  ? -1
+					  : x->frame > y->frame;
 }
 
 /* Hand out the names with the most requests. */
@@ -100,14 +104,16 @@ static void name_silent(struct own *o)
 			continue;
 		}
 		size_t len = 0;
-		const char *name = store_string(o->store, store_frame(o->store, o->silent[i].frame)->function, &len);
+		const char *name = store_string(
+			o->store, store_frame(o->store, o->silent[i].frame)->function, &len);
 		snprintf(s->name, sizeof(s->name), "%.*s", (int)len, name ? name : "");
 		s->requests = o->silent[i].requests;
 		o->ret->n_silent++;
 	}
 }
 
-int query_own(struct store *s, int64_t from_ns, int64_t to_ns, struct query_own *ret, struct err *err)
+int query_own(struct store *s, int64_t from_ns, int64_t to_ns, struct query_own *ret,
+	      struct err *err)
 {
 	struct store_cover cover = { 0 };
 	struct own o = { .store = s, .ret = ret, .n_events = store_n_events(s), .err = err };
@@ -120,7 +126,8 @@ int query_own(struct store *s, int64_t from_ns, int64_t to_ns, struct query_own 
 		return err_sys(err, -ENOMEM, "cannot sum up what the recorder measured of itself");
 	for (uint32_t i = 0; i < o.n_events; i++)
 		any |= (o.kind[i] = kind_of(store_event(s, i)->name)) != NOT_OURS;
-	int rc = any ? store_cover_nearest(s, from_ns, to_ns, STORE_FOLDED, NULL, 0, &cover, err) : 0;
+	int rc = any ? store_cover_nearest(s, from_ns, to_ns, STORE_FOLDED, NULL, 0, &cover, err)
+		     : 0;
 	for (size_t i = 0; !rc && i < cover.n; i++)
 		rc = store_block_folded(s, cover.blocks[i], on_row, &o, err);
 	if (!rc)

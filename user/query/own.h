@@ -22,7 +22,8 @@ struct query_own {
 /*
  * Sum up the windows of [from, to), rounded to whole windows. 0 or -errno; to be freed either way.
  */
-int query_own(struct store *s, int64_t from_ns, int64_t to_ns, struct query_own *ret, struct err *err);
+int query_own(struct store *s, int64_t from_ns, int64_t to_ns, struct query_own *ret,
+	      struct err *err);
 void query_own_fini(struct query_own *o);
 
 #endif

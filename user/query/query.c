@@ -119,7 +119,8 @@ size_t query_set(const struct query *q, uint32_t set, const struct label **ret)
 
 bool query_row_is_other(const struct query *q, const struct store_row *row)
 {
-	return row->stack == QUERY_OTHER_STACK || (q->labels == QUERY_NO_LABELS && row->set == QUERY_OTHER);
+	return row->stack == QUERY_OTHER_STACK ||
+	       (q->labels == QUERY_NO_LABELS && row->set == QUERY_OTHER);
 }
 
 const struct query_info *query_info(const struct query *q)

@@ -80,7 +80,7 @@ bool query_is_wait_key(const char *key);
 
 struct query_spec {
 	enum query_names names;
-	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
+	const char *where; /* selector text, NULL or "" for everything; see selector.h */
 	/* What the selector does not admit; not with matchers of `event` or `wait` */
 	bool rest;
 	/*
@@ -92,11 +92,11 @@ struct query_spec {
 	enum query_metric metric;
 	/* Only this event; NULL: the first event of the store that the selector admits */
 	const char *event;
-	bool idle;             /* include the samples of idle CPUs, and idle waits */
+	bool idle;		  /* include the samples of idle CPUs, and idle waits */
 	enum query_labels labels; /* which labels the rows keep */
 	const char *const *keys;  /* QUERY_KEYS: these */
 	size_t n_keys;
-	bool by_start;         /* windows that begin in [from, to), not rounded */
+	bool by_start;	/* windows that begin in [from, to), not rounded */
 	uint32_t least; /* QUERY_NO_LABELS: stacks with less than 1/least of the samples may be
 			   summed as (other) below their parents, and lines left out; 0: no */
 	unsigned parts; /* so many answers are kept at a time, and each has that part of the budget;
@@ -142,15 +142,15 @@ struct query_info {
 	/* The range really used: whole windows; both 0 when there is none */
 	int64_t from_ns, to_ns;
 	uint64_t samples, value; /* of the rows that matched */
-	double seconds;          /* samples * ns_per_sample; 0 for events that are not time */
-	uint64_t idle;           /* samples of idle CPUs in the range, left out or not */
+	double seconds;		 /* samples * ns_per_sample; 0 for events that are not time */
+	uint64_t idle;		 /* samples of idle CPUs in the range, left out or not */
 	/*
 	 * Of the rows that matched: idle waits, left out unless asked for by spec.idle or by the
 	 * selector
 	 */
 	uint64_t idle_waits;
-	uint64_t blocks;         /* of the segment tree, that were merged */
-	uint64_t windows;        /* that they hold */
+	uint64_t blocks;  /* of the segment tree, that were merged */
+	uint64_t windows; /* that they hold */
 	/*
 	 * windows of them without the labels in question: older than what is kept whole, or short
 	 * of space
@@ -164,8 +164,8 @@ struct query_info {
 	bool bounded;
 	/* Sum of their lengths, at most: less than to - from where nothing was recorded */
 	int64_t covered_ns;
-	uint64_t fired, stored;  /* of all rows in the range, whatever the selector */
-	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */
+	uint64_t fired, stored;	 /* of all rows in the range, whatever the selector */
+	const uint64_t *lost;	 /* [store_meta()->n_lost] in the range */
 	const uint64_t *flagged; /* [store_meta()->n_flagged] */
 	uint64_t outside, own_cpu_ns, own_rss_max;
 	/*
@@ -206,11 +206,12 @@ struct query_node {
 			    its parent */
 	uint32_t parent; /* index; the root is node 0, its own parent */
 	uint32_t first_child, next_sibling; /* index, 0: none; children by total, descending */
-	uint64_t self, total;               /* samples */
+	uint64_t self, total;		    /* samples */
 };
 
 /* Nodes with parents before children. Borrowed until query_close; built at the first call. */
-int query_tree(struct query *q, const struct query_node **ret_nodes, size_t *ret_n, struct err *err);
+int query_tree(struct query *q, const struct query_node **ret_nodes, size_t *ret_n,
+	       struct err *err);
 /*
  * For qsort_r: compare indices (uint32_t) of ctx, an array of nodes, by total, descending; ties by
  * index.
@@ -224,15 +225,15 @@ struct query_table_row {
 	uint32_t function;
 	/* function: the name to show ("file+0x12" when unresolved); keys: "a,b" */
 	const char *text;
-	const char *module;         /* by function: the module's name */
-	const char *const *values;  /* by keys: one text per key, "" where the label is missing */
-	const bool *present;        /* by keys: whether the label is there at all */
+	const char *module;	   /* by function: the module's name */
+	const char *const *values; /* by keys: one text per key, "" where the label is missing */
+	const bool *present;	   /* by keys: whether the label is there at all */
 	/* total: stacks that contain the function, once per stack; or of the group */
 	uint64_t samples;
-	uint64_t self;              /* by function: as the leaf; by keys: = samples */
+	uint64_t self;	/* by function: as the leaf; by keys: = samples */
 	uint64_t error; /* it may have so many samples more (query_top; functions of a query that is
 			   bounded) */
-	bool inlined;               /* by function: all of its calls are inlined ones */
+	bool inlined;	/* by function: all of its calls are inlined ones */
 	bool other; /* all that has no row: of values or sets, then it is the last; of functions,
 		       what was cut */
 	/*
@@ -247,14 +248,15 @@ struct query_table {
 	struct query_table_row *rows;
 	size_t n_rows;
 	bool approximate; /* rows have errors, or some values have no row */
-	uint64_t bound;   /* what a value without a row has at most */
+	uint64_t bound;	  /* what a value without a row has at most */
 };
 
 /*
  * keys == NULL: by function, a row for each function of each module. Freed with query_table_free,
  * before the query and the store are closed.
  */
-int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret, struct err *err);
+int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret,
+		struct err *err);
 void query_table_free(struct query_table *t);
 
 /*

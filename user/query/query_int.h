@@ -8,16 +8,16 @@
 
 struct query {
 	struct store *store;
-	struct setpool sets; /* of the rows; the first is (other) */
+	struct setpool sets;	/* of the rows; the first is (other) */
 	int64_t from_ns, to_ns; /* that were asked for */
 	bool by_start;		/* struct query_spec */
 	size_t budget;
 	enum query_names names;
 	enum query_labels labels; /* of the rows */
 	struct query_info info;
-	uint32_t event; /* id; UINT32_MAX: the store has none */
+	uint32_t event;		   /* id; UINT32_MAX: the store has none */
 	struct store_event metric; /* what info.event is with a metric */
-	bool rates; /* of another event of that name, too: it was recorded at several rates */
+	bool rates;   /* of another event of that name, too: it was recorded at several rates */
 	bool blocked; /* its rows are of WAIT_EVENT: they have wait keys */
 	struct wait_reasons reasons;
 	uint64_t *counters; /* what info.lost and info.flagged point to */

@@ -6,9 +6,9 @@
 #include "query/event.h"
 
 struct wait_choice {
-	bool by_class;		   /* a row of a wait is admitted or not by the class of the wait */
-	bool named; /* the selector names classes: idle waits are not left out beside that */
-	bool idle;		   /* idle waits are asked for */
+	bool by_class; /* a row of a wait is admitted or not by the class of the wait */
+	bool named;    /* the selector names classes: idle waits are not left out beside that */
+	bool idle;     /* idle waits are asked for */
 	bool admits[WAIT_CLASSES]; /* by the selector */
 	bool admits_others;	   /* rows that are no waits */
 };

@@ -28,7 +28,8 @@ static int merge_frame(struct merging *m, struct idhash *h, uint32_t frame)
 	if (!f || m->frame[frame])
 		return 0;
 	const struct store_function_key key = store_function_key(f);
-	uint32_t hash = idhash_hash(h, &key, sizeof(key)), id = idhash_find(h, hash, same_frame, m, f);
+	uint32_t hash = idhash_hash(h, &key, sizeof(key)),
+		 id = idhash_find(h, hash, same_frame, m, f);
 	m->frame[frame] = id == IDHASH_NONE ? frame : id;
 	m->lines |= id != IDHASH_NONE;
 	if (id != IDHASH_NONE)

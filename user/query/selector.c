@@ -28,7 +28,7 @@ enum op {
 struct matcher {
 	struct buf key, value;
 	enum op op;
-	size_t at; /* of the value in the text */
+	size_t at;					   /* of the value in the text */
 	enum { SET_LABEL, EVENT_LABEL, WAIT_LABEL } label; /* the last two are virtual */
 	pcre2_code *code;
 };
@@ -52,8 +52,10 @@ static int fail(struct parser *p, size_t at, const char *what)
 	if (p->ret_at)
 		*p->ret_at = at;
 	if (!p->text[at])
-		return err_set(p->err, -EINVAL, "selector, column %zu: %s, at its end: %s", at + 1, what, p->text);
-	return err_set(p->err, -EINVAL, "selector, column %zu: %s, before: %s", at + 1, what, p->text + at);
+		return err_set(p->err, -EINVAL, "selector, column %zu: %s, at its end: %s", at + 1,
+			       what, p->text);
+	return err_set(p->err, -EINVAL, "selector, column %zu: %s, before: %s", at + 1, what,
+		       p->text + at);
 }
 
 static void skip_space(struct parser *p)
@@ -90,7 +92,8 @@ static int parse_escape(struct parser *p, struct buf *out)
 		return buf_add_u8(out, (uint8_t)to[known - from]);
 	}
 	if (s[0] != 'x' || hex_digit(s[1]) < 0 || hex_digit(s[2]) < 0)
-		return fail(p, p->at - 1, "unknown escape (known: \\n \\t \\r \\\\ \\\" \\' \\xHH)");
+		return fail(p, p->at - 1,
+			    "unknown escape (known: \\n \\t \\r \\\\ \\\" \\' \\xHH)");
 	p->at += 3;
 	return buf_add_u8(out, (uint8_t)(hex_digit(s[1]) << 4 | hex_digit(s[2])));
 }
@@ -124,7 +127,8 @@ static int parse_key(struct parser *p, struct buf *out)
 	if (is_quote(p->text[p->at]))
 		return parse_quoted(p, out);
 	size_t from = p->at;
-	while (isalnum((unsigned char)p->text[p->at]) || (p->text[p->at] && strchr("_:.-/", p->text[p->at])))
+	while (isalnum((unsigned char)p->text[p->at]) ||
+	       (p->text[p->at] && strchr("_:.-/", p->text[p->at])))
 		p->at++;
 	if (p->at == from)
 		return fail(p, from, "expected the key of a label");
@@ -156,8 +160,8 @@ static int compile(struct parser *p, struct matcher *m)
 	pcre2_set_max_pattern_length(c, PATTERN_MAX);
 	pcre2_set_parens_nest_limit(c, 100);
 	m->code = pcre2_compile(m->value.data ? m->value.data : (PCRE2_SPTR) "", m->value.len,
-				PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOTALL | PCRE2_NEVER_UTF | PCRE2_NEVER_UCP |
-					PCRE2_NEVER_BACKSLASH_C,
+				PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOTALL |
+					PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C,
 				&code, &offset, c);
 	pcre2_compile_context_free(c);
 	if (m->code) {
@@ -169,7 +173,8 @@ static int compile(struct parser *p, struct matcher *m)
 		return -ENOMEM;
 	char what[256];
 	pcre2_get_error_message(code, text, sizeof(text));
-	snprintf(what, sizeof(what), "regular expression: %s (behind its byte %zu)", (char *)text, (size_t)offset);
+	snprintf(what, sizeof(what), "regular expression: %s (behind its byte %zu)", (char *)text,
+		 (size_t)offset);
 	return fail(p, m->at, what);
 }
 
@@ -259,8 +264,8 @@ void selector_free(struct selector *s)
 	free(s);
 }
 
-static int match_regex(struct selector *s, const struct matcher *m, const char *text, size_t len, bool *ret,
-		       struct err *err)
+static int match_regex(struct selector *s, const struct matcher *m, const char *text, size_t len,
+		       bool *ret, struct err *err)
 {
 	int rc = pcre2_match(m->code, (PCRE2_SPTR)text, len, 0, 0, s->match, s->limits);
 	if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH) {
@@ -269,15 +274,16 @@ static int match_regex(struct selector *s, const struct matcher *m, const char *
 	}
 	if (rc == PCRE2_ERROR_NOMEMORY)
 		return err_sys(err, -ENOMEM, "selector");
-	return err_set(err, -E2BIG,
-		       "selector, column %zu: the regular expression %.*s takes too many steps on the value %.*s; make "
-		       "it simpler",
-		       m->at + 1, (int)(m->value.len < 100 ? m->value.len : 100), (const char *)m->value.data,
-		       (int)(len < 100 ? len : 100), text);
+	return err_set(
+		err, -E2BIG,
+		"selector, column %zu: the regular expression %.*s takes too many steps on the value %.*s; make "
+		"it simpler",
+		m->at + 1, (int)(m->value.len < 100 ? m->value.len : 100),
+		(const char *)m->value.data, (int)(len < 100 ? len : 100), text);
 }
 
-static int match_text(struct selector *s, const struct matcher *m, const char *text, size_t len, bool *ret,
-		      struct err *err)
+static int match_text(struct selector *s, const struct matcher *m, const char *text, size_t len,
+		      bool *ret, struct err *err)
 {
 	bool yes = false;
 	int rc = 0;
@@ -297,7 +303,8 @@ static const struct label *find_label(const struct label *labels, size_t n, cons
 	return NULL;
 }
 
-int selector_match(struct selector *s, const struct label *labels, size_t n, bool *ret_match, struct err *err)
+int selector_match(struct selector *s, const struct label *labels, size_t n, bool *ret_match,
+		   struct err *err)
 {
 	bool all = true;
 	char number[24];
@@ -320,11 +327,14 @@ int selector_match(struct selector *s, const struct label *labels, size_t n, boo
 	return 0;
 }
 
-static int match_virtual(struct selector *s, int label, const char *value, bool *ret_match, struct err *err)
+static int match_virtual(struct selector *s, int label, const char *value, bool *ret_match,
+			 struct err *err)
 {
 	bool all = true;
 	for (size_t i = 0; all && i < s->n; i++) {
-		int rc = (int)s->m[i].label == label ? match_text(s, &s->m[i], value, strlen(value), &all, err) : 0;
+		int rc = (int)s->m[i].label == label
+				 ? match_text(s, &s->m[i], value, strlen(value), &all, err)
+				 : 0;
 		if (rc)
 			return rc;
 	}
@@ -373,7 +383,8 @@ size_t selector_keys(const struct selector *s, const char **keys, size_t cap)
 	return n;
 }
 
-bool selector_equal(const struct selector *s, size_t i, const char **ret_key, const char **ret_value, size_t *ret_len)
+bool selector_equal(const struct selector *s, size_t i, const char **ret_key,
+		    const char **ret_value, size_t *ret_len)
 {
 	if (i >= s->n || s->m[i].op != OP_EQUAL || s->m[i].label || !s->m[i].value.len)
 		return false;

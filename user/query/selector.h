@@ -34,7 +34,8 @@ void selector_free(struct selector *s);
  * Whether a normalized set matches, with the matchers of virtual labels left out. -E2BIG: a regular
  * expression went over its limits on some value.
  */
-int selector_match(struct selector *s, const struct label *labels, size_t n, bool *ret_match, struct err *err);
+int selector_match(struct selector *s, const struct label *labels, size_t n, bool *ret_match,
+		   struct err *err);
 
 /* The matchers of the virtual label `event` alone. */
 int selector_match_event(struct selector *s, const char *event, bool *ret_match, struct err *err);
@@ -56,7 +57,8 @@ size_t selector_keys(const struct selector *s, const char **keys, size_t cap);
  * Whether matcher i (below SELECTOR_KEYS_MAX) asks for one value, not empty, of a key; both
  * borrowed.
  */
-bool selector_equal(const struct selector *s, size_t i, const char **ret_key, const char **ret_value, size_t *ret_len);
+bool selector_equal(const struct selector *s, size_t i, const char **ret_key,
+		    const char **ret_value, size_t *ret_len);
 
 /*
  * No label set can match both: one wants a value that the other does not. False: it is not known.

@@ -62,7 +62,8 @@ static int64_t step_up(int64_t t, int64_t step)
  * From the beginning of the first window that begins in [from, to) to the end of the last; both 0
  * when there is none.
  */
-static int reach(struct store *s, int64_t from, int64_t to, int64_t *ret_from, int64_t *ret_to, struct err *err)
+static int reach(struct store *s, int64_t from, int64_t to, int64_t *ret_from, int64_t *ret_to,
+		 struct err *err)
 {
 	struct store_cover c;
 	int64_t first = 0, last = 0;
@@ -82,8 +83,8 @@ static int reach(struct store *s, int64_t from, int64_t to, int64_t *ret_from, i
 }
 
 /* The part of the asked range that has data, in whole steps. */
-static int extent(struct store *s, const struct query_spec *range, int64_t step, int64_t *ret_from, int64_t *ret_to,
-		  struct err *err)
+static int extent(struct store *s, const struct query_spec *range, int64_t step, int64_t *ret_from,
+		  int64_t *ret_to, struct err *err)
 {
 	int64_t first, last, from, to;
 	int rc = reach(s, INT64_MIN, INT64_MAX, &first, &last, err);
@@ -117,8 +118,12 @@ static int choose_steps(struct builder *b, struct err *err)
 	uint64_t n = (uint64_t)(end - begin) / (uint64_t)s->step_ns;
 	uint64_t most = b->spec->max_steps ? b->spec->max_steps : QUERY_STEPS_MAX;
 	if (n > most)
-		return err_set(err, -E2BIG, "%" PRIu64 " steps of %" PRId64 " s, at most %" PRIu64 ": a step of %" PRId64 " s would do", n,
-			       s->step_ns / 1000000000, most, step_up((end - begin) / (int64_t)most, QUERY_WINDOW_NS) / 1000000000);
+		return err_set(err, -E2BIG,
+			       "%" PRIu64 " steps of %" PRId64 " s, at most %" PRIu64
+			       ": a step of %" PRId64 " s would do",
+			       n, s->step_ns / 1000000000, most,
+			       step_up((end - begin) / (int64_t)most, QUERY_WINDOW_NS) /
+				       1000000000);
 	s->from_ns = begin;
 	s->to_ns = end;
 	s->n_steps = (size_t)n;
@@ -137,7 +142,8 @@ static bool by_top(const struct builder *b, int64_t from, int64_t to)
 }
 
 /* A query of [from, to) and its table by the keys; both are the caller's, also after a failure. */
-static int open_table(struct builder *b, int64_t from, int64_t to, struct query **ret_q, struct query_table **ret_t, struct err *err)
+static int open_table(struct builder *b, int64_t from, int64_t to, struct query **ret_q,
+		      struct query_table **ret_t, struct err *err)
 {
 	static const char *const none[1];
 	const struct query_series_spec *asked = b->spec;
@@ -193,7 +199,8 @@ static int hash_group(struct builder *b, const struct query_table_row *r, uint32
 		rc = rc ? rc : buf_add(&b->name, r->values[i], strlen(r->values[i]) + 1);
 	}
 	if (!rc)
-		*ret = idhash_hash(&b->hash, b->name.data ? b->name.data : (const uint8_t *)"", b->name.len);
+		*ret = idhash_hash(&b->hash, b->name.data ? b->name.data : (const uint8_t *)"",
+				   b->name.len);
 	return rc;
 }
 
@@ -250,7 +257,9 @@ static int add_points(struct builder *b, size_t step, const struct query_table *
 		int rc = hash_group(b, &t->rows[i], &hash);
 		if (rc)
 			return rc;
-		uint32_t id = t->rows[i].other ? IDHASH_NONE : idhash_find(&b->hash, hash, same_group, b, &t->rows[i]);
+		uint32_t id = t->rows[i].other
+				      ? IDHASH_NONE
+				      : idhash_find(&b->hash, hash, same_group, b, &t->rows[i]);
 		struct query_series_row *to = id == IDHASH_NONE ? other : &s->rows[id];
 		to->points[step] += t->rows[i].samples;
 		to->samples += t->rows[i].samples;
@@ -294,7 +303,8 @@ static int build(struct builder *b, struct series *own, struct err *err)
 	return rc;
 }
 
-int query_series(struct query_series **ret, struct store *store, const struct query_series_spec *spec, struct err *err)
+int query_series(struct query_series **ret, struct store *store,
+		 const struct query_series_spec *spec, struct err *err)
 {
 	struct series *own = calloc(1, sizeof(*own));
 	struct err local = { 0 };
@@ -309,5 +319,6 @@ int query_series(struct query_series **ret, struct store *store, const struct qu
 		return 0;
 	}
 	query_series_free(&own->series);
-	return local.code ? err_set(err, rc, "%s", local.text) : err_sys(err, rc, "cannot make a series");
+	return local.code ? err_set(err, rc, "%s", local.text)
+			  : err_sys(err, rc, "cannot make a series");
 }

@@ -17,11 +17,11 @@ struct query_series_spec {
 	struct query_spec range; /* by_start, labels and keys are of no consequence */
 	const char *const *keys; /* NULL: everything in one series */
 	size_t n_keys;
-	int64_t step_ns;	 /* > 0; rounded up to a multiple of QUERY_WINDOW_NS */
-	size_t max_steps;	 /* 0: QUERY_STEPS_MAX */
+	int64_t step_ns;  /* > 0; rounded up to a multiple of QUERY_WINDOW_NS */
+	size_t max_steps; /* 0: QUERY_STEPS_MAX */
 	/* So many groups, those with the most samples; the others are summed. 0: all */
 	size_t top;
-	bool exact;		 /* one wide key: every window is read (query_top) */
+	bool exact; /* one wide key: every window is read (query_top) */
 };
 
 struct query_series_row {
@@ -48,7 +48,7 @@ struct query_series {
 	 * n_groups are those known
 	 */
 	bool approximate;
-	bool bounded;	  /* the budget cut something: of the whole range, of a step, or groups that
+	bool bounded; /* the budget cut something: of the whole range, of a step, or groups that
 			     have no points of their own */
 	struct query *whole; /* of the range used: its query_info and rows */
 };
@@ -57,7 +57,8 @@ struct query_series {
  * As query_open; -EINVAL also for a step below 1 ns, -E2BIG for more steps than that (the text
  * names a step that fits).
  */
-int query_series(struct query_series **ret, struct store *s, const struct query_series_spec *spec, struct err *err);
+int query_series(struct query_series **ret, struct store *s, const struct query_series_spec *spec,
+		 struct err *err);
 void query_series_free(struct query_series *s);
 
 #endif

@@ -101,7 +101,8 @@ double stats_share_p(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2)
 		return two_sided(&d, (double)k1);
 	}
 	double pooled = k / n;
-	return stats_normal_p(((double)k1 / a - (double)k2 / b) / sqrt(pooled * (1 - pooled) * (1 / a + 1 / b)));
+	return stats_normal_p(((double)k1 / a - (double)k2 / b) /
+			      sqrt(pooled * (1 - pooled) * (1 / a + 1 / b)));
 }
 
 double stats_share_least_p(uint64_t k, uint64_t n1, uint64_t n2)
@@ -152,7 +153,8 @@ int stats_adjust(const double *p, size_t n, double *q)
 	return 0;
 }
 
-void stats_change_interval(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2, double *ret_low, double *ret_high)
+void stats_change_interval(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2, double *ret_low,
+			   double *ret_high)
 {
 	double l1, u1, l2, u2;
 	*ret_low = -1;

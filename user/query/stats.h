@@ -42,6 +42,7 @@ int stats_adjust(const double *p, size_t n, double *q);
  * 95% interval of k1/n1 - k2/n2: Newcombe's, from the Wilson intervals of both (his method 10).
  * [-1, 1] when a side is empty.
  */
-void stats_change_interval(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2, double *ret_low, double *ret_high);
+void stats_change_interval(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2, double *ret_low,
+			   double *ret_high);
 
 #endif

@@ -112,7 +112,8 @@ static int on_sum(void *ctx, const struct store_row *row)
 	struct store_row in = *row;
 	if (m->of->spec.labels == QUERY_TOTALS)
 		in.set = 0;
-	return v && m->of->measures.admitted && (!idle || m->of->spec.idle) ? on_rows(m, &in, 1) : 0;
+	return v && m->of->measures.admitted && (!idle || m->of->spec.idle) ? on_rows(m, &in, 1)
+									    : 0;
 }
 
 /* A block without labels: of those that are asked for it has none. */
@@ -181,14 +182,15 @@ static int add_block(struct summing *m, size_t i)
 					   .set = name_set,
 					   .group = on_group,
 					   .rows = on_rows,
-					   .fold_stacks =
-						   spec->labels == QUERY_KEYS && !m->of->waits.by_class,
+					   .fold_stacks = spec->labels == QUERY_KEYS &&
+							  !m->of->waits.by_class,
 					   .fold_sets = folds_sets(m),
 					   .ctx = m };
 	if (all && spec->rest)
 		return 0;
-	int rc = p->want == STORE_FOLDED ? add_folded(m, i)
-					 : store_block_read(m->q->store, p->blocks.blocks[i], &how, m->err);
+	int rc = p->want == STORE_FOLDED
+			 ? add_folded(m, i)
+			 : store_block_read(m->q->store, p->blocks.blocks[i], &how, m->err);
 	if (rc == -ENODATA)
 		rc = all ? add_folded(m, i) : 0;
 	if (rc)

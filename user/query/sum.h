@@ -29,7 +29,7 @@ struct summing {
 	struct sums sums;
 	/* QUERY_NO_LABELS: of what is read without labels, in any pass */
 	struct store_folding folding;
-	size_t n_folded;	      /* blocks of the plan up to here are in it */
+	size_t n_folded; /* blocks of the plan up to here are in it */
 	struct idle_stacks idle;
 	unsigned unchecked; /* rows since the question was last seen to go on */
 	struct err *err;

@@ -15,7 +15,7 @@
 #define FUNCTION_BYTES 250
 #define ROW_BYTES 128
 /* Bytes of a stack that was chosen: its two nodes, its two rows, its sums and a function. */
-#define CHOSEN_BYTES                                                                                       \
+#define CHOSEN_BYTES \
 	(2 * NODE_BYTES + 2 * sizeof(struct store_row) + sizeof(struct sum[2]) + FUNCTION_BYTES)
 
 /* A label set in the answer: in the pool, in the sums and in a row of a table. */
@@ -138,7 +138,8 @@ int sums_name(struct sums *s, const struct label *labels, size_t n, uint32_t *re
 		return 0;
 	/* Sets of one hash may be more than were paid for. */
 	*ret = QUERY_OTHER;
-	if (!keysums_find(&s->sets, hash) || s->sets_cost + cost_of_set(labels, n) > room_for_sets(s))
+	if (!keysums_find(&s->sets, hash) ||
+	    s->sets_cost + cost_of_set(labels, n) > room_for_sets(s))
 		return 0;
 	int rc = keep_set(s, labels, n, ret);
 	return rc ? rc : keep_hash(s, *ret, hash);
@@ -176,7 +177,8 @@ static uint64_t key_of(uint32_t hash, uint32_t stack)
 static int add_run(struct sums *s, const struct store_row *row)
 {
 	int rc = runs_add(&s->runs, row);
-	return !rc && s->pass == SUMS_ALL && runs_bytes(&s->runs) > room_for_rows(s) / 2 ? -ENOBUFS : rc;
+	return !rc && s->pass == SUMS_ALL && runs_bytes(&s->runs) > room_for_rows(s) / 2 ? -ENOBUFS
+											 : rc;
 }
 
 static int add_stack(struct sums *s, const struct store_row *row)
@@ -185,7 +187,8 @@ static int add_stack(struct sums *s, const struct store_row *row)
 		return add_run(s, row);
 	if (s->pass == SUMS_CHOSEN) {
 		uint32_t at = subtree_nearest(&s->kept, s->q->store, row->stack);
-		struct sum *to = &s->node[subtree_index(&s->kept, at)][at != row->stack || row->set == QUERY_OTHER];
+		struct sum *to = &s->node[subtree_index(&s->kept, at)]
+					 [at != row->stack || row->set == QUERY_OTHER];
 		to->samples += row->samples;
 		to->value += row->value;
 		return 0;
@@ -241,8 +244,8 @@ static int count_frames(const struct store *s, const struct subtree *t, size_t *
 	for (size_t i = 0; i < t->n_words; i++)
 		for (uint64_t left = t->bits[i]; left; left &= left - 1) {
 			uint32_t parent, frame;
-			store_stack(s, (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left), &parent,
-				    &frame);
+			store_stack(s, (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left),
+				    &parent, &frame);
 			bits[frame / 64] |= (uint64_t)1 << frame % 64;
 		}
 	for (size_t i = 0; i < words; i++)
@@ -300,8 +303,8 @@ static int begin_choice(struct sums *s)
 static int begin_chosen(struct sums *s)
 {
 	if (by_stack(s)) {
-		int rc =
-			subtree_choose(&s->kept, &s->stacks, s->q->store, s->budget / 4 * 3 / CHOSEN_BYTES);
+		int rc = subtree_choose(&s->kept, &s->stacks, s->q->store,
+					s->budget / 4 * 3 / CHOSEN_BYTES);
 		keysums_fini(&s->stacks);
 		s->node = rc ? NULL : calloc(s->kept.n, sizeof(*s->node));
 		return s->node ? 0 : -ENOMEM;
@@ -337,7 +340,8 @@ static int by_set_and_stack(const void *a, const void *b)
 static void put(struct query *q, uint32_t set, uint32_t stack, const struct sum *sum)
 {
 	if (sum->samples || sum->value)
-		q->rows[q->n_rows++] = (struct store_row){ set, stack, q->event, sum->samples, sum->value };
+		q->rows[q->n_rows++] =
+			(struct store_row){ set, stack, q->event, sum->samples, sum->value };
 }
 
 static int give_nodes(struct sums *s)

@@ -37,8 +37,8 @@ struct sums {
 	size_t budget;
 	/* Of the label sets that are kept, about what the answer takes for them */
 	uint64_t sets_cost;
-	uint64_t seed;	    /* of the sets' hashes */
-	uint32_t *hash_of;  /* [hash_cap]: by the id of a set that was chosen */
+	uint64_t seed;	   /* of the sets' hashes */
+	uint32_t *hash_of; /* [hash_cap]: by the id of a set that was chosen */
 	size_t hash_cap;
 	/* QUERY_KEYS: all rows; else those of rows whose stack is (other) */
 	struct set_sums set;

@@ -82,7 +82,8 @@ void table_finish(struct table *t, uint64_t all, size_t n_keys)
 		query_interval(r->samples, all, &r->low, &r->high);
 	}
 	if (t->table.n_rows)
-		qsort_r(t->table.rows, t->table.n_rows, sizeof(*t->table.rows), by_samples, &n_keys);
+		qsort_r(t->table.rows, t->table.n_rows, sizeof(*t->table.rows), by_samples,
+			&n_keys);
 }
 
 /* ---- by function ---- */
@@ -95,7 +96,7 @@ struct functions {
 	struct idhash hash;
 	uint32_t *group;  /* [frames]: row of the table, TABLE_NO_GROUP while unknown */
 	uint32_t *sample; /* per row: a frame of it */
-	char *name;       /* of the frame that is looked for, when rows go by the text: FUNCTION_NAME_MAX bytes; else NULL */
+	char *name; /* of the frame that is looked for, when rows go by the text: FUNCTION_NAME_MAX bytes; else NULL */
 	size_t sample_cap;
 };
 
@@ -113,7 +114,8 @@ static bool same_function(const void *ctx, uint32_t row, const void *key)
 	const struct store_frame *a = frame_of(f, f->sample[row]), *b = key;
 	if (f->name) /* functions of one short name are one */
 		return a->module == b->module && !strcmp(f->t->table.rows[row].text, f->name);
-	return a->function == b->function && a->module == b->module && (a->function || a->offset == b->offset);
+	return a->function == b->function && a->module == b->module &&
+	       (a->function || a->offset == b->offset);
 }
 
 static int describe(struct functions *f, uint32_t frame, struct query_table_row *row)
@@ -181,7 +183,8 @@ static int group_of(struct functions *f, uint32_t frame, uint32_t *ret)
  * Down the tree with a count of each function on the path: the topmost call of a recursion counts,
  * the rest not.
  */
-static int walk(struct functions *f, const struct query_node *nodes, size_t n_nodes, uint32_t *groups)
+static int walk(struct functions *f, const struct query_node *nodes, size_t n_nodes,
+		uint32_t *groups)
 {
 	for (size_t i = 1; i < n_nodes; i++) {
 		uint32_t parent, frame;
@@ -262,9 +265,9 @@ struct keys {
 	const char *const *keys;
 	size_t n;
 	struct value *values; /* [n]: of the set at hand */
-	bool by_stack; /* some key is known by the stack */
-	uint32_t stack; /* at hand */
-	const char *module; /* of the frame that is key wait_in; else NULL */
+	bool by_stack;	      /* some key is known by the stack */
+	uint32_t stack;	      /* at hand */
+	const char *module;   /* of the frame that is key wait_in; else NULL */
 	char name[FUNCTION_NAME_MAX];
 	struct idhash hash;
 	struct buf packed; /* the values, so that they can be hashed */
@@ -294,7 +297,8 @@ static int find_reason(struct keys *k, const char *key, struct value *v)
 	return 0;
 }
 
-static int find_value(struct keys *k, const char *key, const struct label *labels, size_t n, struct value *v)
+static int find_value(struct keys *k, const char *key, const struct label *labels, size_t n,
+		      struct value *v)
 {
 	size_t len = strlen(key);
 	*v = (struct value){ .text = "" };
@@ -312,7 +316,8 @@ static int find_value(struct keys *k, const char *key, const struct label *label
 			continue;
 		v->present = true;
 		v->text = l->type == LABEL_INT ? v->number : l->str;
-		v->len = l->type == LABEL_INT ? label_text(l, v->number, sizeof(v->number)) : l->str_len;
+		v->len = l->type == LABEL_INT ? label_text(l, v->number, sizeof(v->number))
+					      : l->str_len;
 	}
 	return 0;
 }
@@ -323,7 +328,8 @@ static bool same_values(const void *ctx, uint32_t row, const void *key)
 	const struct query_table_row *r = &k->t->table.rows[row];
 	(void)key;
 	for (size_t i = 0; i < k->n; i++)
-		if (r->present[i] != k->values[i].present || strcmp(r->values[i], k->values[i].text))
+		if (r->present[i] != k->values[i].present ||
+		    strcmp(r->values[i], k->values[i].text))
 			return false;
 	return true;
 }
@@ -344,7 +350,8 @@ static int pack_values(struct keys *k)
  * One allocation: the pointers, the flags, the texts, and the text of the whole row: the values
  * with commas.
  */
-int table_row_of_values(struct table *t, const struct value *values, size_t n, struct query_table_row *row)
+int table_row_of_values(struct table *t, const struct value *values, size_t n,
+			struct query_table_row *row)
 {
 	size_t texts = 1;
 	for (size_t i = 0; i < n; i++)
@@ -414,7 +421,9 @@ int table_by_keys(struct query *q, const char *const *keys, size_t n_keys, struc
 	for (size_t i = 0, end; !rc && i < q->n_rows; i = end) {
 		uint64_t samples = 0;
 		uint32_t group = TABLE_NO_GROUP;
-		for (end = i; end < q->n_rows && q->rows[end].set == q->rows[i].set && !(k.by_stack && end > i); end++)
+		for (end = i; end < q->n_rows && q->rows[end].set == q->rows[i].set &&
+			      !(k.by_stack && end > i);
+		     end++)
 			samples += q->rows[end].samples;
 		k.stack = q->rows[i].stack;
 		if (q->rows[i].set == QUERY_OTHER || (k.by_stack && k.stack == QUERY_OTHER_STACK))
@@ -457,7 +466,8 @@ static int add_other(struct table *t, size_t n_keys)
 	return rc ? rc : table_add_row(t, &row);
 }
 
-int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret, struct err *err)
+int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret,
+		struct err *err)
 {
 	struct table *t = calloc(1, sizeof(*t));
 	int rc = -ENOMEM;

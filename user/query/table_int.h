@@ -27,7 +27,8 @@ struct value {
 };
 
 /* Fill in values, present and text of a row, as copies that live as long as the table. */
-int table_row_of_values(struct table *t, const struct value *values, size_t n, struct query_table_row *row);
+int table_row_of_values(struct table *t, const struct value *values, size_t n,
+			struct query_table_row *row);
 #define TABLE_NO_GROUP UINT32_MAX
 /*
  * Add a row for each group of values, in any order. groups: NULL, or [q->n_rows], which gets the

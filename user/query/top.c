@@ -11,7 +11,9 @@
 static int add_value(struct table *t, const struct store_top_value *v)
 {
 	struct value value = { .text = v->label.str, .present = true };
-	struct query_table_row row = { .samples = v->samples, .self = v->samples, .error = v->error };
+	struct query_table_row row = { .samples = v->samples,
+				       .self = v->samples,
+				       .error = v->error };
 	if (v->label.type == LABEL_INT) {
 		label_text(&v->label, value.number, sizeof(value.number));
 		value.text = value.number;
@@ -49,7 +51,8 @@ static int fill(struct query *q, const struct store_top *top, struct table *t)
 
 bool query_top_serves(struct query *q, const char *key)
 {
-	return !q->rates && !q->info.idle_waits && store_is_wide(q->store, key) && q->info.blocks < q->info.windows;
+	return !q->rates && !q->info.idle_waits && store_is_wide(q->store, key) &&
+	       q->info.blocks < q->info.windows;
 }
 
 int query_top(struct query *q, const char *key, struct query_table **ret, struct err *err)

@@ -11,7 +11,8 @@ bool values_kept(struct store *s, const char *key, int64_t from_ns, int64_t to_n
 {
 	struct store_cover c;
 	bool kept = false;
-	if (!store_is_wide(s, key) || store_cover(s, from_ns, to_ns, STORE_FOLDED, NULL, 0, &c, NULL))
+	if (!store_is_wide(s, key) ||
+	    store_cover(s, from_ns, to_ns, STORE_FOLDED, NULL, 0, &c, NULL))
 		return false;
 	for (size_t i = 0; i < c.n && !kept; i++)
 		kept = c.blocks[i]->n_windows > 1;
@@ -22,7 +23,8 @@ bool values_kept(struct store *s, const char *key, int64_t from_ns, int64_t to_n
 bool values_serve(struct store *s, const struct query_spec *spec)
 {
 	return spec->labels == QUERY_KEYS && spec->n_keys == 1 && (!spec->where || !*spec->where) &&
-	       !spec->rest && !spec->metric && values_kept(s, spec->keys[0], spec->from_ns, spec->to_ns);
+	       !spec->rest && !spec->metric &&
+	       values_kept(s, spec->keys[0], spec->from_ns, spec->to_ns);
 }
 
 static int by_set(const void *a, const void *b)
@@ -43,7 +45,8 @@ static int rows_of_values(struct query *q, const char *key, const struct store_t
 	for (size_t i = 0; !rc && i < top->n; i++) {
 		struct label l = top->v[i].label;
 		struct store_row *row = &rows[n];
-		*row = (struct store_row){ 0, 0, q->event, top->v[i].samples, top->v[i].samples * period };
+		*row = (struct store_row){ 0, 0, q->event, top->v[i].samples,
+					   top->v[i].samples * period };
 		l.key = key;
 		l.key_len = (uint32_t)strlen(key);
 		rc = setpool_add(&q->sets, &l, 1, &row->set);

@@ -16,6 +16,7 @@ bool values_serve(struct store *s, const struct query_spec *spec);
  * there are, nothing else needs to be read. *ret is NULL where they are not, or where samples of
  * idle CPUs may be among them.
  */
-int values_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err);
+int values_open(struct query **ret, struct store *s, const struct query_spec *spec,
+		struct err *err);
 
 #endif

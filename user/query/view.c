@@ -188,8 +188,10 @@ static int add_children(struct view *v, uint32_t parent)
 	int rc = g ? ARRAY_RESERVE(v->nodes, v->nodes_cap, v->n_nodes + n) : -ENOMEM;
 	for (size_t i = 0; i < n && !rc; i++) {
 		uint32_t id = (uint32_t)v->n_nodes++;
-		v->nodes[id] = (struct query_node){ .stack = v->tree[v->next[g[i].from].node].stack, .parent = parent,
-						    .next_sibling = i + 1 < n ? id + 1 : 0, .total = g[i].samples };
+		v->nodes[id] = (struct query_node){ .stack = v->tree[v->next[g[i].from].node].stack,
+						    .parent = parent,
+						    .next_sibling = i + 1 < n ? id + 1 : 0,
+						    .total = g[i].samples };
 		if (!i)
 			v->nodes[parent].first_child = id;
 		if (g[i].samples >= v->least)
@@ -228,7 +230,8 @@ static int begin_leaves(struct view *v)
 static bool is_function(const struct view *v, uint32_t name, const struct query_view_spec *spec)
 {
 	const struct name *n = &v->names[name];
-	return !strcmp(n->text + 1, spec->function) && (!spec->module || !strcmp(store_string(v->q->store, n->module, NULL), spec->module));
+	return !strcmp(n->text + 1, spec->function) &&
+	       (!spec->module || !strcmp(store_string(v->q->store, n->module, NULL), spec->module));
 }
 
 /*
@@ -285,7 +288,8 @@ static void view_fini(struct view *v)
 	idhash_fini(&v->hash);
 }
 
-int query_view(struct query_view_tree *ret, struct query *q, const struct query_view_spec *spec, struct err *err)
+int query_view(struct query_view_tree *ret, struct query *q, const struct query_view_spec *spec,
+	       struct err *err)
 {
 	struct view v = { .q = q };
 	struct query_view_tree t = { 0 };

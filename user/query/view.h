@@ -15,10 +15,10 @@
 #define QUERY_VIEW_MIN_SHARE 10000 /* 1 / 0.01% */
 
 enum query_view {
-	QUERY_VIEW_DOWN = 0,  /* the tree itself */
-	QUERY_VIEW_INVERTED,  /* the children of the root are leaves, theirs are who called them */
-	QUERY_VIEW_CALLEES,   /* the root's one child is the function, below it what it calls */
-	QUERY_VIEW_CALLERS,   /* the same with who called it */
+	QUERY_VIEW_DOWN = 0, /* the tree itself */
+	QUERY_VIEW_INVERTED, /* the children of the root are leaves, theirs are who called them */
+	QUERY_VIEW_CALLEES,  /* the root's one child is the function, below it what it calls */
+	QUERY_VIEW_CALLERS,  /* the same with who called it */
 };
 
 struct query_view_spec {
@@ -35,7 +35,8 @@ struct query_view_tree {
 };
 
 /* -ENOMEM. To be freed before the query is closed. */
-int query_view(struct query_view_tree *ret, struct query *q, const struct query_view_spec *spec, struct err *err);
+int query_view(struct query_view_tree *ret, struct query *q, const struct query_view_spec *spec,
+	       struct err *err);
 void query_view_free(struct query_view_tree *t);
 
 #endif

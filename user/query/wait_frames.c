@@ -4,8 +4,10 @@
 #include <string.h>
 
 const char *const wait_class_names[WAIT_CLASSES] = {
-	[WAIT_CLASS_OTHER] = "other", [WAIT_CLASS_IDLE] = "idle",	[WAIT_CLASS_SLEEP] = "sleep", [WAIT_CLASS_LOCK] = "lock",
-	[WAIT_CLASS_IO] = "io",	      [WAIT_CLASS_NETWORK] = "network", [WAIT_CLASS_PIPE] = "pipe",   [WAIT_CLASS_CHILD] = "child",
+	[WAIT_CLASS_OTHER] = "other", [WAIT_CLASS_IDLE] = "idle",
+	[WAIT_CLASS_SLEEP] = "sleep", [WAIT_CLASS_LOCK] = "lock",
+	[WAIT_CLASS_IO] = "io",	      [WAIT_CLASS_NETWORK] = "network",
+	[WAIT_CLASS_PIPE] = "pipe",   [WAIT_CLASS_CHILD] = "child",
 };
 
 /*
@@ -57,7 +59,8 @@ static const struct rule syscalls[] = {
 	{ "accept accept4 epoll_wait epoll_pwait epoll_pwait2 poll ppoll ppoll_time32 select pselect6 pselect6_time32 "
 	  "rt_sigtimedwait rt_sigsuspend sigsuspend pause io_getevents io_pgetevents io_uring_enter mq_timedreceive msgrcv",
 	  WAIT_CLASS_IDLE, WAIT_RULE_WEAK },
-	{ "nanosleep clock_nanosleep nanosleep_time32 clock_nanosleep_time32", WAIT_CLASS_SLEEP, WAIT_RULE_WEAK },
+	{ "nanosleep clock_nanosleep nanosleep_time32 clock_nanosleep_time32", WAIT_CLASS_SLEEP,
+	  WAIT_RULE_WEAK },
 	{ "wait4 waitid waitpid", WAIT_CLASS_CHILD, WAIT_RULE_WEAK },
 	{ "fsync fdatasync sync syncfs sync_file_range msync", WAIT_CLASS_IO, WAIT_RULE_WEAK },
 	{ "semop semtimedop flock", WAIT_CLASS_LOCK, WAIT_RULE_WEAK },
@@ -65,14 +68,16 @@ static const struct rule syscalls[] = {
 
 static const struct rule kernel[] = {
 	/* A page fault, in user mode or in a system call. */
-	{ "exc_page_fault asm_exc_page_fault do_user_addr_fault do_mem_abort handle_mm_fault", WAIT_CLASS_IO, WAIT_RULE_FIRM },
+	{ "exc_page_fault asm_exc_page_fault do_user_addr_fault do_mem_abort handle_mm_fault",
+	  WAIT_CLASS_IO, WAIT_RULE_FIRM },
 	{ "io_schedule io_schedule_timeout folio_wait_* wait_on_page_* __wait_on_buffer bit_wait_io* submit_bio_wait "
 	  "blk_* wait_for_completion_io* jbd2_log_wait_commit balance_dirty_pages* request_wait_answer rpc_wait_bit_killable",
 	  WAIT_CLASS_IO, WAIT_RULE_FIRM },
 	{ "mutex_lock* __mutex_lock* rwsem_down_* down_read* down_write* __down* rt_mutex_* percpu_rwsem_wait* futex_lock_pi* "
 	  "fcntl_setlk* posix_lock_inode_wait flock_lock_inode_wait locks_lock_inode_wait",
 	  WAIT_CLASS_LOCK, WAIT_RULE_FIRM },
-	{ "ptrace_stop do_signal_stop do_freezer_trap process_one_work", WAIT_CLASS_OTHER, WAIT_RULE_FIRM },
+	{ "ptrace_stop do_signal_stop do_freezer_trap process_one_work", WAIT_CLASS_OTHER,
+	  WAIT_RULE_FIRM },
 	{ "kernel_wait4 kernel_waitid* do_wait", WAIT_CLASS_CHILD, WAIT_RULE_WEAK },
 	{ "n_tty_read eventfd_read signalfd_read* inotify_read fanotify_read fuse_dev_do_read do_syslog devkmsg_read "
 	  "kthread worker_thread",
@@ -88,8 +93,10 @@ static const struct rule kernel[] = {
 /* Return the system call that a kernel function serves, NULL: none. */
 static const char *syscall_of(const char *function)
 {
-	static const char *const prefixes[] = { "__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__ia32_compat_sys_",
-						"__arm64_compat_sys_", "__se_sys_", "__do_sys_" };
+	static const char *const prefixes[] = {
+		"__x64_sys_",	       "__arm64_sys_", "__ia32_sys_", "__ia32_compat_sys_",
+		"__arm64_compat_sys_", "__se_sys_",    "__do_sys_"
+	};
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (!strncmp(function, prefixes[i], strlen(prefixes[i])))
 			return function + strlen(prefixes[i]);
@@ -121,9 +128,10 @@ static const struct rule libc[] = {
 	  "pthread_barrier_wait ___pthread_barrier_wait",
 	  WAIT_CLASS_OTHER, WAIT_RULE_FIRM },
 	{ "__res_context_send* send_dg send_vc", WAIT_CLASS_NETWORK, WAIT_RULE_FIRM },
-	{ "pthread_cond_wait* pthread_cond_timedwait* pthread_cond_clockwait* ___pthread_cond_* __pthread_cond_*", WAIT_CLASS_IDLE,
+	{ "pthread_cond_wait* pthread_cond_timedwait* pthread_cond_clockwait* ___pthread_cond_* __pthread_cond_*",
+	  WAIT_CLASS_IDLE, WAIT_RULE_WEAK },
+	{ "sem_wait sem_timedwait sem_clockwait __new_sem_wait* do_futex_wait", WAIT_CLASS_OTHER,
 	  WAIT_RULE_WEAK },
-	{ "sem_wait sem_timedwait sem_clockwait __new_sem_wait* do_futex_wait", WAIT_CLASS_OTHER, WAIT_RULE_WEAK },
 };
 
 /* Go, Rust, C++, Java, Python and libuv. */
@@ -155,12 +163,15 @@ static const struct rule programs[] = {
 };
 
 /* Files by their names up to here. */
-static const char libc_files[] = "libc.so* libc-2* libpthread* ld-linux* ld-musl* ld-2* libc.musl* librt* libdl* libresolv* libm.so* libm-2* "
-				 "libgcc_s* [vdso] [vsyscall] linux-vdso*";
-static const char runtime_files[] = "libstdc++* libc++* libunwind* libjvm* libjava* libnio* libnet.so libjli* libzip.so libuv* libnode* "
-				    "libpython* python2* python3* node ruby* libruby* perl libperl* php* libphp* libgomp* libtbb*";
+static const char libc_files[] =
+	"libc.so* libc-2* libpthread* ld-linux* ld-musl* ld-2* libc.musl* librt* libdl* libresolv* libm.so* libm-2* "
+	"libgcc_s* [vdso] [vsyscall] linux-vdso*";
+static const char runtime_files[] =
+	"libstdc++* libc++* libunwind* libjvm* libjava* libnio* libnet.so libjli* libzip.so libuv* libnode* "
+	"libpython* python2* python3* node ruby* libruby* perl libperl* php* libphp* libgomp* libtbb*";
 /* Clients: whoever waits in them waits for a server's answer. */
-static const char client_files[] = "libpq.so* libmysqlclient* libmariadb* libhiredis* libcurl* libldap* libssh* libmongoc*";
+static const char client_files[] =
+	"libpq.so* libmysqlclient* libmariadb* libhiredis* libcurl* libldap* libssh* libmongoc*";
 static const char runtime_functions[] =
 	"runtime.* runtime/* internal/* sync.* sync/* syscall.* os.* os/* net.* net/* io.* bufio.* time.* context.* "
 	"std::* core::* alloc::* <std::* <core::* <alloc::* parking_lot* lock_api::* <parking_lot* __gnu_cxx::* absl::* "
@@ -196,12 +207,14 @@ static bool in_system_directory(const char *module, const char *base)
 			;
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if ((size_t)(end - dir) == strlen(names[i]) && !memcmp(dir, names[i], strlen(names[i])))
+		if ((size_t)(end - dir) == strlen(names[i]) &&
+		    !memcmp(dir, names[i], strlen(names[i])))
 			return true;
 	return false;
 }
 
-static enum wait_owner owner_of(const char *function, const char *module, const char *base, const char *file)
+static enum wait_owner owner_of(const char *function, const char *module, const char *base,
+				const char *file)
 {
 	if (any_word(libc_files, base))
 		return WAIT_OWNER_LIBC;
@@ -221,7 +234,8 @@ static enum wait_owner owner_of(const char *function, const char *module, const 
 	return *function ? WAIT_OWNER_PROGRAM : *base ? WAIT_OWNER_UNNAMED : WAIT_OWNER_RUNTIME;
 }
 
-static void user_frame(const char *function, const char *module, const char *file, struct wait_frame *f)
+static void user_frame(const char *function, const char *module, const char *file,
+		       struct wait_frame *f)
 {
 	const char *slash = strrchr(module, '/'), *base = slash ? slash + 1 : module;
 	APPLY(libc, function, f);
@@ -234,7 +248,8 @@ static void user_frame(const char *function, const char *module, const char *fil
 	f->owner = (uint8_t)owner_of(function, module, base, file);
 }
 
-struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, const char *module, const char *file)
+struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, const char *module,
+				const char *file)
 {
 	struct wait_frame f = { .owner = WAIT_OWNER_KERNEL };
 	if (kind == FRAME_KERNEL)

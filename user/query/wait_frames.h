@@ -48,7 +48,8 @@ struct wait_frame {
 };
 
 /* function, module and file as in struct store_frame; "" where unknown. */
-struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, const char *module, const char *file);
+struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, const char *module,
+				const char *file);
 
 /*
  * The class of a wait, while the frames of its stack are seen one by one. All zero before the

@@ -41,7 +41,8 @@ static const struct wait_frame *frame_of(struct wait_reasons *w, const struct st
 	if (!f || id >= w->n_frames)
 		return &none;
 	if (!w->frame_known[id]) {
-		w->frames[id] = wait_frame_of(f->kind, store_string(s, f->function, NULL), store_string(s, f->module, NULL),
+		w->frames[id] = wait_frame_of(f->kind, store_string(s, f->function, NULL),
+					      store_string(s, f->module, NULL),
 					      store_string(s, f->file, NULL));
 		w->frame_known[id] = 1;
 	}
@@ -51,7 +52,8 @@ static const struct wait_frame *frame_of(struct wait_reasons *w, const struct st
 static bool began_earlier(const struct store *s, uint32_t frame)
 {
 	const struct store_frame *f = store_frame(s, frame);
-	return f && f->kind == FRAME_KERNEL && !strcmp(store_string(s, f->function, NULL), WAIT_EARLIER);
+	return f && f->kind == FRAME_KERNEL &&
+	       !strcmp(store_string(s, f->function, NULL), WAIT_EARLIER);
 }
 
 /* Walk from the leaf to the root. */
@@ -75,7 +77,8 @@ static struct wait_reason work_out(struct wait_reasons *w, const struct store *s
 	return r;
 }
 
-int wait_reason_of(struct wait_reasons *w, const struct store *s, uint32_t stack, const struct wait_reason **ret)
+int wait_reason_of(struct wait_reasons *w, const struct store *s, uint32_t stack,
+		   const struct wait_reason **ret)
 {
 	static const struct wait_reason none;
 	*ret = &none;

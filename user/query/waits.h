@@ -11,7 +11,7 @@
 
 #define WAIT_EVENT "off-cpu" /* the event of blocked threads */
 #define WAKER_EVENT "waker"  /* blocked time by who ended it, */
-#define WAKER_IDLE_EVENT                                                                                \
+#define WAKER_IDLE_EVENT \
 	"waker.idle" /* and that of idle waits: the recorder knows the blocked thread's stack */
 /* the outermost frame of waits that were under way at its begin */
 #define WAIT_EARLIER "[before the recording]"
@@ -22,7 +22,7 @@ struct wait_reason {
 	 * leaf
 	 */
 	uint32_t frame;
-	uint8_t class;	/* enum wait_class */
+	uint8_t class; /* enum wait_class */
 };
 
 #define WAIT_STACKS 32768
@@ -43,6 +43,7 @@ struct wait_reasons {
 void wait_reasons_fini(struct wait_reasons *w);
 
 /* Of a stack of event WAIT_EVENT. Borrowed until the next call. 0 or -ENOMEM. */
-int wait_reason_of(struct wait_reasons *w, const struct store *s, uint32_t stack, const struct wait_reason **ret);
+int wait_reason_of(struct wait_reasons *w, const struct store *s, uint32_t stack,
+		   const struct wait_reason **ret);
 
 #endif

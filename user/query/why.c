@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-static const enum query_metric metrics[] = { [WHY_CPU] = QUERY_CPU, [WHY_RUNQ] = QUERY_RUNQ, [WHY_OFF] = QUERY_OFF };
+static const enum query_metric metrics[] = {
+	[WHY_CPU] = QUERY_CPU, [WHY_RUNQ] = QUERY_RUNQ, [WHY_OFF] = QUERY_OFF
+};
 
 static bool has_waits(const struct store *s)
 {
@@ -14,7 +16,8 @@ static bool has_waits(const struct store *s)
 	return false;
 }
 
-int why_side_open(struct why_side *ret, struct store *s, const struct query_spec *spec, bool lengths, struct err *err)
+int why_side_open(struct why_side *ret, struct store *s, const struct query_spec *spec,
+		  bool lengths, struct err *err)
 {
 	*ret = (struct why_side){ .waits = has_waits(s) };
 	int rc = 0;
@@ -92,15 +95,21 @@ static int open_before(struct why *w, struct query_spec *spec, int64_t before_ns
 	spec->from_ns = it->from_ns - length;
 	if (before_ns != INT64_MIN) {
 		spec->from_ns = before_ns;
-		if (__builtin_add_overflow(spec->from_ns, length, &spec->to_ns) || spec->to_ns > it->from_ns)
+		if (__builtin_add_overflow(spec->from_ns, length, &spec->to_ns) ||
+		    spec->to_ns > it->from_ns)
 			spec->to_ns = it->from_ns;
 	}
-	return spec->from_ns < spec->to_ns ? why_side_open(&w->side[WHY_BEFORE], w->store, spec, w->by_work, err) : 0;
+	return spec->from_ns < spec->to_ns
+		       ? why_side_open(&w->side[WHY_BEFORE], w->store, spec, w->by_work, err)
+		       : 0;
 }
 
-int why_open(struct why *ret, struct store *s, const struct query_spec *spec, int64_t before_ns, struct err *err)
+int why_open(struct why *ret, struct store *s, const struct query_spec *spec, int64_t before_ns,
+	     struct err *err)
 {
-	*ret = (struct why){ .store = s, .spec = *spec, .by_work = !query_of_threads(spec->where, NULL, 0) };
+	*ret = (struct why){ .store = s,
+			     .spec = *spec,
+			     .by_work = !query_of_threads(spec->where, NULL, 0) };
 	struct query_spec of = *spec;
 	of.parts = WHY_SIDES;
 	of.by_start = true; /* so that no window is in two ranges */
@@ -137,7 +146,8 @@ static struct query_spec side_spec(const struct why *w, int side)
 	return spec;
 }
 
-static int make_tables(struct why_tables *t, struct query *const q[WHY_SIDES], const char *const *keys, size_t n_keys, struct err *err)
+static int make_tables(struct why_tables *t, struct query *const q[WHY_SIDES],
+		       const char *const *keys, size_t n_keys, struct err *err)
 {
 	int rc = 0;
 	for (int i = 0; !rc && i < WHY_SIDES; i++) {
@@ -192,13 +202,15 @@ double why_row_share(const struct why_tables *t, int side, const struct query_ta
 	const char *module = of->module ? of->module : "";
 	uint64_t all = in ? query_info(t->query[side])->samples : 0;
 	for (size_t i = 0; all && i < in->n_rows; i++)
-		if (!strcmp(in->rows[i].text, of->text) && !strcmp(in->rows[i].module ? in->rows[i].module : "", module))
+		if (!strcmp(in->rows[i].text, of->text) &&
+		    !strcmp(in->rows[i].module ? in->rows[i].module : "", module))
 			return (double)in->rows[i].self / (double)all;
 	return 0;
 }
 
 /* Samples are what the tests are about, not nanoseconds. */
-int why_changes(const struct why *w, int against, bool inclusive, struct why_changes *ret, struct err *err)
+int why_changes(const struct why *w, int against, bool inclusive, struct why_changes *ret,
+		struct err *err)
 {
 	const struct query_diff_spec how = { .inclusive = inclusive };
 	*ret = (struct why_changes){ 0 };

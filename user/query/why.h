@@ -13,16 +13,16 @@
 enum why_part { WHY_CPU, WHY_RUNQ, WHY_OFF, WHY_PARTS };
 
 struct why_side {
-	bool there;			/* windows were read */
-	bool waits;			/* the store has waits (record --wall) */
-	int64_t from_ns, to_ns;		/* used */
+	bool there;		/* windows were read */
+	bool waits;		/* the store has waits (record --wall) */
+	int64_t from_ns, to_ns; /* used */
 	double covered_s;
-	bool bounded;			/* the budget cut something (query_info) */
+	bool bounded; /* the budget cut something (query_info) */
 	double seconds[WHY_PARTS];
 	/* of idle waits, which are not in seconds[WHY_OFF] unless asked for */
 	double idle_s;
-	uint64_t cpu_samples;		/* what seconds[WHY_CPU] comes from */
-	struct query *part[WHY_PARTS];	/* NULL: nothing of the kind in the store */
+	uint64_t cpu_samples;	       /* what seconds[WHY_CPU] comes from */
+	struct query *part[WHY_PARTS]; /* NULL: nothing of the kind in the store */
 	/* of runq and off; NULL: not to be had for this selector */
 	struct query_lengths *lengths[WHY_PARTS];
 };
@@ -31,7 +31,8 @@ struct why_side {
  * spec: where, rest, idle and the range. lengths: also those, which the caller has seen to be kept
  * by what the selector asks for. The side must be closed whatever the result.
  */
-int why_side_open(struct why_side *ret, struct store *s, const struct query_spec *spec, bool lengths, struct err *err);
+int why_side_open(struct why_side *ret, struct store *s, const struct query_spec *spec,
+		  bool lengths, struct err *err);
 void why_side_close(struct why_side *s);
 
 /* All of its time, and a part's share of it. */
@@ -56,7 +57,8 @@ struct why {
  * before_ns: where the earlier range begins, of the same length; INT64_MIN: just before. Close it
  * whatever the result. spec->where must outlive it.
  */
-int why_open(struct why *ret, struct store *s, const struct query_spec *spec, int64_t before_ns, struct err *err);
+int why_open(struct why *ret, struct store *s, const struct query_spec *spec, int64_t before_ns,
+	     struct err *err);
 void why_close(struct why *w);
 bool why_bounded(const struct why *w);
 
@@ -67,7 +69,7 @@ struct why_tables {
 	struct query_table *table[WHY_SIDES];
 };
 
-extern const char *const why_blocked_keys[2];  /* the program's function, what the wait is for */
+extern const char *const why_blocked_keys[2]; /* the program's function, what the wait is for */
 extern const char *const why_occupant_keys[1];
 
 /*
@@ -85,7 +87,8 @@ struct why_changes {
 	struct query *q[2];
 	struct query_diff *diff; /* NULL: the other side is not there */
 };
-int why_changes(const struct why *w, int against, bool inclusive, struct why_changes *ret, struct err *err);
+int why_changes(const struct why *w, int against, bool inclusive, struct why_changes *ret,
+		struct err *err);
 void why_changes_free(struct why_changes *c);
 
 #endif

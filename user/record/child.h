@@ -10,8 +10,8 @@
 
 struct child {
 	pid_t tgid;  /* 0: there is none */
-	int fd;      /* readable when it has ended, -1: none */
-	int go;      /* pipe: closing it lets the child exec */
+	int fd;	     /* readable when it has ended, -1: none */
+	int go;	     /* pipe: closing it lets the child exec */
 	int failure; /* pipe: the errno of a failed exec */
 	bool exec_failed;
 	const char *name; /* of the command, borrowed */

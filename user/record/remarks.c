@@ -24,7 +24,7 @@ static void print_trimmed(const struct collector_progress *p)
 {
 	if (p->images_trimmed)
 		cmd_warn("processes: %" PRIu64 " that had ended were forgotten before the end of "
-					       "their window, because more than "
+			 "their window, because more than "
 			 "%d ended in it, or their mappings took more than %u MiB; their last "
 			 "samples have no exe and no names",
 			 p->images_trimmed, PROC_ENDED_MAX, PROC_IMAGES_BYTES_MAX >> 20);
@@ -33,17 +33,24 @@ static void print_trimmed(const struct collector_progress *p)
 static void print_unwinding(const struct unwinding_stats *u)
 {
 	if (u->evicted || u->over_budget)
-		cmd_warn("unwind rules: %" PRIu64 " files gave way to others, %" PRIu64 " found no room", u->evicted,
-			 u->over_budget);
+		cmd_warn("unwind rules: %" PRIu64 " files gave way to others, %" PRIu64
+			 " found no room",
+			 u->evicted, u->over_budget);
 	if (u->refused)
-		cmd_warn("unwind rules: the call frame information of %" PRIu64 " files cannot be used", u->refused);
+		cmd_warn("unwind rules: the call frame information of %" PRIu64
+			 " files cannot be used",
+			 u->refused);
 	if (u->refused_entries)
-		cmd_warn("unwind rules: %" PRIu64 " entries of call frame information cannot be understood, and have none",
+		cmd_warn("unwind rules: %" PRIu64
+			 " entries of call frame information cannot be understood, and have none",
 			 u->refused_entries);
 	if (u->ranges_full)
-		cmd_warn("unwind rules: no room for the mappings of %" PRIu64 " processes", u->ranges_full);
+		cmd_warn("unwind rules: no room for the mappings of %" PRIu64 " processes",
+			 u->ranges_full);
 	if (u->ranges_evicted)
-		cmd_warn("unwind rules: the mappings of %" PRIu64 " processes without samples made room for others'", u->ranges_evicted);
+		cmd_warn("unwind rules: the mappings of %" PRIu64
+			 " processes without samples made room for others'",
+			 u->ranges_evicted);
 }
 
 static void print_silence(const struct reader_stats *r, const struct reader_silence *s)
@@ -51,40 +58,53 @@ static void print_silence(const struct reader_stats *r, const struct reader_sile
 	char names[READER_NAMES * 32] = "";
 	size_t len = 0;
 	for (size_t i = 0; i < s->n && len < sizeof(names); i++)
-		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s[%u]", i ? ", " : "", s->v[i].comm, s->v[i].tgid);
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s[%u]", i ? ", " : "",
+					s->v[i].comm, s->v[i].tgid);
 	if (r->abandoned)
-		cmd_warn("other processes: %" PRIu64 " reads of their memory or files did not answer in time, %" PRIu64
-			 " were then not made; see unanswered in ascribe stat: %s%s", r->abandoned, r->refused, names,
-			 s->others ? " and others" : "");
+		cmd_warn("other processes: %" PRIu64
+			 " reads of their memory or files did not answer in time, %" PRIu64
+			 " were then not made; see unanswered in ascribe stat: %s%s",
+			 r->abandoned, r->refused, names, s->others ? " and others" : "");
 }
 
 static void print_symbols(const struct symbolizer_stats *s, const struct sandbox_stats *p)
 {
 	if (s->refused)
-		cmd_warn("names: %" PRIu64 " files refused (damaged, lying or too costly); their frames are file+0xoffset", s->refused);
+		cmd_warn(
+			"names: %" PRIu64
+			" files refused (damaged, lying or too costly); their frames are file+0xoffset",
+			s->refused);
 	if (s->debug_unchecked)
 		cmd_warn("names: %" PRIu64 " debug links lead to files of more than 64 MiB without "
-					   "a build id, which are"
+			 "a build id, which are"
 			 " not used; link with --build-id",
 			 s->debug_unchecked);
 	if (s->lines_refused)
-		cmd_warn("names: the DWARF of %" PRIu64 " files was given up (damaged or too costly); they have no inlined calls",
+		cmd_warn("names: the DWARF of %" PRIu64
+			 " files was given up (damaged or too costly); they have no inlined calls",
 			 s->lines_refused);
 	if (p->late || p->died)
-		cmd_warn("names: the parsing child was killed %" PRIu64 " times for being late, ended by itself %" PRIu64 " times",
+		cmd_warn("names: the parsing child was killed %" PRIu64
+			 " times for being late, ended by itself %" PRIu64 " times",
 			 p->late, p->died);
 	if (p->full)
-		cmd_warn("names: %" PRIu64 " times the parsers had no room for a file more", p->full);
+		cmd_warn("names: %" PRIu64 " times the parsers had no room for a file more",
+			 p->full);
 }
 
 static void print_jit(const struct jits_stats *j)
 {
 	if (j->jvms && !j->asked)
-		fprintf(stderr, "ascribe: the code of %" PRIu64 " JVMs has no names: record with --jvm-attach, or run"
-			" `jcmd PID Compiler.perfmap` before\n", j->jvms);
+		fprintf(stderr,
+			"ascribe: the code of %" PRIu64
+			" JVMs has no names: record with --jvm-attach, or run"
+			" `jcmd PID Compiler.perfmap` before\n",
+			j->jvms);
 	if (j->refused || j->silent)
-		cmd_warn("names of code made at run time: %" PRIu64 " maps refused (not the process's own, too large, damaged); "
-			 "%" PRIu64 " requests without answer from a JVM", j->refused, j->silent);
+		cmd_warn("names of code made at run time: %" PRIu64
+			 " maps refused (not the process's own, too large, damaged); "
+			 "%" PRIu64 " requests without answer from a JVM",
+			 j->refused, j->silent);
 }
 
 void remarks_print(const struct collector_progress *p)
@@ -105,9 +125,11 @@ void remarks_explain(const struct collector_progress *p)
 {
 	const struct unwinding_stats *u = &p->unwinding;
 	fprintf(stderr,
-		"explain: unwind rules of %" PRIu64 " files, %" PRIu64 " rows, compiled in %.3f s; at most %" PRIu64
-		" ranges in %" PRIu64 " lists\n",
+		"explain: unwind rules of %" PRIu64 " files, %" PRIu64
+		" rows, compiled in %.3f s; at most %" PRIu64 " ranges in %" PRIu64 " lists\n",
 		u->compiled, u->rows, (double)u->compile_ns / 1e9, u->ranges, u->range_lists);
-	fprintf(stderr, "explain: names of code made at run time: maps read %" PRIu64 " times, JVMs asked %" PRIu64 " times\n",
+	fprintf(stderr,
+		"explain: names of code made at run time: maps read %" PRIu64
+		" times, JVMs asked %" PRIu64 " times\n",
 		p->jit.maps, p->jit.asked);
 }

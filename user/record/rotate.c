@@ -74,13 +74,17 @@ int rotate_store(const char *dir, bool *ret_moved, struct err *err)
 		return err_set(err, -ENAMETOOLONG, "the path of the store is too long");
 	int there = is_store(name);
 	if (there == -EBUSY)
-		return err_set(err, -EBUSY, "%s is being written by another process: choose another with -o", name);
+		return err_set(err, -EBUSY,
+			       "%s is being written by another process: choose another with -o",
+			       name);
 	if (!there)
 		return 0;
 	if (!lstat(old, &st)) {
 		if (is_store(old) != 1)
-			return err_set(err, -EEXIST, "%s is in the way and is no store: move it, or choose another place with -o",
-				       old);
+			return err_set(
+				err, -EEXIST,
+				"%s is in the way and is no store: move it, or choose another place with -o",
+				old);
 		if (nftw(old, remove_one, 16, FTW_DEPTH | FTW_PHYS))
 			return err_sys(err, -errno, "removing %s", old);
 	}

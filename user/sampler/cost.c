@@ -36,7 +36,8 @@ static size_t count_threads(void)
 
 static size_t map_bytes(const struct bpf_map *map, size_t n_possible, size_t n_threads)
 {
-	size_t value = ((size_t)bpf_map__value_size(map) + 7) & ~(size_t)7, n = bpf_map__max_entries(map);
+	size_t value = ((size_t)bpf_map__value_size(map) + 7) & ~(size_t)7,
+	       n = bpf_map__max_entries(map);
 	switch (bpf_map__type(map)) {
 	case BPF_MAP_TYPE_RINGBUF:
 		return n;
@@ -51,18 +52,23 @@ static size_t map_bytes(const struct bpf_map *map, size_t n_possible, size_t n_t
 
 void sampler_fixed_bytes(const struct sampler *s, size_t *ret_fixed, size_t *ret_cpu)
 {
-	const struct bpf_map *chosen[] = { s->skel->maps.halves, s->skel->maps.wait_others, s->skel->maps.copy_cpus };
+	const struct bpf_map *chosen[] = { s->skel->maps.halves, s->skel->maps.wait_others,
+					   s->skel->maps.copy_cpus };
 	struct bpf_map *map;
 	*ret_fixed = *ret_cpu = 0;
-	bpf_object__for_each_map(map, s->skel->obj) {
-		bool skip = !bpf_map__autocreate(map) || bpf_map__type(map) == BPF_MAP_TYPE_TASK_STORAGE;
+	bpf_object__for_each_map(map, s->skel->obj)
+	{
+		bool skip = !bpf_map__autocreate(map) ||
+			    bpf_map__type(map) == BPF_MAP_TYPE_TASK_STORAGE;
 		for (size_t i = 0; i < sizeof(chosen) / sizeof(chosen[0]); i++)
 			skip |= map == chosen[i];
-		bool of_cpu = bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_ARRAY || map == s->skel->maps.sched_cpus ||
-			      map == s->skel->maps.cpu_states;
+		bool of_cpu = bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_ARRAY ||
+			      map == s->skel->maps.sched_cpus || map == s->skel->maps.cpu_states;
 		if (!skip && of_cpu)
 			*ret_cpu += ((size_t)bpf_map__value_size(map) + 7) / 8 * 8 *
-				    (bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_ARRAY ? bpf_map__max_entries(map) : 1);
+				    (bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_ARRAY
+					     ? bpf_map__max_entries(map)
+					     : 1);
 		else if (!skip)
 			*ret_fixed += map_bytes(map, 0, 0);
 	}
@@ -73,10 +79,12 @@ void sampler_memory(const struct sampler *s, struct sampler_memory *ret)
 	struct bpf_map *map;
 	int n_possible = libbpf_num_possible_cpus();
 	/* Claimed ones, too */
-	size_t n_cpus = n_possible > 0 && (unsigned)n_possible > s->n_cpus ? (size_t)n_possible : s->n_cpus;
+	size_t n_cpus =
+		n_possible > 0 && (unsigned)n_possible > s->n_cpus ? (size_t)n_possible : s->n_cpus;
 	size_t n_threads = count_threads();
 	*ret = (struct sampler_memory){ 0 };
-	bpf_object__for_each_map(map, s->skel->obj) {
+	bpf_object__for_each_map(map, s->skel->obj)
+	{
 		if (bpf_map__fd(map) < 0)
 			continue;
 		size_t n = map_bytes(map, n_cpus, n_threads);
@@ -108,7 +116,8 @@ static uint64_t counted_ns(const struct sampler *s, bool sampling)
 {
 	struct bpf_program *p;
 	uint64_t ns = 0;
-	bpf_object__for_each_program(p, s->skel->obj) {
+	bpf_object__for_each_program(p, s->skel->obj)
+	{
 		struct bpf_prog_info info = { 0 };
 		uint32_t len = sizeof(info);
 		if (is_sampling(p) == sampling && bpf_program__fd(p) >= 0 &&

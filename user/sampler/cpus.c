@@ -48,9 +48,11 @@ int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
 		if (e->tracepoint)
 			continue;
 		LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = i);
-		c->link[i] = bpf_program__attach_perf_event_opts(s->skel->progs.on_event, c->fd[i], &opts);
+		c->link[i] = bpf_program__attach_perf_event_opts(s->skel->progs.on_event, c->fd[i],
+								 &opts);
 		if (!c->link[i])
-			return err_sys(err, -errno, "attaching to event '%s' on CPU %u", e->name, cpu);
+			return err_sys(err, -errno, "attaching to event '%s' on CPU %u", e->name,
+				       cpu);
 		ioctl(c->fd[i], PERF_EVENT_IOC_DISABLE, 0); /* attaching had enabled it */
 	}
 	c->online = c->counted = true;

@@ -69,7 +69,8 @@ void sampler_free_drain(struct sampler *s)
 static void wait_outside(const struct cpu_state *st)
 {
 	uint32_t seq = __atomic_load_n(&st->seq, __ATOMIC_ACQUIRE);
-	for (unsigned spins = 0; (seq & 1) && __atomic_load_n(&st->seq, __ATOMIC_ACQUIRE) == seq; spins++)
+	for (unsigned spins = 0; (seq & 1) && __atomic_load_n(&st->seq, __ATOMIC_ACQUIRE) == seq;
+	     spins++)
 		if (spins > 100)
 			sched_yield();
 }
@@ -102,7 +103,8 @@ static bool has_others(const struct half *h)
 static void count_lost(struct half *h, const struct row *rows, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		bool sample = rows[i].kind <= ROW_IDLE || (rows[i].kind == ROW_WAIT && rows[i].wait.flags & WAIT_SUMMED);
+		bool sample = rows[i].kind <= ROW_IDLE ||
+			      (rows[i].kind == ROW_WAIT && rows[i].wait.flags & WAIT_SUMMED);
 		if (rows[i].samples && sample)
 			h->counters[COUNTER_user_memory] += rows[i].samples;
 	}
@@ -110,14 +112,18 @@ static void count_lost(struct half *h, const struct row *rows, uint32_t n)
 }
 
 /* Rows in use come one behind the other. */
-static void copy_half(const struct sampler *s, unsigned cpu, struct half *h, struct wait_others *others)
+static void copy_half(const struct sampler *s, unsigned cpu, struct half *h,
+		      struct wait_others *others)
 {
 	struct sampler_taken *t = &s->taken[cpu];
 	const struct row *rows = (const struct row *)(h + 1);
-	const uint64_t *arena = (const uint64_t *)((const struct stack_ref *)(rows + s->sizes.rows) + s->sizes.rows);
+	const uint64_t *arena =
+		(const uint64_t *)((const struct stack_ref *)(rows + s->sizes.rows) +
+				   s->sizes.rows);
 	bool more = others && has_others(h);
 	size_t n_rows = h->rows_used, n_words = h->arena_used;
-	size_t size = sizeof(*h) + n_rows * sizeof(*rows) + n_words * sizeof(*arena) + (more ? sizeof(*others) : 0);
+	size_t size = sizeof(*h) + n_rows * sizeof(*rows) + n_words * sizeof(*arena) +
+		      (more ? sizeof(*others) : 0);
 	t->head = malloc(size);
 	if (!t->head) { /* the counters still have room */
 		count_lost(h, rows, s->sizes.rows);
@@ -194,7 +200,8 @@ static unsigned take_some(struct sampler *s, unsigned first)
 	return n;
 }
 
-int sampler_drain(struct sampler *s, void (*on_half)(void *, const struct sampler_half *), void *ctx)
+int sampler_drain(struct sampler *s, void (*on_half)(void *, const struct sampler_half *),
+		  void *ctx)
 {
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		read_counts(s, &s->cpu[c]);
@@ -205,9 +212,14 @@ int sampler_drain(struct sampler *s, void (*on_half)(void *, const struct sample
 		struct sampler_taken *t = &s->taken[c];
 		if (!t->head)
 			continue;
-		const struct sampler_half h = { .cpu = c, .id = t->head->id, .head = t->head, .rows = t->rows,
-						.n_rows = t->head->rows_used, .arena = t->arena,
-						.arena_words = t->head->arena_used, .others = t->others };
+		const struct sampler_half h = { .cpu = c,
+						.id = t->head->id,
+						.head = t->head,
+						.rows = t->rows,
+						.n_rows = t->head->rows_used,
+						.arena = t->arena,
+						.arena_words = t->head->arena_used,
+						.others = t->others };
 		on_half(ctx, &h);
 		release(t);
 	}

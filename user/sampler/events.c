@@ -36,8 +36,10 @@ static const struct known {
 	{ "branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, "count", false },
 	{ "bus-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES, "cycles", false },
 	{ "ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES, "cycles", false },
-	{ "stalled-cycles-frontend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, "cycles", false },
-	{ "stalled-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, "cycles", false },
+	{ "stalled-cycles-frontend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND,
+	  "cycles", false },
+	{ "stalled-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND,
+	  "cycles", false },
 };
 #define N_KNOWN (sizeof(known) / sizeof(known[0]))
 
@@ -59,7 +61,8 @@ static long tracepoint_id(const char *name, int *ret_errno)
 	const char *colon = strchr(name, ':');
 	*ret_errno = ENOENT;
 	for (size_t i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/events/%.*s/%s/id", roots[i], (int)(colon - name), name, colon + 1);
+		snprintf(path, sizeof(path), "%s/events/%.*s/%s/id", roots[i], (int)(colon - name),
+			 name, colon + 1);
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0) {
 			if (errno == EACCES)
@@ -78,17 +81,26 @@ static int parse_tracepoint(struct event *e, const char *text, struct err *err)
 {
 	int cause;
 	if (strchr(text, '/') || strstr(text, ".."))
-		return err_set(err, -EINVAL, "event '%s': a tracepoint is subsystem:name, as under /sys/kernel/tracing/events",
-			       text);
+		return err_set(
+			err, -EINVAL,
+			"event '%s': a tracepoint is subsystem:name, as under /sys/kernel/tracing/events",
+			text);
 	long id = tracepoint_id(text, &cause);
 	if (id < 0 && cause == EACCES)
-		return err_set(err, -EACCES, "event '%s': tracefs cannot be read: be root, or run with CAP_DAC_READ_SEARCH",
-			       text);
-	if (id < 0 && access("/sys/kernel/tracing/events", F_OK) && access("/sys/kernel/debug/tracing/events", F_OK))
-		return err_set(err, -ENOENT,
-			       "event '%s': tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing", text);
+		return err_set(
+			err, -EACCES,
+			"event '%s': tracefs cannot be read: be root, or run with CAP_DAC_READ_SEARCH",
+			text);
+	if (id < 0 && access("/sys/kernel/tracing/events", F_OK) &&
+	    access("/sys/kernel/debug/tracing/events", F_OK))
+		return err_set(
+			err, -ENOENT,
+			"event '%s': tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing",
+			text);
 	if (id < 0)
-		return err_set(err, -ENOENT, "event '%s': no such tracepoint under /sys/kernel/tracing/events", text);
+		return err_set(err, -ENOENT,
+			       "event '%s': no such tracepoint under /sys/kernel/tracing/events",
+			       text);
 	e->tracepoint = true;
 	e->fixed_period = true;
 	e->unit = "count";
@@ -139,13 +151,15 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 		} else {
 			e.attr.freq = 1;
 			e.attr.sample_freq = hz;
-			if (known[i].config == PERF_COUNT_HW_CPU_CYCLES && known[i].type == PERF_TYPE_HARDWARE)
+			if (known[i].config == PERF_COUNT_HW_CPU_CYCLES &&
+			    known[i].type == PERF_TYPE_HARDWARE)
 				e.ns_per_sample = NS / hz;
 		}
 		*ret = e;
 		return 0;
 	}
-	return err_set(err, -EINVAL, "unknown event '%s'; there are %s, and tracepoints as subsystem:name", text,
+	return err_set(err, -EINVAL,
+		       "unknown event '%s'; there are %s, and tracepoints as subsystem:name", text,
 		       event_names());
 }
 
@@ -157,7 +171,8 @@ int events_add_waits(struct event *v, unsigned *n, unsigned max, struct err *err
 		if (!v[i].wait)
 			v[kept++] = v[i];
 	if (kept + 2 > max)
-		return err_set(err, -EINVAL, "waits (%s, %s) are 2 of the %u events at a time", names[0], names[1], max);
+		return err_set(err, -EINVAL, "waits (%s, %s) are 2 of the %u events at a time",
+			       names[0], names[1], max);
 	int rc = event_parse(&v[kept], names[0], 1, err);
 	rc = rc ? rc : event_parse(&v[kept + 1], names[1], 1, err);
 	*n = kept + 2;
@@ -172,8 +187,12 @@ static int perf_open(const struct perf_event_attr *attr, int cpu)
 
 const char *event_default(void)
 {
-	struct perf_event_attr attr = { .size = sizeof(attr), .type = PERF_TYPE_HARDWARE,
-					.config = PERF_COUNT_HW_CPU_CYCLES, .disabled = 1, .freq = 1, .sample_freq = 99 };
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = PERF_TYPE_HARDWARE,
+					.config = PERF_COUNT_HW_CPU_CYCLES,
+					.disabled = 1,
+					.freq = 1,
+					.sample_freq = 99 };
 	int fd = perf_open(&attr, 0);
 	if (fd < 0)
 		return "cpu-clock";
@@ -191,19 +210,26 @@ int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err)
 	switch (-fd) {
 	case EACCES:
 	case EPERM:
-		return err_set(err, fd,
-			       "event '%s' on CPU %d: not permitted: be root, or run with CAP_PERFMON (CAP_SYS_ADMIN "
-			       "where kernel.perf_event_paranoid is above 2); see ascribe check",
-			       e->name, cpu);
+		return err_set(
+			err, fd,
+			"event '%s' on CPU %d: not permitted: be root, or run with CAP_PERFMON (CAP_SYS_ADMIN "
+			"where kernel.perf_event_paranoid is above 2); see ascribe check",
+			e->name, cpu);
 	case ENOENT:
 	case EOPNOTSUPP:
-		return err_set(err, fd, "event '%s' is not counted by this machine (no PMU?): use -e cpu-clock", e->name);
+		return err_set(
+			err, fd,
+			"event '%s' is not counted by this machine (no PMU?): use -e cpu-clock",
+			e->name);
 	case EINVAL:
-		return err_set(err, fd,
-			       "event '%s' on CPU %d: refused: the rate may be above kernel.perf_event_max_sample_rate", e->name,
-			       cpu);
+		return err_set(
+			err, fd,
+			"event '%s' on CPU %d: refused: the rate may be above kernel.perf_event_max_sample_rate",
+			e->name, cpu);
 	case EMFILE:
-		return err_set(err, fd, "event '%s' on CPU %d: too many open files: raise ulimit -n", e->name, cpu);
+		return err_set(err, fd,
+			       "event '%s' on CPU %d: too many open files: raise ulimit -n",
+			       e->name, cpu);
 	default:
 		return err_sys(err, fd, "event '%s' on CPU %d", e->name, cpu);
 	}

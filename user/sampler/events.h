@@ -17,9 +17,9 @@ struct event {
 	char name[EVENT_NAME_MAX];
 	struct perf_event_attr attr;
 	bool tracepoint;
-	bool fixed_period;      /* constant period: cpu-clock, task-clock */
+	bool fixed_period;	/* constant period: cpu-clock, task-clock */
 	uint64_t ns_per_sample; /* 0 where a sample is not a time */
-	const char *unit;       /* of the event's own count */
+	const char *unit;	/* of the event's own count */
 	/* No perf event: bpf/offcpu.bpf.h writes the rows of off-cpu and runq */
 	bool wait;
 };

@@ -31,9 +31,12 @@ int sampler_map_unwind(struct sampler *s, struct err *err)
 {
 	struct sample_bpf *k = s->skel;
 	const struct sampler_table table[] = {
-		{ k->maps.unwind_ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges), (void **)&s->unwind.ranges },
-		{ k->maps.unwind_pages, UNWIND_PAGES * sizeof(*s->unwind.pages), (void **)&s->unwind.pages },
-		{ k->maps.unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules), (void **)&s->unwind.rules },
+		{ k->maps.unwind_ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges),
+		  (void **)&s->unwind.ranges },
+		{ k->maps.unwind_pages, UNWIND_PAGES * sizeof(*s->unwind.pages),
+		  (void **)&s->unwind.pages },
+		{ k->maps.unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules),
+		  (void **)&s->unwind.rules },
 	};
 	return sampler_map_tables(table, sizeof(table) / sizeof(table[0]), err);
 }
@@ -43,10 +46,12 @@ int sampler_add_shard(struct sampler *s, unsigned shard)
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	if (shard >= UNWIND_SHARDS)
 		return -E2BIG;
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t), SHARD_BYTES, 1, &opts);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t), SHARD_BYTES, 1,
+				&opts);
 	if (fd < 0)
 		return fd;
-	int rc = bpf_map_update_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard, &fd, BPF_ANY);
+	int rc =
+		bpf_map_update_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard, &fd, BPF_ANY);
 	if (rc) {
 		close(fd);
 		return rc;
@@ -61,7 +66,8 @@ uint32_t *sampler_shard(struct sampler *s, unsigned shard)
 {
 	if (shard >= UNWIND_SHARDS || !s->shard_made[shard] || s->shards[shard])
 		return shard < UNWIND_SHARDS ? s->shards[shard] : NULL;
-	void *rows = mmap(NULL, SHARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->shard_fd[shard], 0);
+	void *rows =
+		mmap(NULL, SHARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->shard_fd[shard], 0);
 	if (rows == MAP_FAILED)
 		return NULL;
 	return s->shards[shard] = rows;
@@ -117,9 +123,11 @@ void sampler_unmap_unwind(struct sampler *s)
 int sampler_select(struct sampler *s, uint32_t id)
 {
 	for (uint32_t p = 0; s->selected && p < 64; p++) { /* SELECT_PROBES of bpf/select.bpf.h */
-		uint64_t *cell = &s->selected[(((id * 0x9e3779b1u) >> 8) + p) & (SELECT_ENTRIES - 1)], free_cell = 0;
-		if (*cell == id || __atomic_compare_exchange_n(cell, &free_cell, id, false, __ATOMIC_SEQ_CST,
-							       __ATOMIC_RELAXED))
+		uint64_t *
+			cell = &s->selected[(((id * 0x9e3779b1u) >> 8) + p) & (SELECT_ENTRIES - 1)],
+		       free_cell = 0;
+		if (*cell == id || __atomic_compare_exchange_n(cell, &free_cell, id, false,
+							       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			return 0;
 	}
 	return -E2BIG;
@@ -131,7 +139,8 @@ static struct proc_entry *proc_place(struct sampler *s, uint32_t tgid, uint32_t 
 	return &s->procs[(((tgid * 0x9e3779b1u) >> 8) + probe) & (PROC_ENTRIES - 1)];
 }
 
-int sampler_publish(struct sampler *s, const struct proc_entry *e, const struct label_source *sources)
+int sampler_publish(struct sampler *s, const struct proc_entry *e,
+		    const struct label_source *sources)
 {
 	struct proc_entry *at = NULL;
 	for (uint32_t p = 0; p < PROC_PROBES; p++) {
@@ -181,7 +190,8 @@ void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint3
 static struct proc_labels *labels_of(const struct sampler *s, uint32_t tgid, uint64_t start_ns)
 {
 	for (uint32_t p = 0; p < PROC_PROBES; p++) {
-		const struct proc_entry *c = &s->procs[(((tgid * 0x9e3779b1u) >> 8) + p) & (PROC_ENTRIES - 1)];
+		const struct proc_entry *c =
+			&s->procs[(((tgid * 0x9e3779b1u) >> 8) + p) & (PROC_ENTRIES - 1)];
 		if (!c->tgid)
 			break;
 		if (c->tgid == tgid && c->start_ns == start_ns)
@@ -211,7 +221,8 @@ struct label_step *sampler_label_steps(const struct sampler *s)
 	return s->steps;
 }
 
-void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges)
+void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id,
+			uint64_t ranges)
 {
 	for (uint32_t p = 0; p < PROC_PROBES; p++) {
 		struct proc_entry *c = proc_place(s, tgid, p);

@@ -44,8 +44,9 @@ static void choose_sizes(struct sampler *s)
 		.window_s = s->cfg.window_s,
 		.waits = s->waits,
 		.wakers = s->wakers,
-		.rows = s->cfg.table_rows || !s->cfg.table_bytes ? s->cfg.table_rows
-								: sizes_first_rows(s->n_cpus, s->cfg.table_bytes),
+		.rows = s->cfg.table_rows || !s->cfg.table_bytes
+				? s->cfg.table_rows
+				: sizes_first_rows(s->n_cpus, s->cfg.table_bytes),
 		.half_extra_bytes = s->waits ? sizeof(struct wait_others) : 0,
 		.run_bytes = s->waits ? CPU_RUN_BYTES : 0,
 		.reuse_bytes = REUSE_SLOT_BYTES,
@@ -104,14 +105,18 @@ static bool may_use_bpf(void)
 static int load_error(struct err *err, int rc)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return err_set(err, rc,
-			       "this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF=y, as "
-			       "distribution kernels since 5.4 have");
+		return err_set(
+			err, rc,
+			"this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF=y, as "
+			"distribution kernels since 5.4 have");
 	if ((rc == -EPERM || rc == -EACCES) && !may_use_bpf())
-		return err_set(err, rc,
-			       "loading the BPF programs: not permitted: be root, or run with CAP_BPF and CAP_PERFMON (%s)",
-			       last_warning);
-	return err_sys(err, rc, "the kernel refused the BPF programs (Linux 5.17 or later is needed; %s)", last_warning);
+		return err_set(
+			err, rc,
+			"loading the BPF programs: not permitted: be root, or run with CAP_BPF and CAP_PERFMON (%s)",
+			last_warning);
+	return err_sys(err, rc,
+		       "the kernel refused the BPF programs (Linux 5.17 or later is needed; %s)",
+		       last_warning);
 }
 
 /* Those that depend on how much room there is: after all others are set. */
@@ -128,7 +133,8 @@ static int set_chosen_sizes(struct sampler *s, struct config *c)
 	c->reuse_mask = z->reuse - 1;
 	c->copy_mask = z->copies - 1;
 	const uint32_t runs = bpf_map__value_size(k->maps.sched_cpus) + z->runs * CPU_RUN_BYTES;
-	const uint32_t reuse = bpf_map__value_size(k->maps.reuse_cpus) + z->reuse * REUSE_SLOT_BYTES;
+	const uint32_t reuse =
+		bpf_map__value_size(k->maps.reuse_cpus) + z->reuse * REUSE_SLOT_BYTES;
 	int rc = bpf_map__set_max_entries(k->maps.halves, z->n_halves);
 	rc = rc ? rc : bpf_map__set_value_size(k->maps.halves, z->half_bytes);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.wait_others, z->n_halves);
@@ -166,7 +172,9 @@ static int set_sizes(struct sampler *s)
 	int rc = bpf_map__set_max_entries(k->maps.cpu_states, s->n_cpus);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.procs, PROC_ENTRIES);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.proc_labels, PROC_ENTRIES);
-	rc = rc ? rc : bpf_map__set_max_entries(k->maps.selected, s->cfg.selection == SELECTION_NONE ? 1 : SELECT_ENTRIES);
+	rc = rc ? rc
+		: bpf_map__set_max_entries(k->maps.selected,
+					   s->cfg.selection == SELECTION_NONE ? 1 : SELECT_ENTRIES);
 	bool tracepoints = false, clocks = false;
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
 		const struct event *e = &s->cfg.event[i];
@@ -189,7 +197,8 @@ static int map_tables(struct sampler *s, struct err *err)
 {
 	struct sample_bpf *k = s->skel;
 	const struct sampler_table table[] = {
-		{ k->maps.halves, (size_t)s->sizes.n_halves * s->sizes.half_bytes, (void **)&s->halves },
+		{ k->maps.halves, (size_t)s->sizes.n_halves * s->sizes.half_bytes,
+		  (void **)&s->halves },
 		{ k->maps.cpu_states, s->n_cpus * sizeof(*s->states), (void **)&s->states },
 		{ k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), (void **)&s->procs },
 		{ k->maps.proc_labels, PROC_ENTRIES * sizeof(*s->labels), (void **)&s->labels },
@@ -216,7 +225,8 @@ static int on_copies(void *ctx, void *data, size_t size)
 {
 	struct sampler *s = ctx;
 	const struct wire_copy *c = data;
-	if (size < sizeof(*c) || c->n_stack > size - sizeof(*c) || c->n_other > size - sizeof(*c) - c->n_stack || !s->on_copy)
+	if (size < sizeof(*c) || c->n_stack > size - sizeof(*c) ||
+	    c->n_other > size - sizeof(*c) - c->n_stack || !s->on_copy)
 		return 0;
 	s->on_copy(s->copy_ctx, c, (const uint8_t *)(c + 1));
 	return 0;
@@ -225,14 +235,17 @@ static int on_copies(void *ctx, void *data, size_t size)
 static int add_ring(struct sampler *s, const struct ring_buffer *r)
 {
 	struct epoll_event e = { .events = EPOLLIN };
-	return s->rings >= 0 && !epoll_ctl(s->rings, EPOLL_CTL_ADD, ring_buffer__epoll_fd(r), &e) ? 0 : -errno;
+	return s->rings >= 0 && !epoll_ctl(s->rings, EPOLL_CTL_ADD, ring_buffer__epoll_fd(r), &e)
+		       ? 0
+		       : -errno;
 }
 
 static int open_rings(struct sampler *s, struct err *err)
 {
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_ring, s, NULL);
 	int rc = s->ring ? 0 : -errno;
-	s->copies = rc ? NULL : ring_buffer__new(bpf_map__fd(s->skel->maps.copies), on_copies, s, NULL);
+	s->copies =
+		rc ? NULL : ring_buffer__new(bpf_map__fd(s->skel->maps.copies), on_copies, s, NULL);
 	rc = rc ? rc : s->copies ? 0 : -errno;
 	s->rings = rc ? -1 : epoll_create1(EPOLL_CLOEXEC);
 	rc = rc ? rc : add_ring(s, s->ring);
@@ -253,8 +266,8 @@ static int attach_tracepoints(struct sampler *s, struct err *err)
 		char *colon = strchr(category, ':');
 		*colon = 0;
 		LIBBPF_OPTS(bpf_tracepoint_opts, opts, .bpf_cookie = i);
-		s->tracepoint[i] = bpf_program__attach_tracepoint_opts(s->skel->progs.on_tracepoint, category, colon + 1,
-								       &opts);
+		s->tracepoint[i] = bpf_program__attach_tracepoint_opts(s->skel->progs.on_tracepoint,
+								       category, colon + 1, &opts);
 		if (!s->tracepoint[i])
 			return err_sys(err, -errno, "attaching to tracepoint '%s'", e->name);
 		/* Hits before the program was there are not ours. */
@@ -419,13 +432,16 @@ void sampler_stop(struct sampler *s)
 
 /* ---- records ---- */
 
-void sampler_on_record(struct sampler *s, void (*on_record)(void *, const struct wire_record *, const void *), void *ctx)
+void sampler_on_record(struct sampler *s,
+		       void (*on_record)(void *, const struct wire_record *, const void *),
+		       void *ctx)
 {
 	s->on_record = on_record;
 	s->record_ctx = ctx;
 }
 
-void sampler_on_copy(struct sampler *s, void (*on_copy)(void *, const struct wire_copy *, const uint8_t *), void *ctx)
+void sampler_on_copy(struct sampler *s,
+		     void (*on_copy)(void *, const struct wire_copy *, const uint8_t *), void *ctx)
 {
 	s->on_copy = on_copy;
 	s->copy_ctx = ctx;

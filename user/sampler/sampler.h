@@ -18,27 +18,27 @@ struct sampler_config {
 	struct event event[MAX_EVENTS];
 	unsigned n_events;
 	unsigned hz;
-	unsigned window_s;   /* the longest time between two drains */
+	unsigned window_s; /* the longest time between two drains */
 	enum selection selection;
 	const uint32_t *ids; /* SELECTION_TGIDS, SELECTION_TIDS */
 	size_t n_ids;
-	uint64_t cgroup_id;  /* SELECTION_CGROUP */
+	uint64_t cgroup_id; /* SELECTION_CGROUP */
 	uint32_t cgroup_level;
-	bool no_labels; /* for measuring what they cost */
-	size_t label_sets; /* kept of one process; 0: 32,768 */
+	bool no_labels;		       /* for measuring what they cost */
+	size_t label_sets;	       /* kept of one process; 0: 32,768 */
 	const struct recipes *recipes; /* for user/attribute/labelling; NULL: none */
 	/*
 	 * Samples that each one stands for in the store; 0: 1. The period of event[] is that many
 	 * times what its ns_per_sample says
 	 */
 	unsigned weight;
-	bool waits_saved;    /* waits were given up to save CPU time: windows say so */
+	bool waits_saved; /* waits were given up to save CPU time: windows say so */
 	/* This process recorded before: what it used until now is counted already */
 	bool resumed;
 	/* For user/attribute/sets: read the command lines of processes that are sampled */
 	bool cmdline;
-	bool jvm_attach;     /* for user/stacks/resolve: ask JVMs for the names of their code */
-	bool wakers;         /* with waits: who ends them */
+	bool jvm_attach; /* for user/stacks/resolve: ask JVMs for the names of their code */
+	bool wakers;	 /* with waits: who ends them */
 	/*
 	 * With waits: how long labels that were read count, and the shortest wait whose waker has a
 	 * stack; 0: 1 ms
@@ -52,7 +52,7 @@ struct sampler_config {
 	uint32_t table_rows;
 	/* Of all CPUs' tables to begin with; 0: as many rows as a window may need */
 	size_t table_bytes;
-	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
+	size_t unwind_bytes;  /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 	size_t symbols_bytes; /* of symbol tables that are kept; 0: SYMBOLIZER_TABLE_BYTES */
 };
 
@@ -123,16 +123,20 @@ struct sampler_half {
  * CPU's part to on_half. So the definition of every label set of a row has been seen before the
  * row.
  */
-int sampler_drain(struct sampler *s, void (*on_half)(void *ctx, const struct sampler_half *h), void *ctx);
+int sampler_drain(struct sampler *s, void (*on_half)(void *ctx, const struct sampler_half *h),
+		  void *ctx);
 
 /*
  * Records of the ring go to on_record, of sampler_poll_ring and sampler_drain alike. payload has
  * record->size bytes, already checked to be there.
  */
-void sampler_on_record(struct sampler *s, void (*on_record)(void *ctx, const struct wire_record *r, const void *payload),
+void sampler_on_record(struct sampler *s,
+		       void (*on_record)(void *ctx, const struct wire_record *r,
+					 const void *payload),
 		       void *ctx);
 /* Samples that user space is to unwind; n_stack bytes at stack. */
-void sampler_on_copy(struct sampler *s, void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack),
+void sampler_on_copy(struct sampler *s,
+		     void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack),
 		     void *ctx);
 int sampler_poll_ring(struct sampler *s);
 int sampler_ring_fd(const struct sampler *s);
@@ -146,7 +150,9 @@ uint32_t sampler_row_words(const struct row *row);
  * the end of each window and after sampler_stop: what it reported is in no row later. 0 or -errno
  * of the iterator; without waits 0.
  */
-int sampler_waits(struct sampler *s, void (*on_wait)(void *ctx, const struct row *row, const uint64_t *words), void *ctx);
+int sampler_waits(struct sampler *s,
+		  void (*on_wait)(void *ctx, const struct row *row, const uint64_t *words),
+		  void *ctx);
 
 /*
  * The accounting of a CPU since the start: what its events say fired (in samples), and what reached
@@ -154,8 +160,8 @@ int sampler_waits(struct sampler *s, void (*on_wait)(void *ctx, const struct row
  */
 struct sampler_fired {
 	uint64_t fired, ran;
-	uint64_t idle;      /* of ran: on an idle CPU */
-	uint64_t clock_ns;  /* time between two samples of a clock event; 0 when there is none */
+	uint64_t idle;	   /* of ran: on an idle CPU */
+	uint64_t clock_ns; /* time between two samples of a clock event; 0 when there is none */
 };
 void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret);
 
@@ -172,7 +178,8 @@ uint64_t sampler_pending(const struct sampler *s);
  * CPUs that came or went since the last call: events are opened or closed to match. The number of
  * changes.
  */
-int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned cpu, bool online), void *ctx);
+int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned cpu, bool online),
+			void *ctx);
 
 /* Samples on CPUs that have no table; children that found no place in the selection. */
 /* CPUs that are online and were not present when recording began: nothing of them is recorded. */
@@ -184,7 +191,8 @@ uint64_t sampler_selected_full(const struct sampler *s);
  * Publish the label slots of a process image and e->n_sources sources. Replaces what is there for
  * it, except its ranges. -E2BIG: no place.
  */
-int sampler_publish(struct sampler *s, const struct proc_entry *e, const struct label_source *sources);
+int sampler_publish(struct sampler *s, const struct proc_entry *e,
+		    const struct label_source *sources);
 void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id);
 
 /* The steps of label paths, [LABEL_STEPS], in shared memory. */
@@ -222,7 +230,8 @@ size_t sampler_unmapped(const struct sampler *s);
 int sampler_drop_shard(struct sampler *s, unsigned shard);
 
 /* The ranges of an image that was published, as in struct proc_entry. */
-void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges);
+void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id,
+			uint64_t ranges);
 
 /*
  * Wait until no CPU is any more in a sample that began before the call: what was replaced may be

@@ -34,20 +34,20 @@ struct sampler_bpf_time {
 		uint64_t counted_ns; /* by the kernel, when counting began */
 		double share;	     /* of one CPU, when it was measured last */
 	} part[2];		     /* of the programs that sample, of all others */
-	int stats_fd;	     /* the kernel counts while it is open; 0: it is not */
+	int stats_fd;		     /* the kernel counts while it is open; 0: it is not */
 };
 
 struct sampler {
 	struct sampler_config cfg;
 	struct sample_bpf *skel;
 	struct ring_buffer *ring, *copies; /* records; samples that come as copies */
-	int rings; /* of epoll: either has something */
+	int rings;			   /* of epoll: either has something */
 	unsigned n_cpus;
 	struct sizes sizes;
 	unsigned unknown_cpus; /* the most at a time */
 	bool running;
-	uint8_t *halves; /* sizes.n_halves of sizes.half_bytes */
-	uint32_t *spare, n_spares; /* ids of halves that no CPU has */
+	uint8_t *halves;	     /* sizes.n_halves of sizes.half_bytes */
+	uint32_t *spare, n_spares;   /* ids of halves that no CPU has */
 	struct sampler_taken *taken; /* of each CPU, in a drain */
 	struct cpu_state *states;
 	struct proc_entry *procs;
@@ -59,10 +59,10 @@ struct sampler {
 	bool shard_made[UNWIND_SHARDS];
 	int shard_fd[UNWIND_SHARDS];
 	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *freed;
-	bool waits; /* the scheduler is watched */
-	bool wakers; /* and who wakes */
+	bool waits;	    /* the scheduler is watched */
+	bool wakers;	    /* and who wakes */
 	struct config wake; /* preempt_count, bottom_half, backlog */
-	bool queue_times; /* of struct config */
+	bool queue_times;   /* of struct config */
 	struct bpf_link *sched[SAMPLER_SCHED_LINKS], *threads;
 	struct wait_others *others; /* of each half; NULL: no waits */
 	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
@@ -124,7 +124,7 @@ int sampler_map_waits(struct sampler *s, struct err *err);
 void sampler_unmap_waits(struct sampler *s);
 int sampler_attach_waits(struct sampler *s, struct err *err);
 void sampler_begin_waits(struct sampler *s); /* what is waited for counts from now on */
-void sampler_end_waits(struct sampler *s); /* what is waited for counts until now */
+void sampler_end_waits(struct sampler *s);   /* what is waited for counts until now */
 void sampler_detach_waits(struct sampler *s);
 
 #endif

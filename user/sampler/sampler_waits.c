@@ -27,7 +27,8 @@
  * Where a member of a structure begins, also one of an anonymous part of it. -ENOENT: it has none
  * of that name.
  */
-static int64_t type_member_at(const struct btf *btf, const struct btf_type *t, const char *member, unsigned depth)
+static int64_t type_member_at(const struct btf *btf, const struct btf_type *t, const char *member,
+			      unsigned depth)
 {
 	for (unsigned i = 0; t && i < btf_vlen(t); i++) {
 		const struct btf_member *m = &btf_members(t)[i];
@@ -35,8 +36,10 @@ static int64_t type_member_at(const struct btf *btf, const struct btf_type *t, c
 		int64_t at = (int64_t)btf_member_bit_offset(t, i) / 8, inner;
 		if (!strcmp(name, member))
 			return at;
-		const struct btf_type *part = *name || !depth ? NULL : btf__type_by_id(btf, m->type);
-		if (part && btf_is_composite(part) && (inner = type_member_at(btf, part, member, depth - 1)) >= 0)
+		const struct btf_type *part =
+			*name || !depth ? NULL : btf__type_by_id(btf, m->type);
+		if (part && btf_is_composite(part) &&
+		    (inner = type_member_at(btf, part, member, depth - 1)) >= 0)
 			return at + inner;
 	}
 	return -ENOENT;
@@ -73,7 +76,8 @@ static bool has_tracepoint(const struct btf *btf, const char *tracepoint)
  */
 static int64_t percpu_at(const struct btf *btf, const char *name)
 {
-	int id = btf__find_by_name_kind(btf, name, BTF_KIND_VAR), section = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_VAR),
+	    section = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
 	const struct btf_type *t = section > 0 ? btf__type_by_id(btf, (uint32_t)section) : NULL;
 	for (unsigned i = 0; t && id > 0 && i < btf_vlen(t); i++)
 		if (btf_var_secinfos(t)[i].type == (uint32_t)id)
@@ -84,7 +88,8 @@ static int64_t percpu_at(const struct btf *btf, const char *name)
 /* Where a CPU keeps its count of interrupts: by itself, from 6.2 to 6.14 in a structure. */
 static int64_t preempt_count_at(const struct btf *btf)
 {
-	int64_t at = percpu_at(btf, "__preempt_count"), hot = percpu_at(btf, "pcpu_hot"), member = member_at(btf, "pcpu_hot", "preempt_count");
+	int64_t at = percpu_at(btf, "__preempt_count"), hot = percpu_at(btf, "pcpu_hot"),
+		member = member_at(btf, "pcpu_hot", "preempt_count");
 	return at >= 0 ? at : hot >= 0 && member >= 0 ? hot + member : -ENOENT;
 }
 #endif
@@ -144,8 +149,10 @@ static void find_softirqs(struct sampler *s)
 static int check_wakers(struct sampler *s, const struct btf *btf, struct err *err)
 {
 	if (!has_tracepoint(btf, "sched_waking"))
-		return err_set(err, -ENOTSUP, "this kernel has no tracepoint sched_waking: who wakes whom (--waker) cannot be recorded; without it "
-			       "waits can");
+		return err_set(
+			err, -ENOTSUP,
+			"this kernel has no tracepoint sched_waking: who wakes whom (--waker) cannot be recorded; without it "
+			"waits can");
 #if defined(__aarch64__)
 	bool interrupts = member_at(btf, "thread_info", "preempt_count") >= 0;
 #else
@@ -153,21 +160,28 @@ static int check_wakers(struct sampler *s, const struct btf *btf, struct err *er
 	bool interrupts = rq >= 0 && at >= 0 && member_at(btf, "cfs_rq", "rq") >= 0;
 	s->wake.preempt_count = (uint64_t)(at - rq);
 #endif
-	return interrupts ? 0 : err_set(err, -ENOTSUP, "this kernel's types (BTF) do not say where it counts interrupts: who wakes whom (--waker) "
-					"cannot be recorded; without it waits can");
+	return interrupts
+		       ? 0
+		       : err_set(err, -ENOTSUP,
+				 "this kernel's types (BTF) do not say where it counts interrupts: who wakes whom (--waker) "
+				 "cannot be recorded; without it waits can");
 }
 
 int sampler_check_waits(struct sampler *s, struct err *err)
 {
-	static const char *const tracepoints[] = { "sched_switch", "sched_wakeup_new", "sched_process_fork" };
+	static const char *const tracepoints[] = { "sched_switch", "sched_wakeup_new",
+						   "sched_process_fork" };
 	if (!s->waits)
 		return 0;
 	struct btf *btf = kernel_types();
 	int rc = 0;
 	for (size_t i = 0; !rc && btf && i < sizeof(tracepoints) / sizeof(tracepoints[0]); i++) {
 		if (!has_tracepoint(btf, tracepoints[i]))
-			rc = err_set(err, -ENOTSUP, "this kernel has no tracepoint %s: waits (--wall, -e off-cpu,runq) cannot be recorded; without "
-				     "them everything else can", tracepoints[i]);
+			rc = err_set(
+				err, -ENOTSUP,
+				"this kernel has no tracepoint %s: waits (--wall, -e off-cpu,runq) cannot be recorded; without "
+				"them everything else can",
+				tracepoints[i]);
 	}
 	if (!rc && btf && s->wakers)
 		rc = check_wakers(s, btf, err);
@@ -177,7 +191,8 @@ int sampler_check_waits(struct sampler *s, struct err *err)
 	 * Does it note when a thread came into its queue (CONFIG_SCHED_INFO), by a clock that we
 	 * can read?
 	 */
-	s->queue_times = btf && has_member(btf, "sched_info", "last_queued") && has_member(btf, "cfs_rq", "rq") &&
+	s->queue_times = btf && has_member(btf, "sched_info", "last_queued") &&
+			 has_member(btf, "cfs_rq", "rq") &&
 			 has_member(btf, "task_struct", "sched_info") &&
 			 /* for tests: as on a kernel that does not */
 			 !getenv("ASCRIBE_WATCH_WAKEUPS");
@@ -200,17 +215,21 @@ static uint32_t token_shift(unsigned hz)
 int sampler_size_waits(struct sampler *s)
 {
 	struct sample_bpf *k = s->skel;
-	struct bpf_program *programs[] = { k->progs.on_thread, k->progs.on_threads, k->progs.on_switch, k->progs.on_wakeup,
+	struct bpf_program *programs[] = { k->progs.on_thread,	   k->progs.on_threads,
+					   k->progs.on_switch,	   k->progs.on_wakeup,
 					   k->progs.on_wakeup_new, k->progs.on_migrate };
-	struct bpf_program *wakers[] = { k->progs.on_waking, k->progs.on_switch_waker, k->progs.on_thread_waker, k->progs.on_threads_waker };
-	struct bpf_map *maps[] = { k->maps.waits, k->maps.wait_stacks, k->maps.call_sites, k->maps.sched_cpus, k->maps.waits_out, k->maps.wait_others };
+	struct bpf_program *wakers[] = { k->progs.on_waking, k->progs.on_switch_waker,
+					 k->progs.on_thread_waker, k->progs.on_threads_waker };
+	struct bpf_map *maps[] = { k->maps.waits,      k->maps.wait_stacks, k->maps.call_sites,
+				   k->maps.sched_cpus, k->maps.waits_out,   k->maps.wait_others };
 	int rc = bpf_map__set_autocreate(k->maps.wakings, s->wakers);
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bpf_program__set_autoload(programs[i], s->waits);
 	((struct config *)&k->rodata->cfg)->queue_times = s->queue_times;
 	((struct config *)&k->rodata->cfg)->token_shift = token_shift(s->cfg.hz);
 	if (s->waits)
-		bpf_program__set_autoload(s->queue_times ? k->progs.on_wakeup : k->progs.on_migrate, false);
+		bpf_program__set_autoload(s->queue_times ? k->progs.on_wakeup : k->progs.on_migrate,
+					  false);
 	for (size_t i = 0; i < sizeof(wakers) / sizeof(wakers[0]); i++)
 		bpf_program__set_autoload(wakers[i], s->wakers);
 	if (s->wakers)
@@ -268,7 +287,8 @@ uint32_t sampler_row_words(const struct row *row)
  * It asks the program again for a thread whose records did not fit, but the program reports a wait
  * once: so 8 KiB are read at a time, to which no thread adds 24.
  */
-static int iterate(struct bpf_link *threads, void (*on_wait)(void *, const struct row *, const uint64_t *), void *ctx)
+static int iterate(struct bpf_link *threads,
+		   void (*on_wait)(void *, const struct row *, const uint64_t *), void *ctx)
 {
 	static struct wire_wait buf[1 + ITERATOR_READ / sizeof(struct wire_wait) + 1];
 	size_t have = 0;
@@ -296,7 +316,9 @@ static int iterate(struct bpf_link *threads, void (*on_wait)(void *, const struc
 			if (size > sizeof(buf[0]) || have - at < size)
 				break;
 			if (on_wait)
-				on_wait(ctx, &row, (const uint64_t *)(const void *)((char *)buf + at + sizeof(row)));
+				on_wait(ctx, &row,
+					(const uint64_t *)(const void *)((char *)buf + at +
+									 sizeof(row)));
 			at += size;
 		}
 		have -= at;
@@ -306,7 +328,8 @@ static int iterate(struct bpf_link *threads, void (*on_wait)(void *, const struc
 	return rc;
 }
 
-int sampler_waits(struct sampler *s, void (*on_wait)(void *, const struct row *, const uint64_t *), void *ctx)
+int sampler_waits(struct sampler *s, void (*on_wait)(void *, const struct row *, const uint64_t *),
+		  void *ctx)
 {
 	return s->threads ? iterate(s->threads, on_wait, ctx) : 0;
 }
@@ -342,14 +365,17 @@ int sampler_attach_waits(struct sampler *s, struct err *err)
 	k->bss->waits_begin = false;
 	if (rc)
 		return err_sys(err, rc, "reading the iterator over all threads");
-	struct bpf_program *programs[] = { k->progs.on_wakeup, k->progs.on_wakeup_new, k->progs.on_migrate, k->progs.on_waking,
-					   k->progs.on_switch, k->progs.on_switch_waker };
+	struct bpf_program *programs[] = { k->progs.on_wakeup,	k->progs.on_wakeup_new,
+					   k->progs.on_migrate, k->progs.on_waking,
+					   k->progs.on_switch,	k->progs.on_switch_waker };
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		if (!bpf_program__autoload(programs[i]))
 			continue;
 		s->sched[i + 2] = bpf_program__attach(programs[i]);
 		if (!s->sched[i + 2])
-			return err_sys(err, -errno, "attaching to the scheduler's tracepoints (sched_switch, sched_wakeup)");
+			return err_sys(
+				err, -errno,
+				"attaching to the scheduler's tracepoints (sched_switch, sched_wakeup)");
 	}
 	return 0;
 }

@@ -18,7 +18,7 @@
 #define RECORD_MAX (PATH_MAX + 256) /* bytes: a mapping with the longest path */
 
 struct ring {
-	int fd; /* -1: no ring */
+	int fd;		     /* -1: no ring */
 	uint64_t read_to_ns; /* all records before this time were read, or are known to be lost */
 	struct perf_event_mmap_page *head;
 };
@@ -32,8 +32,8 @@ struct news {
 struct sideband {
 	unsigned n_cpus;
 	size_t data_size, page;
-	struct buf copy;  /* records of one drain */
-	struct buf index; /* struct news */
+	struct buf copy;	   /* records of one drain */
+	struct buf index;	   /* struct news */
 	struct sideband_loss loss; /* of this drain */
 	struct ring ring[];
 };
@@ -110,11 +110,14 @@ int sideband_add_cpu(struct sideband *sb, unsigned cpu, struct err *err)
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
-		return err_sys(err, -errno,
-			       "perf side-band on CPU %u (be root, or run with CAP_PERFMON; needs Linux 5.12)", cpu);
+		return err_sys(
+			err, -errno,
+			"perf side-band on CPU %u (be root, or run with CAP_PERFMON; needs Linux 5.12)",
+			cpu);
 	void *m = mmap(NULL, sb->page + sb->data_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m == MAP_FAILED) {
-		int rc = err_sys(err, -errno, "perf side-band on CPU %u: mapping its ring of %zu KiB", cpu,
+		int rc = err_sys(err, -errno,
+				 "perf side-band on CPU %u: mapping its ring of %zu KiB", cpu,
 				 sb->data_size / 1024);
 		close(fd);
 		return rc;
@@ -177,7 +180,8 @@ static void note_loss(struct sideband *sb, const struct ring *r)
 }
 
 /* Index the records from base on, up to the first one that is not older than before_ns. */
-static int index_records(struct sideband *sb, struct ring *r, size_t base, uint64_t before_ns, size_t *ret_end)
+static int index_records(struct sideband *sb, struct ring *r, size_t base, uint64_t before_ns,
+			 size_t *ret_end)
 {
 	size_t at = base;
 	while (at + sizeof(struct perf_event_header) <= sb->copy.len) {
@@ -187,7 +191,9 @@ static int index_records(struct sideband *sb, struct ring *r, size_t base, uint6
 			at = sb->copy.len; /* cannot be: skip it rather than stay here */
 			break;
 		}
-		struct news n = { .ns = record_time(sb->copy.data + at, h.size), .at = at, .order = at };
+		struct news n = { .ns = record_time(sb->copy.data + at, h.size),
+				  .at = at,
+				  .order = at };
 		if (n.ns >= before_ns)
 			break;
 		int rc = buf_add(&sb->index, &n, sizeof(n));
@@ -265,9 +271,10 @@ static struct proc_file *apply_mmap(struct procs *procs, const struct rec_mmap2 
 	if (!strcmp(path, "//anon"))
 		path = "[anon]";
 	if (m->h.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
-		return procs_mmap(procs, m->tgid, m->addr, m->len, m->pgoff, path, 0, 0, m->build_id, m->build_id_size,
-				  ns);
-	return procs_mmap(procs, m->tgid, m->addr, m->len, m->pgoff, path, makedev(m->maj, m->min), m->ino, NULL, 0, ns);
+		return procs_mmap(procs, m->tgid, m->addr, m->len, m->pgoff, path, 0, 0,
+				  m->build_id, m->build_id_size, ns);
+	return procs_mmap(procs, m->tgid, m->addr, m->len, m->pgoff, path, makedev(m->maj, m->min),
+			  m->ino, NULL, 0, ns);
 }
 
 static void apply(const struct perf_event_header *h, uint64_t ns, struct procs *procs,

@@ -68,7 +68,8 @@ static size_t half_bytes(uint32_t rows, uint32_t words)
 }
 
 /* Rows that a CPU fills in a window, and the words of their stacks; how long that window may be. */
-static void wanted(const struct sizes_question *q, struct sizes *s, uint32_t *ret_rows, uint32_t *ret_words)
+static void wanted(const struct sizes_question *q, struct sizes *s, uint32_t *ret_rows,
+		   uint32_t *ret_words)
 {
 	uint32_t rows = q->hz * q->window_s * 5 / 4 + 16;
 	s->drain_ms = q->window_s * 1000;
@@ -92,9 +93,11 @@ static void wanted(const struct sizes_question *q, struct sizes *s, uint32_t *re
 	*ret_words = pow2_at_least(words);
 }
 
-static size_t total(const struct sizes_question *q, const struct sizes *s, uint32_t rows, uint32_t words)
+static size_t total(const struct sizes_question *q, const struct sizes *s, uint32_t rows,
+		    uint32_t words)
 {
-	size_t cpu = q->cpu_fixed_bytes + s->ring_bytes + s->reuse * q->reuse_bytes + s->runs * q->run_bytes;
+	size_t cpu = q->cpu_fixed_bytes + s->ring_bytes + s->reuse * q->reuse_bytes +
+		     s->runs * q->run_bytes;
 	return q->fixed_bytes + q->n_cpus * cpu + s->copies * q->copy_bytes +
 	       s->n_halves * (half_bytes(rows, words) + q->half_extra_bytes);
 }
@@ -113,12 +116,14 @@ void sizes_choose(const struct sizes_question *q, struct sizes *ret)
 	sizes_of_cpus(q->n_cpus, &s);
 	wanted(q, &s, &all_rows, &all_words);
 	s.rows = q->rows && pow2_at_least(q->rows) < all_rows ? pow2_at_least(q->rows) : all_rows;
-	while (s.rows > ROWS_LEAST && total(q, &s, s.rows, words_for(s.rows, all_rows, all_words)) > budget)
+	while (s.rows > ROWS_LEAST &&
+	       total(q, &s, s.rows, words_for(s.rows, all_rows, all_words)) > budget)
 		s.rows /= 2;
 	s.words = words_for(s.rows, all_rows, all_words);
 	s.half_bytes = (uint32_t)half_bytes(s.rows, s.words);
 	s.bytes = total(q, &s, s.rows, s.words);
-	s.may_grow = 2 * s.rows <= all_rows && total(q, &s, 2 * s.rows, words_for(2 * s.rows, all_rows, all_words)) <= budget;
+	s.may_grow = 2 * s.rows <= all_rows &&
+		     total(q, &s, 2 * s.rows, words_for(2 * s.rows, all_rows, all_words)) <= budget;
 	*ret = s;
 }
 
@@ -127,7 +132,8 @@ uint32_t sizes_first_rows(unsigned n_cpus, size_t bytes)
 	struct sizes s;
 	uint32_t rows = ROWS_FIRST_LEAST;
 	sizes_of_cpus(n_cpus, &s);
-	while (rows < 1u << 30 && s.n_halves * half_bytes(2 * rows, 2 * rows * ROW_WAIT_WORDS) <= bytes)
+	while (rows < 1u << 30 &&
+	       s.n_halves * half_bytes(2 * rows, 2 * rows * ROW_WAIT_WORDS) <= bytes)
 		rows *= 2;
 	return rows;
 }

@@ -19,7 +19,7 @@ struct sizes_question {
 	unsigned hz;	   /* of all events that are sampled */
 	unsigned window_s; /* the longest time between two drains */
 	bool waits, wakers;
-	uint32_t rows;	   /* of a half to begin with; 0: as many as are made in a window */
+	uint32_t rows;		 /* of a half to begin with; 0: as many as are made in a window */
 	size_t fixed_bytes;	 /* tables that do not depend on the answer */
 	size_t cpu_fixed_bytes;	 /* and those of each CPU */
 	size_t half_extra_bytes; /* and what comes with each half */
@@ -28,16 +28,16 @@ struct sizes_question {
 
 /* All counts but n_halves are powers of two. */
 struct sizes {
-	uint32_t n_halves;	/* one for each CPU, and those that take their places in a drain */
+	uint32_t n_halves; /* one for each CPU, and those that take their places in a drain */
 	/* Of a half: rows and references to stacks; of its arena, without the room behind it */
 	uint32_t rows, words;
-	uint32_t half_bytes;	/* rounded up to 8 */
-	uint32_t runs, reuse;	/* of a CPU */
-	uint32_t copies;	/* of the host */
-	size_t ring_bytes;	/* of a CPU's side-band */
+	uint32_t half_bytes;  /* rounded up to 8 */
+	uint32_t runs, reuse; /* of a CPU */
+	uint32_t copies;      /* of the host */
+	size_t ring_bytes;    /* of a CPU's side-band */
 	unsigned drain_ms;
-	bool may_grow;		/* there is use for twice the rows, and room in the budget */
-	size_t bytes;		/* all of it */
+	bool may_grow; /* there is use for twice the rows, and room in the budget */
+	size_t bytes;  /* all of it */
 };
 
 void sizes_choose(const struct sizes_question *q, struct sizes *ret);

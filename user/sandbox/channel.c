@@ -100,7 +100,8 @@ int channel_send_head(int fd, const struct channel_head *h, const int *fds, size
 	return n == (ssize_t)sizeof(head) ? 0 : -EBADMSG;
 }
 
-int channel_send(int fd, const struct channel_head *h, const void *bytes, const int *fds, size_t n_fds, uint64_t until_ns)
+int channel_send(int fd, const struct channel_head *h, const void *bytes, const int *fds,
+		 size_t n_fds, uint64_t until_ns)
 {
 	struct channel_head head = *h;
 	union control c = { 0 };
@@ -112,9 +113,11 @@ int channel_send(int fd, const struct channel_head *h, const void *bytes, const 
 	ssize_t n = move(fd, &m, 1, until_ns);
 	if (n < 0)
 		return (int)n;
-	size_t of_head = (size_t)n < sizeof(head) ? (size_t)n : sizeof(head), sent = (size_t)n - of_head;
+	size_t of_head = (size_t)n < sizeof(head) ? (size_t)n : sizeof(head),
+	       sent = (size_t)n - of_head;
 	int rc = move_all(fd, (uint8_t *)&head + of_head, sizeof(head) - of_head, 1, until_ns);
-	return rc ? rc : move_all(fd, (uint8_t *)(uintptr_t)bytes + sent, h->len - sent, 1, until_ns);
+	return rc ? rc
+		  : move_all(fd, (uint8_t *)(uintptr_t)bytes + sent, h->len - sent, 1, until_ns);
 }
 
 int channel_recv(int fd, void *out, size_t len, uint64_t until_ns)
@@ -122,11 +125,15 @@ int channel_recv(int fd, void *out, size_t len, uint64_t until_ns)
 	return move_all(fd, out, len, 0, until_ns);
 }
 
-int channel_recv_head(int fd, struct channel_head *h, int *fds, size_t max, size_t *ret_n, uint64_t until_ns)
+int channel_recv_head(int fd, struct channel_head *h, int *fds, size_t max, size_t *ret_n,
+		      uint64_t until_ns)
 {
 	union control c = { 0 };
 	struct iovec iov = { h, sizeof(*h) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.bytes, .msg_controllen = sizeof(c.bytes) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = c.bytes,
+			    .msg_controllen = sizeof(c.bytes) };
 	if (!max) { /* what is sent all the same, the kernel closes */
 		m.msg_control = NULL;
 		m.msg_controllen = 0;

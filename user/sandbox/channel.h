@@ -21,14 +21,16 @@ struct channel_head {
  * until_ns: CLOCK_MONOTONIC, CHANNEL_FOREVER waits. -ETIMEDOUT, -EPIPE (the other end is gone),
  * -errno.
  */
-int channel_send(int fd, const struct channel_head *h, const void *bytes, const int *fds, size_t n_fds, uint64_t until_ns);
+int channel_send(int fd, const struct channel_head *h, const void *bytes, const int *fds,
+		 size_t n_fds, uint64_t until_ns);
 
 /* The head alone, with descriptors, without waiting; -EAGAIN: there is no room. */
 int channel_send_head(int fd, const struct channel_head *h, const int *fds, size_t n_fds);
 int channel_recv(int fd, void *out, size_t len, uint64_t until_ns);
 
 /* A head with its descriptors (close-on-exec); more than max are refused with -EBADMSG. */
-int channel_recv_head(int fd, struct channel_head *h, int *fds, size_t max, size_t *ret_n, uint64_t until_ns);
+int channel_recv_head(int fd, struct channel_head *h, int *fds, size_t max, size_t *ret_n,
+		      uint64_t until_ns);
 
 uint64_t channel_now_ns(void);
 

@@ -21,7 +21,7 @@ struct child_clock {
 	uint64_t blocked_max, cpu_max; /* ns: limits of the time that counts, by state */
 	/* CLOCK_MONOTONIC; look_ns: the next time to look at the child */
 	uint64_t begin_ns, look_ns;
-	uint64_t cpu_ns, queued_ns;    /* of the child at the start */
+	uint64_t cpu_ns, queued_ns; /* of the child at the start */
 };
 
 /* Start the clock of a request. */

@@ -50,7 +50,8 @@ static int data_size(size_t *ret)
 	if (n <= 0)
 		return -EIO;
 	line[n] = '\0';
-	if (sscanf(line, "%lu %lu %lu %lu %lu %lu", &size, &resident, &shared, &text, &lib, &data) != 6)
+	if (sscanf(line, "%lu %lu %lu %lu %lu %lu", &size, &resident, &shared, &text, &lib,
+		   &data) != 6)
 		return -EIO;
 	*ret = data * (size_t)sysconf(_SC_PAGESIZE);
 	return 0;
@@ -72,8 +73,8 @@ int confine_privileges(int keep, unsigned user)
 	 * Without CAP_SETUID, or where our user namespace has no such user, we stay who we are,
 	 * without capabilities.
 	 */
-	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(user, user, user) && setresuid(user, user, user) &&
-	    errno != EPERM && errno != EINVAL)
+	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(user, user, user) &&
+	    setresuid(user, user, user) && errno != EPERM && errno != EINVAL)
 		return -errno;
 	rc = drop_capabilities();
 	if (rc)
@@ -83,7 +84,8 @@ int confine_privileges(int keep, unsigned user)
 
 int confine_reader(int keep)
 {
-	static const unsigned kept[] = { CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE };
+	static const unsigned kept[] = { CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE,
+					 CAP_CHECKPOINT_RESTORE };
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct have[2], keep_caps[2] = { 0 };
 	int rc = close_others(keep);
@@ -101,14 +103,17 @@ int confine_reader(int keep)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
-#define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_EXECUTE)
-#define FILING                                                                                                            \
-	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_WRITE_FILE |                     \
-	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |                     \
+#define READING \
+	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_EXECUTE)
+#define FILING \
+	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | \
+	 LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | \
+	 LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | \
 	 LANDLOCK_ACCESS_FS_REMOVE_DIR)
-#define ALL_PATHS                                                                                                         \
-	(READING | FILING | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |  \
-	 LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+#define ALL_PATHS \
+	(READING | FILING | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK | \
+	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | \
+	 LANDLOCK_ACCESS_FS_MAKE_SYM)
 
 /* A directory, and what may be done below it. */
 struct allowed_path {
@@ -122,7 +127,9 @@ static int allow_path(int ruleset, const struct allowed_path *p)
 	attr.parent_fd = open(p->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (attr.parent_fd < 0)
 		return 0; /* this host has no such directory */
-	int rc = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) ? -errno : 0;
+	int rc = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0)
+			 ? -errno
+			 : 0;
 	close(attr.parent_fd);
 	return rc;
 }
@@ -162,17 +169,20 @@ static int limit_resources(size_t memory)
 
 static int allow_calls(scmp_filter_ctx f)
 {
-	static const int plain[] = { SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),	SCMP_SYS(pread64),
-				     SCMP_SYS(read),	SCMP_SYS(lseek),	SCMP_SYS(fstat),
-				     SCMP_SYS(close),	SCMP_SYS(munmap),	SCMP_SYS(mremap),
-				     SCMP_SYS(brk),	SCMP_SYS(madvise),	SCMP_SYS(futex),
-				     SCMP_SYS(exit),	SCMP_SYS(exit_group),	SCMP_SYS(rt_sigprocmask),
-				     SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(rt_sigreturn),
+	static const int plain[] = { SCMP_SYS(recvmsg),	       SCMP_SYS(sendmsg),
+				     SCMP_SYS(pread64),	       SCMP_SYS(read),
+				     SCMP_SYS(lseek),	       SCMP_SYS(fstat),
+				     SCMP_SYS(close),	       SCMP_SYS(munmap),
+				     SCMP_SYS(mremap),	       SCMP_SYS(brk),
+				     SCMP_SYS(madvise),	       SCMP_SYS(futex),
+				     SCMP_SYS(exit),	       SCMP_SYS(exit_group),
+				     SCMP_SYS(rt_sigprocmask), SCMP_SYS(clock_gettime),
+				     SCMP_SYS(getrandom),      SCMP_SYS(rt_sigreturn),
 				     SCMP_SYS(sysinfo) /* qsort asks how much memory there is */ };
 	/* A library that looks for further files by path is told no, and goes on. */
-	static const int refused[] = { SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
-				       SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(stat), SCMP_SYS(lstat),
-				       SCMP_SYS(getcwd) };
+	static const int refused[] = { SCMP_SYS(open),	     SCMP_SYS(openat), SCMP_SYS(readlink),
+				       SCMP_SYS(readlinkat), SCMP_SYS(access), SCMP_SYS(faccessat),
+				       SCMP_SYS(stat),	     SCMP_SYS(lstat),  SCMP_SYS(getcwd) };
 	int rc = 0;
 	for (size_t i = 0; !rc && i < sizeof(plain) / sizeof(plain[0]); i++)
 		rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, plain[i], 0);
@@ -182,15 +192,27 @@ static int allow_calls(scmp_filter_ctx f)
 			rc = 0; /* this machine has no such call */
 	}
 	/* fstat of a descriptor is a newfstatat with an empty path. */
-	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1, SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
-	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(newfstatat), 1,
-					SCMP_A3(SCMP_CMP_NE, AT_EMPTY_PATH));
-	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-					SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_DUPFD_CLOEXEC));
-	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_GETFD));
-	return rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_GETFL));
+	rc = rc ? rc
+		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
+				   SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
+	rc = rc ? rc
+		: seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(newfstatat), 1,
+				   SCMP_A3(SCMP_CMP_NE, AT_EMPTY_PATH));
+	rc = rc ? rc
+		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	rc = rc ? rc
+		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	rc = rc ? rc
+		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				   SCMP_A1(SCMP_CMP_EQ, F_DUPFD_CLOEXEC));
+	rc = rc ? rc
+		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				   SCMP_A1(SCMP_CMP_EQ, F_GETFD));
+	return rc ? rc
+		  : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				     SCMP_A1(SCMP_CMP_EQ, F_GETFL));
 }
 
 static int forbid_calls(void)
@@ -222,13 +244,41 @@ int confine_worker(size_t memory)
 static int forbid_some(scmp_filter_ctx f)
 {
 	static const int calls[] = {
-		SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork), SCMP_SYS(ptrace),
-		SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd), SCMP_SYS(kcmp), SCMP_SYS(kill),
-		SCMP_SYS(bpf), SCMP_SYS(perf_event_open), SCMP_SYS(io_uring_setup), SCMP_SYS(userfaultfd), SCMP_SYS(unshare),
-		SCMP_SYS(setns), SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(fsopen), SCMP_SYS(open_tree), SCMP_SYS(move_mount),
-		SCMP_SYS(chroot), SCMP_SYS(pivot_root), SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(keyctl),
-		SCMP_SYS(link), SCMP_SYS(linkat), SCMP_SYS(mknod), SCMP_SYS(mknodat), SCMP_SYS(listen), SCMP_SYS(accept),
-		SCMP_SYS(accept4), SCMP_SYS(personality), SCMP_SYS(memfd_create),
+		SCMP_SYS(execve),
+		SCMP_SYS(execveat),
+		SCMP_SYS(fork),
+		SCMP_SYS(vfork),
+		SCMP_SYS(ptrace),
+		SCMP_SYS(process_vm_readv),
+		SCMP_SYS(process_vm_writev),
+		SCMP_SYS(pidfd_getfd),
+		SCMP_SYS(kcmp),
+		SCMP_SYS(kill),
+		SCMP_SYS(bpf),
+		SCMP_SYS(perf_event_open),
+		SCMP_SYS(io_uring_setup),
+		SCMP_SYS(userfaultfd),
+		SCMP_SYS(unshare),
+		SCMP_SYS(setns),
+		SCMP_SYS(mount),
+		SCMP_SYS(umount2),
+		SCMP_SYS(fsopen),
+		SCMP_SYS(open_tree),
+		SCMP_SYS(move_mount),
+		SCMP_SYS(chroot),
+		SCMP_SYS(pivot_root),
+		SCMP_SYS(add_key),
+		SCMP_SYS(request_key),
+		SCMP_SYS(keyctl),
+		SCMP_SYS(link),
+		SCMP_SYS(linkat),
+		SCMP_SYS(mknod),
+		SCMP_SYS(mknodat),
+		SCMP_SYS(listen),
+		SCMP_SYS(accept),
+		SCMP_SYS(accept4),
+		SCMP_SYS(personality),
+		SCMP_SYS(memfd_create),
 	};
 	int rc = 0;
 	for (size_t i = 0; !rc && i < sizeof(calls) / sizeof(calls[0]); i++) {
@@ -243,7 +293,8 @@ static int forbid_some(scmp_filter_ctx f)
 static int forbid_processes(scmp_filter_ctx f)
 {
 	const uint64_t thread = CLONE_THREAD;
-	int rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));
+	int rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+				  SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));
 	/* Libc then uses clone */
 	return rc ? rc : seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
@@ -262,7 +313,8 @@ static int forbid_sockets(scmp_filter_ctx f)
 			keep |= family == kept[i];
 		if (!keep)
 			rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
-					      SCMP_A0(family < AF_MAX ? SCMP_CMP_EQ : SCMP_CMP_GE, (uint64_t)family));
+					      SCMP_A0(family < AF_MAX ? SCMP_CMP_EQ : SCMP_CMP_GE,
+						      (uint64_t)family));
 	}
 	return rc;
 }
@@ -283,9 +335,16 @@ static int forbid_escape(void)
 int confine_downloader(uint64_t file_bytes)
 {
 	static const struct allowed_path paths[] = {
-		{ "/usr", READING }, { "/lib", READING }, { "/lib64", READING }, { "/etc", READING },
-		{ "/run/systemd/resolve", READING }, { "/run/resolvconf", READING }, { "/run/NetworkManager", READING },
-		{ "/run/nscd", READING }, { "/var/lib/ca-certificates", READING }, { ".", FILING },
+		{ "/usr", READING },
+		{ "/lib", READING },
+		{ "/lib64", READING },
+		{ "/etc", READING },
+		{ "/run/systemd/resolve", READING },
+		{ "/run/resolvconf", READING },
+		{ "/run/NetworkManager", READING },
+		{ "/run/nscd", READING },
+		{ "/var/lib/ca-certificates", READING },
+		{ ".", FILING },
 	};
 	int rc = limit(RLIMIT_FSIZE, file_bytes);
 	if (rc || CONFINE_NOT)

@@ -127,7 +127,8 @@ static void list_one(int files, const char *id, struct entries *e)
 	struct dirent *f;
 	struct stat st;
 	while (d && (f = readdir(d)))
-		if (strlen(f->d_name) < sizeof(e->v->name) && !fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+		if (strlen(f->d_name) < sizeof(e->v->name) &&
+		    !fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
 		    S_ISREG(st.st_mode) && add_entry(e, id, f->d_name, &st))
 			break;
 	if (d)

@@ -65,15 +65,17 @@ static bool over_limit;
 static int progress(debuginfod_client *c, long have, long want)
 {
 	(void)c;
-	over_limit |= want && ((want > 0 && (uint64_t)want > most_bytes) || (uint64_t)have > most_bytes);
+	over_limit |=
+		want && ((want > 0 && (uint64_t)want > most_bytes) || (uint64_t)have > most_bytes);
 	return over_limit;
 }
 
 /* What the library may know of the recorder's environment: how to get out of this network. */
 static void set_environment(const struct downloads_config *cfg)
 {
-	static const char *const kept[] = { "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy",
-					    "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR" };
+	static const char *const kept[] = { "http_proxy", "https_proxy",   "HTTPS_PROXY",
+					    "all_proxy",  "ALL_PROXY",	   "no_proxy",
+					    "NO_PROXY",	  "SSL_CERT_FILE", "SSL_CERT_DIR" };
 	char *value[sizeof(kept) / sizeof(kept[0])], number[32];
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		value[i] = getenv(kept[i]); /* clearenv leaves the strings where they are */

@@ -22,9 +22,9 @@
 #define TRIES 3 /* of one id, when servers do not answer */
 
 enum state {
-	WAITING,  /* in the queue */
+	WAITING, /* in the queue */
 	UNDER_WAY,
-	HERE,	  /* in the cache, unless it was trimmed */
+	HERE, /* in the cache, unless it was trimmed */
 	NEVER,
 };
 
@@ -55,7 +55,8 @@ static void set_defaults(struct downloads_config *cfg)
 	cfg->cache_age_s = cfg->cache_age_s ? cfg->cache_age_s : DOWNLOADS_CACHE_AGE_S;
 }
 
-static int fork_downloader(struct downloads *d, int cache, const struct downloads_config *cfg, struct err *err)
+static int fork_downloader(struct downloads *d, int cache, const struct downloads_config *cfg,
+			   struct err *err)
 {
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
@@ -194,7 +195,8 @@ int downloads_tick(struct downloads *d)
 		return -1;
 	if (w->looked && now < d->pause_until_ns)
 		return (int)((d->pause_until_ns - now + 999999) / 1000000);
-	struct channel_head h = { .what = w->looked ? DOWNLOADER_GET : DOWNLOADER_LOOK, .len = w->len };
+	struct channel_head h = { .what = w->looked ? DOWNLOADER_GET : DOWNLOADER_LOOK,
+				  .len = w->len };
 	if (channel_send(d->fd, &h, w->id, NULL, 0, now + CHANNEL_NS)) {
 		give_up(d);
 		return -1;
@@ -217,8 +219,9 @@ bool downloads_busy(const struct downloads *d)
 /* Nobody answered: this is about the servers, not about the file. */
 static bool is_silence(int rc)
 {
-	static const int codes[] = { ETIME, ETIMEDOUT, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ECONNRESET, ECONNABORTED, ENETDOWN,
-				     EAGAIN };
+	static const int codes[] = { ETIME,	   ETIMEDOUT,	ECONNREFUSED,
+				     EHOSTUNREACH, ENETUNREACH, ECONNRESET,
+				     ECONNABORTED, ENETDOWN,	EAGAIN };
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 		if (rc == -codes[i])
 			return true;

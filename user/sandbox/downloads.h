@@ -29,13 +29,13 @@
 
 /* 0 stands for the default in brackets. */
 struct downloads_config {
-	const char *urls;	/* separated by spaces */
-	const char *cache;	/* directory; made, with its parents, for us alone */
-	uint64_t file_bytes;	/* of one file at most [DOWNLOADS_FILE_BYTES] */
-	unsigned file_s;	/* for one file at most [DOWNLOADS_FILE_S] */
+	const char *urls;    /* separated by spaces */
+	const char *cache;   /* directory; made, with its parents, for us alone */
+	uint64_t file_bytes; /* of one file at most [DOWNLOADS_FILE_BYTES] */
+	unsigned file_s;     /* for one file at most [DOWNLOADS_FILE_S] */
 	/* The files that were not used for longest go [DOWNLOADS_CACHE_BYTES] */
 	uint64_t cache_bytes;
-	unsigned cache_age_s;	/* since a file was used last [DOWNLOADS_CACHE_AGE_S] */
+	unsigned cache_age_s; /* since a file was used last [DOWNLOADS_CACHE_AGE_S] */
 };
 
 #define DOWNLOADS_FILE_BYTES (512ull << 20)
@@ -44,8 +44,8 @@ struct downloads_config {
 #define DOWNLOADS_CACHE_AGE_S (7u * 86400)
 
 struct downloads_stats {
-	uint64_t asked;   /* build ids */
-	uint64_t came;    /* files that are in use */
+	uint64_t asked;	  /* build ids */
+	uint64_t came;	  /* files that are in use */
 	uint64_t absent;  /* that no server has */
 	uint64_t refused; /* over a limit, damaged, of another build */
 	uint64_t failed;  /* requests without an answer: no server there, or too slow */

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #define NAME "ascribe-nursery"
-#define SOCKET 3 /* its descriptor in the nursery */
-#define END_MS 50 /* for killed children to end */
+#define SOCKET 3	/* its descriptor in the nursery */
+#define END_MS 50	/* for killed children to end */
 #define CHILDREN_MAX 64 /* alive, or killed and still blocked in a read */
 
 /* ---- the worker ---- */
@@ -65,7 +65,8 @@ static _Noreturn void worker_run(int fd, const struct sandbox_config *cfg, size_
 {
 	struct buf in = BUF_INIT, out = BUF_INIT;
 	prctl(PR_SET_NAME, "ascribe-parser");
-	if (confine_privileges(fd, CONFINE_PARSER) || prctl(PR_SET_PDEATHSIG, SIGKILL) || confine_worker(memory))
+	if (confine_privileges(fd, CONFINE_PARSER) || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+	    confine_worker(memory))
 		_exit(1);
 	while (!serve(fd, cfg, &in, &out)) {
 		if (out.cap > 1u << 20)
@@ -138,7 +139,8 @@ static int obey(const struct sandbox_config *cfg)
 	size_t n_fds = 0;
 	struct channel_head h, answer = { 0 };
 	int rc = channel_recv_head(SOCKET, &h, &fd, 1, &n_fds, CHANNEL_FOREVER);
-	if (rc || !n_fds || (h.what != NURSERY_WORKER && (h.what != NURSERY_READER || !cfg->reader)))
+	if (rc || !n_fds ||
+	    (h.what != NURSERY_WORKER && (h.what != NURSERY_READER || !cfg->reader)))
 		return rc ? rc : -EBADMSG;
 	pid_t p = fork_child(&h, fd, cfg);
 	close(fd);
@@ -268,7 +270,8 @@ int nursery_start(const struct sandbox_config *cfg, pid_t *ret_pid, int *ret_fd)
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	int rc = gains_rights() ? fork_nursery(cfg, pair[1], ret_pid) : spawn(cfg, pair[1], ret_pid);
+	int rc =
+		gains_rights() ? fork_nursery(cfg, pair[1], ret_pid) : spawn(cfg, pair[1], ret_pid);
 	close(pair[1]);
 	if (rc)
 		close(pair[0]);

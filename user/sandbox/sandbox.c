@@ -210,7 +210,8 @@ static void begin_jobs(struct sandbox *s, struct lane *l, uint64_t now)
 /* Free the memory of answers that were not taken for SANDBOX_KEEP_MS. */
 static void drop_old(struct sandbox *s, uint64_t now)
 {
-	for (struct sandbox_job *j = s->answers.first; j && now >= j->done_ns + SANDBOX_KEEP_MS * MS; j = j->next) {
+	for (struct sandbox_job *j = s->answers.first;
+	     j && now >= j->done_ns + SANDBOX_KEEP_MS * MS; j = j->next) {
 		if (j->reply.data)
 			j->rc = -EAGAIN;
 		buf_fini(&j->reply);
@@ -238,15 +239,22 @@ int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sa
 	if (call->len > SANDBOX_REQUEST_MAX || call->n_fds > SANDBOX_FDS_MAX)
 		return -E2BIG;
 	if (is_full(s, call->user) ||
-	    (s->n_stuck && (workers_stuck(s, call->user) >= SANDBOX_STUCK_USER || s->n_stuck == SANDBOX_STUCK_MAX))) {
+	    (s->n_stuck && (workers_stuck(s, call->user) >= SANDBOX_STUCK_USER ||
+			    s->n_stuck == SANDBOX_STUCK_MAX))) {
 		s->stats.full++;
 		return -EBUSY;
 	}
 	struct sandbox_job *j = calloc(1, sizeof(*j) + call->len);
 	if (!j)
 		return -ENOMEM;
-	*j = (struct sandbox_job){ .lane = call->lane, .op = call->op, .deadline_ms = call->deadline_ms, .user = call->user,
-				   .priority = call->priority, .len = call->len, .max_reply = call->max_reply, .reply = BUF_INIT };
+	*j = (struct sandbox_job){ .lane = call->lane,
+				   .op = call->op,
+				   .deadline_ms = call->deadline_ms,
+				   .user = call->user,
+				   .priority = call->priority,
+				   .len = call->len,
+				   .max_reply = call->max_reply,
+				   .reply = BUF_INIT };
 	if (call->len)
 		memcpy(j->bytes, call->bytes, call->len);
 	for (; j->n_fds < call->n_fds; j->n_fds++) {
@@ -264,7 +272,8 @@ int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sa
 	return 0;
 }
 
-int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *reply, uint64_t *ret_cpu_ns)
+int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *reply,
+		 uint64_t *ret_cpu_ns)
 {
 	struct sandbox_job *j = *io_job;
 	if (j->state != JOB_DONE)
@@ -342,7 +351,8 @@ bool sandbox_wait(struct sandbox *s, uint64_t until_ns)
 {
 	uint64_t answered = s->stats.answered, now;
 	int ms;
-	while ((ms = sandbox_tick(s)) >= 0 && s->stats.answered == answered && (now = channel_now_ns()) < until_ns) {
+	while ((ms = sandbox_tick(s)) >= 0 && s->stats.answered == answered &&
+	       (now = channel_now_ns()) < until_ns) {
 		struct pollfd p = { .fd = s->epoll, .events = POLLIN };
 		uint64_t left = (until_ns - now + MS - 1) / MS;
 		poll(&p, 1, left < (uint64_t)ms ? (int)left : ms);
@@ -398,7 +408,8 @@ void sandbox_add_cpu(struct sandbox *s, uint64_t ns)
 void sandbox_stats(const struct sandbox *s, struct sandbox_stats *ret)
 {
 	*ret = s->stats;
-	ret->memory_max = s->cfg.memory * (s->cfg.workers ? s->cfg.workers : SANDBOX_LANES * SANDBOX_WORKERS);
+	ret->memory_max =
+		s->cfg.memory * (s->cfg.workers ? s->cfg.workers : SANDBOX_LANES * SANDBOX_WORKERS);
 }
 
 static void list_free(struct job_list *l)

@@ -75,10 +75,10 @@ struct sandbox_config {
 	const sandbox_op *ops; /* request n runs ops[n]; a constant of this program */
 	size_t n_ops;
 	void (*reader)(int fd); /* of a child of sandbox_order_reader; NULL: there are none */
-	size_t memory;         /* bytes that a worker may allocate */
+	size_t memory;		/* bytes that a worker may allocate */
 	/* At a time, of all lanes; 0: SANDBOX_WORKERS of each. A lane may always have one */
 	unsigned workers;
-	unsigned serves;       /* requests until a worker is replaced */
+	unsigned serves; /* requests until a worker is replaced */
 };
 
 struct sandbox_stats {
@@ -96,7 +96,7 @@ struct sandbox_stats {
 	/* workers that ended by themselves: out of memory, a forbidden call, a crash */
 	uint64_t died;
 	size_t memory_max; /* bytes that all workers together may allocate */
-	uint64_t cpu_ns; /* CPU time of readers, and of workers for calls, answered or not */
+	uint64_t cpu_ns;   /* CPU time of readers, and of workers for calls, answered or not */
 };
 
 struct sandbox;
@@ -113,7 +113,7 @@ struct sandbox_call {
 	size_t len;
 	const int *fds;
 	size_t n_fds;
-	unsigned priority; /* jobs of a higher one go first */
+	unsigned priority;    /* jobs of a higher one go first */
 	unsigned deadline_ms; /* from when it begins to run */
 	size_t max_reply;
 };
@@ -134,7 +134,8 @@ int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sa
  * about what it was to read: it missed the deadline without having run for half of it, or no worker
  * could be made. *ret_cpu_ns: CPU time that the worker spent.
  */
-int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *reply, uint64_t *ret_cpu_ns);
+int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *reply,
+		 uint64_t *ret_cpu_ns);
 
 /* NULL is fine. *io_job is NULL then. */
 void sandbox_cancel(struct sandbox *s, struct sandbox_job **io_job);

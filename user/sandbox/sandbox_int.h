@@ -22,8 +22,8 @@ struct sandbox_job {
 	enum job_state state;
 	unsigned lane, op, priority, deadline_ms;
 	uint32_t user;
-	bool retried;   /* it killed a worker that had served others */
-	bool unwanted;  /* cancelled while it runs */
+	bool retried;  /* it killed a worker that had served others */
+	bool unwanted; /* cancelled while it runs */
 	size_t len, n_fds, max_reply;
 	int fds[SANDBOX_FDS_MAX];
 	int rc;
@@ -36,12 +36,12 @@ struct worker {
 	struct sandbox_child child; /* child.fd -1: none */
 	struct sandbox_job *job;    /* NULL: it is idle */
 	unsigned served;
-	size_t memory; /* that it may allocate */
+	size_t memory;		   /* that it may allocate */
 	uint64_t begin_ns, ran_ns; /* of its job; ran_ns: its CPU time before */
 	struct child_clock clock;  /* of its job */
 	/* When to look next whether its job is slow; UINT64_MAX: it is */
 	uint64_t look_ns;
-	size_t sent;		   /* bytes of the job; len: all */
+	size_t sent; /* bytes of the job; len: all */
 	struct channel_head head;
 	bool has_head;
 	size_t got; /* bytes behind the head */
@@ -68,7 +68,7 @@ struct sandbox {
 	struct sandbox_config cfg;
 	struct spawner spawner;
 	int epoll;
-	uint64_t watched; /* spawner.started, of the nursery that is in epoll */
+	uint64_t watched;   /* spawner.started, of the nursery that is in epoll */
 	bool nursery_ready; /* its socket can be read */
 	struct lane lane[SANDBOX_LANES];
 	struct job_list answers;

@@ -76,7 +76,8 @@ static void start_clock(struct spawner *sp)
 			  SPAWNER_ANSWER_MS * 1000000ull);
 }
 
-int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory, struct sandbox_child *to)
+int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory,
+		  struct sandbox_child *to)
 {
 	uint64_t now = channel_now_ns();
 	struct channel_head h = { .what = (int32_t)order, .value = memory };

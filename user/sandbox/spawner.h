@@ -24,10 +24,10 @@ struct spawner {
 	pid_t killed; /* a nursery that was not reaped yet; 0: none */
 	struct order {
 		struct sandbox_child *to; /* NULL: nobody wants the child any more */
-	} order[SPAWNER_ORDERS_MAX]; /* without an answer, oldest first */
+	} order[SPAWNER_ORDERS_MAX];	  /* without an answer, oldest first */
 	unsigned n;
 	struct child_clock clock; /* of the nursery, since the oldest order is that */
-	uint64_t started; /* nurseries */
+	uint64_t started;	  /* nurseries */
 };
 
 /* Start the nursery. cfg is borrowed until spawner_free. */
@@ -39,7 +39,8 @@ void spawner_free(struct spawner *sp);
  * follow. When no child could be made, to->fd is -1 again after some spawner_read. 0; -EPIPE: as
  * spawner_read, the next order goes to a new nursery; -errno.
  */
-int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory, struct sandbox_child *to);
+int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory,
+		  struct sandbox_child *to);
 
 /* Nobody waits for the pid of this child any more: it is killed when it comes. */
 void spawner_forget(struct spawner *sp, const struct sandbox_child *to);

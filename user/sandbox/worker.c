@@ -94,7 +94,8 @@ static uint64_t worker_cpu_ns(const struct worker *w)
 {
 	clockid_t clock;
 	struct timespec ts;
-	if (w->child.pidfd < 0 || clock_getcpuclockid(w->child.pid, &clock) || clock_gettime(clock, &ts))
+	if (w->child.pidfd < 0 || clock_getcpuclockid(w->child.pid, &clock) ||
+	    clock_gettime(clock, &ts))
 		return 0;
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
@@ -173,7 +174,8 @@ static void worker_answered(struct sandbox *s, struct worker *w)
 {
 	struct sandbox_job *j = w->job;
 	/* One thread */
-	uint64_t took = channel_now_ns() - w->begin_ns, cpu = w->head.value < took ? w->head.value : took;
+	uint64_t took = channel_now_ns() - w->begin_ns,
+		 cpu = w->head.value < took ? w->head.value : took;
 	s->stats.cpu_ns += cpu;
 	bool fresh = w->served == 1;
 	j->cpu_ns += cpu;
@@ -200,7 +202,8 @@ static int send_more(const struct sandbox *s, struct worker *w)
 {
 	const struct sandbox_job *j = w->job;
 	while (w->sent < j->len) {
-		ssize_t n = send(w->child.fd, j->bytes + w->sent, j->len - w->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send(w->child.fd, j->bytes + w->sent, j->len - w->sent,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno != EINTR)
 			return errno == ECONNRESET ? -EPIPE : -errno;
 		w->sent += n > 0 ? (size_t)n : 0;
@@ -215,7 +218,9 @@ static int receive_more(struct worker *w)
 {
 	struct sandbox_job *j = w->job;
 	size_t none;
-	int rc = w->has_head ? 0 : channel_recv_head(w->child.fd, &w->head, NULL, 0, &none, channel_now_ns());
+	int rc = w->has_head ? 0
+			     : channel_recv_head(w->child.fd, &w->head, NULL, 0, &none,
+						 channel_now_ns());
 	if (rc)
 		return rc == -ETIMEDOUT ? -EAGAIN : rc;
 	if (!w->has_head && w->head.len > j->max_reply)
@@ -225,7 +230,8 @@ static int receive_more(struct worker *w)
 	rc = w->has_head ? 0 : buf_reserve(&j->reply, (size_t)w->head.len + 1);
 	w->has_head = !rc;
 	while (!rc && w->got < w->head.len) {
-		ssize_t n = recv(w->child.fd, j->reply.data + w->got, w->head.len - w->got, MSG_DONTWAIT);
+		ssize_t n = recv(w->child.fd, j->reply.data + w->got, w->head.len - w->got,
+				 MSG_DONTWAIT);
 		if (n == 0)
 			return -EPIPE;
 		if (n < 0 && errno != EINTR)

@@ -15,7 +15,7 @@
 #define ROWS_KEPT (8u << 20) /* bytes: above, unused files go before more is made, */
 /* if they were unused for so long: what runs again is not compiled each time */
 #define UNUSED_NS 20000000000ull
-#define GONE_NS 60000000000ull	 /* unused for so long, they go in any case */
+#define GONE_NS 60000000000ull /* unused for so long, they go in any case */
 
 static uint64_t cpu_ns(void)
 {
@@ -80,7 +80,8 @@ static bool evict_one(struct unwinding *u, uint64_t then_ns)
 	struct code *oldest = NULL;
 	for (size_t b = 0; b < CODE_BUCKETS; b++)
 		for (struct code *c = u->codes[b]; c; c = c->next)
-			if (!c->users && c->part.n_pages && (!oldest || c->used_ns < oldest->used_ns))
+			if (!c->users && c->part.n_pages &&
+			    (!oldest || c->used_ns < oldest->used_ns))
 				oldest = c;
 	if (!oldest || oldest->used_ns > then_ns)
 		return false;
@@ -102,7 +103,8 @@ static bool make_room(struct unwinding *u)
 static void make_old_room(struct unwinding *u, const struct unwind_table *t)
 {
 	uint64_t then = proc_now_ns() - UNUSED_NS;
-	while (!unwind_pool_fits(u->pool, t) && unwind_pool_made(u->pool) >= ROWS_KEPT && evict_one(u, then))
+	while (!unwind_pool_fits(u->pool, t) && unwind_pool_made(u->pool) >= ROWS_KEPT &&
+	       evict_one(u, then))
 		;
 }
 
@@ -164,7 +166,8 @@ static void add_rules(struct unwinding *u, struct code *c, const struct unwind_t
 	u->stats.rows += rc ? 0 : c->part.n_rows;
 }
 
-void code_compile(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m)
+void code_compile(struct unwinding *u, struct code *c, const struct proc_image *im,
+		  const struct proc_map *m)
 {
 	struct unwind_table *t = NULL;
 	bool vdso = !strcmp(m->file->path, "[vdso]");

@@ -14,8 +14,8 @@ struct copy {
 	uint32_t half; /* its id */
 	unsigned cpu;
 	bool taken;
-	enum counter end; /* set after unwinding */
-	uint64_t *frames; /* [n_kernel + n_user], set after unwinding */
+	enum counter end;    /* set after unwinding */
+	uint64_t *frames;    /* [n_kernel + n_user], set after unwinding */
 	struct wire_copy *w; /* with its stack; NULL after unwinding */
 };
 
@@ -69,7 +69,8 @@ struct memory {
 	bool beyond; /* the walk asked for memory beyond the copy */
 };
 
-static bool read_piece(const uint8_t *bytes, uint64_t begin, size_t len, void *to, size_t n, uint64_t at)
+static bool read_piece(const uint8_t *bytes, uint64_t begin, size_t len, void *to, size_t n,
+		       uint64_t at)
 {
 	if (at < begin || at - begin > len || n > len - (at - begin))
 		return false;
@@ -80,7 +81,8 @@ static bool read_piece(const uint8_t *bytes, uint64_t begin, size_t len, void *t
 static bool read_copy(void *ctx, void *to, size_t n, uint64_t at)
 {
 	struct memory *m = ctx;
-	if (read_piece(m->bytes, m->at, m->n, to, n, at) || read_piece(m->other, m->other_at, m->n_other, to, n, at))
+	if (read_piece(m->bytes, m->at, m->n, to, n, at) ||
+	    read_piece(m->other, m->other_at, m->n_other, to, n, at))
 		return true;
 	m->beyond |= at >= m->at;
 	return false;
@@ -97,12 +99,15 @@ static bool unwind_copy(struct copies *c, struct copy *p, bool now)
 	uint64_t user[USER_FRAMES_MAX];
 	struct wire_copy *w = p->w;
 	const uint8_t *stack = (const uint8_t *)(w + 1);
-	struct memory m = { stack, w->regs.reg[UNWIND_REG_SP] - COPY_BELOW, w->n_stack,
-			    stack + w->n_stack, w->other_at, w->n_other, false };
+	struct memory m = { stack,	 w->regs.reg[UNWIND_REG_SP] - COPY_BELOW,
+			    w->n_stack,	 stack + w->n_stack,
+			    w->other_at, w->n_other,
+			    false };
 	struct unwind_memory memory = { read_copy, &m };
 	unsigned n = 0;
 	const struct proc_id id = { p->row.start_ns, p->row.tgid, p->row.exec_id };
-	if (unwinding_walk(c->unwinding, &id, p->row.last_ns, &w->regs, &memory, now, user, &n, &p->end))
+	if (unwinding_walk(c->unwinding, &id, p->row.last_ns, &w->regs, &memory, now, user, &n,
+			   &p->end))
 		return false;
 	if (p->end == COUNTER_unwind_fault && m.beyond && m.n == COPY_STACK_MAX)
 		p->end = COUNTER_truncated;
@@ -166,7 +171,8 @@ static uint64_t now_ns(void)
 
 static bool is_of(const struct copy *p, const struct proc_id *id)
 {
-	return p->row.tgid == id->tgid && p->row.exec_id == id->exec_id && p->row.start_ns == id->start_ns;
+	return p->row.tgid == id->tgid && p->row.exec_id == id->exec_id &&
+	       p->row.start_ns == id->start_ns;
 }
 
 int copies_tick(struct copies *c, uint64_t news_ns)
@@ -206,7 +212,9 @@ void copies_take(struct copies *c, uint32_t key)
 }
 
 bool copies_hand_out(struct copies *c, bool now,
-		     void (*row)(void *ctx, unsigned cpu, const struct row *row, const uint64_t *frames, enum counter end), void *ctx)
+		     void (*row)(void *ctx, unsigned cpu, const struct row *row,
+				 const uint64_t *frames, enum counter end),
+		     void *ctx)
 {
 	struct proc_id blocked = { 0 };
 	bool left = false;

@@ -48,6 +48,8 @@ void copies_take(struct copies *c, uint32_t key);
  * that exist. Return true if some are left.
  */
 bool copies_hand_out(struct copies *c, bool now,
-		     void (*row)(void *ctx, unsigned cpu, const struct row *row, const uint64_t *frames, enum counter end), void *ctx);
+		     void (*row)(void *ctx, unsigned cpu, const struct row *row,
+				 const uint64_t *frames, enum counter end),
+		     void *ctx);
 
 #endif

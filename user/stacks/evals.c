@@ -18,7 +18,8 @@ static bool is_eval(struct frames *f, const struct user_frame *u)
 	return !frame_symbol(f, u, &sym) && !strncmp(sym.name, eval, sizeof(eval) - 1);
 }
 
-uint32_t evals_find(struct frames *f, const struct user_frame *user, uint32_t n, bool *is, bool *ret_described)
+uint32_t evals_find(struct frames *f, const struct user_frame *user, uint32_t n, bool *is,
+		    bool *ret_described)
 {
 	uint32_t found = 0;
 	*ret_described = false;

@@ -13,6 +13,7 @@
  * *ret_described: the process has a trampoline for each Python function (-X perf of 3.12), so the
  * native frames say it all.
  */
-uint32_t evals_find(struct frames *f, const struct user_frame *user, uint32_t n, bool *is, bool *ret_described);
+uint32_t evals_find(struct frames *f, const struct user_frame *user, uint32_t n, bool *is,
+		    bool *ret_described);
 
 #endif

@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-struct user_frame frame_locate(struct frames *f, const struct proc_image *im, uint64_t addr, bool leaf)
+struct user_frame frame_locate(struct frames *f, const struct proc_image *im, uint64_t addr,
+			       bool leaf)
 {
 	struct user_frame u = { .im = im, .at = leaf ? addr : addr - 1 };
 	uint64_t bias;
@@ -15,7 +16,8 @@ struct user_frame frame_locate(struct frames *f, const struct proc_image *im, ui
 	if (!u.module)
 		return u;
 	u.offset = u.at - u.map->start + u.map->pgoff;
-	u.has_vaddr = u.module->binary && !binary_bias(u.module->binary, u.map->start, u.map->pgoff, &bias);
+	u.has_vaddr = u.module->binary &&
+		      !binary_bias(u.module->binary, u.map->start, u.map->pgoff, &bias);
 	if (u.has_vaddr)
 		u.vaddr = u.at - bias;
 	return u;
@@ -51,10 +53,13 @@ int frame_symbol(struct frames *f, const struct user_frame *u, struct symbol *re
 	return rc ? rc : frame_find_symbol(u, ret);
 }
 
-int frame_plain(struct frames *f, const struct user_frame *u, const struct symbol *sym, uint32_t *ret)
+int frame_plain(struct frames *f, const struct user_frame *u, const struct symbol *sym,
+		uint32_t *ret)
 {
 	const struct module *m = u->module;
-	struct store_frame frame = { .kind = FRAME_USER, .module = m->name, .build_id = m->build_id };
+	struct store_frame frame = { .kind = FRAME_USER,
+				     .module = m->name,
+				     .build_id = m->build_id };
 	bool file = m->path[0] == '/';
 	if (sym && !*sym->name) /* of the function, not of the address */
 		frame.offset = u->offset - (u->vaddr - sym->start);
@@ -66,5 +71,6 @@ int frame_plain(struct frames *f, const struct user_frame *u, const struct symbo
 		/* Offsets in memory without a file have no meaning later: one frame for all. */
 		frame.function = m->name;
 	return frame_reasons_add(f->reasons, f->store, &frame,
-				 &(struct frame_names){ file ? NULL : m->path, m->path, NULL }, ret);
+				 &(struct frame_names){ file ? NULL : m->path, m->path, NULL },
+				 ret);
 }

@@ -16,23 +16,24 @@ struct frames {
 	struct store_writer *store;
 	struct modules *modules;
 	struct frame_reasons *reasons; /* NULL: not asked for */
-	uint32_t life;    /* number of the store's id space, see stacks/ids.h */
-	uint32_t unknown; /* the frame of an address without a mapping */
+	uint32_t life;		       /* number of the store's id space, see stacks/ids.h */
+	uint32_t unknown;	       /* the frame of an address without a mapping */
 };
 
 /* A user address with its mapping, found once for each frame of a stack. */
 struct user_frame {
 	const struct proc_image *im;
 	const struct proc_map *map; /* NULL: no mapping; nothing below is set */
-	struct module *module;      /* may be NULL */
-	uint64_t at;     /* the leaf's address, else the last byte of the call */
-	uint64_t offset; /* of `at` in the file, bytes */
-	uint64_t vaddr;  /* of `at` in the file */
-	bool has_vaddr;  /* false: the module has no binary, or no segment there */
+	struct module *module;	    /* may be NULL */
+	uint64_t at;		    /* the leaf's address, else the last byte of the call */
+	uint64_t offset;	    /* of `at` in the file, bytes */
+	uint64_t vaddr;		    /* of `at` in the file */
+	bool has_vaddr;		    /* false: the module has no binary, or no segment there */
 };
 
 /* Find the mapping and the module of a user frame. im may be NULL. */
-struct user_frame frame_locate(struct frames *f, const struct proc_image *im, uint64_t addr, bool leaf);
+struct user_frame frame_locate(struct frames *f, const struct proc_image *im, uint64_t addr,
+			       bool leaf);
 
 /*
  * Return the frame of a symbol. in: its kind, module and build id, which are strings of the store.
@@ -52,6 +53,7 @@ int frame_symbol(struct frames *f, const struct user_frame *u, struct symbol *re
  * Return the frame without inlined calls: of the symbol (may be NULL), else of the offset. 0 or
  * -errno of the store.
  */
-int frame_plain(struct frames *f, const struct user_frame *u, const struct symbol *sym, uint32_t *ret);
+int frame_plain(struct frames *f, const struct user_frame *u, const struct symbol *sym,
+		uint32_t *ret);
 
 #endif

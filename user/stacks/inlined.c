@@ -110,12 +110,15 @@ static bool is_over(const struct inlined *x)
 /* ---- answers ---- */
 
 /* Add the frame of one call. symbol: name of the function in the symbol table; NULL: none. */
-static int add_frame(struct inlined *x, const struct module *m, const char *symbol, const struct line_frame *l, bool inlined,
-		     uint32_t *ret)
+static int add_frame(struct inlined *x, const struct module *m, const char *symbol,
+		     const struct line_frame *l, bool inlined, uint32_t *ret)
 {
 	char mangled[1025], name[4096], file[4096];
 	struct store_writer *w = x->frames->store;
-	struct store_frame f = { .kind = FRAME_USER, .flags = inlined ? FRAME_INLINED : 0, .module = m->name, .build_id = m->build_id,
+	struct store_frame f = { .kind = FRAME_USER,
+				 .flags = inlined ? FRAME_INLINED : 0,
+				 .module = m->name,
+				 .build_id = m->build_id,
 				 .line = l->line };
 	snprintf(mangled, sizeof(mangled), "%.*s", (int)l->function_len, l->function);
 	symbol_demangle(mangled, name, sizeof(name));
@@ -134,9 +137,12 @@ _Static_assert(PLACE_FRAMES_MAX >= LINE_FRAMES_MAX, "all frames of a place fit")
 /*
  * Cache the frames of an address. Each frame has the line that ran, or that called the next frame.
  */
-static int take_place(struct inlined *x, const struct batch *b, size_t i, const struct line_frame *frames, size_t n)
+static int take_place(struct inlined *x, const struct batch *b, size_t i,
+		      const struct line_frame *frames, size_t n)
 {
-	const struct user_frame u = { .module = b->module, .vaddr = b->vaddr[i], .offset = b->offset[i], .has_vaddr = true };
+	const struct user_frame u = {
+		.module = b->module, .vaddr = b->vaddr[i], .offset = b->offset[i], .has_vaddr = true
+	};
 	uint32_t out[PLACE_FRAMES_MAX];
 	size_t n_out = 0;
 	struct symbol sym;
@@ -201,7 +207,8 @@ static bool want(struct inlined *x, const struct wanted *w)
 {
 	if (is_asked(x, w))
 		return true;
-	if (x->n_wanted == WANTED_MAX || is_over(x) || ARRAY_RESERVE(x->wanted, x->cap_wanted, x->n_wanted + 1))
+	if (x->n_wanted == WANTED_MAX || is_over(x) ||
+	    ARRAY_RESERVE(x->wanted, x->cap_wanted, x->n_wanted + 1))
 		return false;
 	x->wanted[x->n_wanted++] = *w;
 	x->sorted = false;
@@ -286,7 +293,8 @@ void inlined_ask(struct inlined *x)
 			batch_end(x, &x->batch[i]);
 }
 
-int inlined_frames(struct inlined *x, const struct user_frame *u, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n)
+int inlined_frames(struct inlined *x, const struct user_frame *u, uint32_t out[PLACE_FRAMES_MAX],
+		   size_t *ret_n)
 {
 	const struct wanted w = { u->module, u->vaddr, u->offset };
 	const uint32_t *known;

@@ -36,7 +36,8 @@ void inlined_begin(struct inlined *x, unsigned drain_ms);
  * left, or the DWARF is unreadable. After an error other than -EINPROGRESS, use the name of the
  * symbol alone.
  */
-int inlined_frames(struct inlined *x, const struct user_frame *u, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n);
+int inlined_frames(struct inlined *x, const struct user_frame *u, uint32_t out[PLACE_FRAMES_MAX],
+		   size_t *ret_n);
 
 /* Send the addresses that are wanted to workers, and take the answers that have come. */
 void inlined_ask(struct inlined *x);

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #define BUCKETS 256
-#define PROCESSES_MAX 512              /* with roots and maps; the least recently used is evicted */
-#define MAPS_BYTES_MAX (24u << 20)     /* of all maps together */
-#define READ_AGAIN_NS 500000000ull     /* least time between two reads of a map that grows */
+#define PROCESSES_MAX 512	   /* with roots and maps; the least recently used is evicted */
+#define MAPS_BYTES_MAX (24u << 20) /* of all maps together */
+#define READ_AGAIN_NS 500000000ull /* least time between two reads of a map that grows */
 /* Least time between two requests to a JVM; doubles without an answer */
 #define ASK_AGAIN_NS 5000000000ull
-#define ASK_MS 500u                    /* deadline of one answer */
+#define ASK_MS 500u   /* deadline of one answer */
 #define REMOVE_MS 200 /* deadline for removing a JVM's map */
 
 struct source {
@@ -42,7 +42,7 @@ struct process {
 	struct source map, dump;
 	struct jit_table table[2]; /* by enum jit_format */
 	uint64_t looked_ns, asked_ns, ask_every_ns;
-	struct process *chain;         /* bucket */
+	struct process *chain;	       /* bucket */
 	struct process *newer, *older; /* use */
 };
 
@@ -77,7 +77,8 @@ int jits_renewed(struct jits *j)
 	int rc = 0;
 	j->life++;
 	for (size_t i = 0; !rc && i < 4; i++)
-		rc = store_add_string(j->store, module_names[i], strlen(module_names[i]), &j->module[i]);
+		rc = store_add_string(j->store, module_names[i], strlen(module_names[i]),
+				      &j->module[i]);
 	return rc;
 }
 
@@ -203,8 +204,9 @@ void jits_ask_jvms(struct jits *j)
 bool jits_is_code(const struct proc_map *m)
 {
 	const char *path = m->file->path;
-	return !strcmp(path, "[anon]") || !strncmp(path, "/memfd:", 7) || !strncmp(path, "/dev/zero", 9) ||
-	       !strncmp(path, "/dev/shm/", 9) || !strncmp(path, "/SYSV", 5);
+	return !strcmp(path, "[anon]") || !strncmp(path, "/memfd:", 7) ||
+	       !strncmp(path, "/dev/zero", 9) || !strncmp(path, "/dev/shm/", 9) ||
+	       !strncmp(path, "/SYSV", 5);
 }
 
 void jits_note(struct jits *j, const struct proc_image *im)
@@ -292,7 +294,8 @@ static void read_source(struct jits *j, struct process *p, int fd, enum jit_form
 }
 
 /* Read the file unless that was done, or begun, with what it holds now. */
-static void look_at_source(struct jits *j, struct process *p, const struct proc_opened *o, enum jit_format format)
+static void look_at_source(struct jits *j, struct process *p, const struct proc_opened *o,
+			   enum jit_format format)
 {
 	struct source *s = source_of(p, format);
 	if (s->job.job || (s->size == o->size && s->mtime == o->mtime_ns))
@@ -386,7 +389,8 @@ static void look_again(struct jits *j, struct process *p, const struct proc_imag
 		return;
 	}
 	read_dump(j, p, im);
-	if (!read_map(j, p, p->root.inner) && im->parent && procs_find(j->procs, im->parent, im->from_ns)) {
+	if (!read_map(j, p, p->root.inner) && im->parent &&
+	    procs_find(j->procs, im->parent, im->from_ns)) {
 		uint32_t parent, uid;
 		if (!proc_identity(im->parent, &parent, &uid))
 			read_map(j, p, parent);
@@ -422,9 +426,9 @@ static int add_frame(struct jits *j, const struct process *p, const char *raw, u
 	if (!rc && n.file[0])
 		rc = store_add_string(j->store, n.file, strlen(n.file), &f.file);
 	return rc ? rc
-		  : frame_reasons_add(j->reasons, j->store, &f,
-				      &(struct frame_names){ n.function, module_names[module], n.file },
-				      ret);
+		  : frame_reasons_add(
+			    j->reasons, j->store, &f,
+			    &(struct frame_names){ n.function, module_names[module], n.file }, ret);
 }
 
 int jits_frame(struct jits *j, const struct proc_image *im, uint64_t addr, uint32_t *ret_frame)

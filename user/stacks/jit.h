@@ -19,12 +19,12 @@
 struct jits;
 
 struct jits_stats {
-	uint64_t maps;     /* maps read */
+	uint64_t maps; /* maps read */
 	/* Files that were not read: wrong owner, too large, malformed; each once */
 	uint64_t refused;
 	uint64_t failures; /* malformed lines and records */
-	uint64_t jvms;     /* JVMs that were sampled */
-	uint64_t asked;    /* requests to JVMs for their map */
+	uint64_t jvms;	   /* JVMs that were sampled */
+	uint64_t asked;	   /* requests to JVMs for their map */
 	uint64_t silent;   /* of these, requests without an answer */
 };
 

@@ -98,12 +98,14 @@ static bool catches_sigquit(uint32_t tgid)
  * Check a line of maps for HotSpot's library and for its counters. Copy the counters' name below
  * /tmp.
  */
-static void look_at_line(const char *line, uint32_t inner, bool *io_library, char counters[static 128])
+static void look_at_line(const char *line, uint32_t inner, bool *io_library,
+			 char counters[static 128])
 {
 	char wanted[16];
 	size_t len = strlen(line), n = strlen(LIBRARY);
 	*io_library |= len > n && !strcmp(line + len - n, LIBRARY);
-	const char *at = strstr(line, COUNTERS), *slash = at ? strchr(at + strlen(COUNTERS), '/') : NULL;
+	const char *at = strstr(line, COUNTERS),
+		   *slash = at ? strchr(at + strlen(COUNTERS), '/') : NULL;
 	snprintf(wanted, sizeof(wanted), "/%u", inner);
 	if (slash && !strcmp(slash, wanted))
 		snprintf(counters, 128, "%s", at + strlen("/tmp/"));
@@ -118,7 +120,8 @@ static bool maps_hotspot(const struct job *j, char counters[static 128])
 	ssize_t got;
 	int fd = open_proc(j->tgid, "maps");
 	counters[0] = 0;
-	while (fd >= 0 && total < MAPS_MAX && (got = read(fd, text + n, sizeof(text) - 1 - n)) > 0) {
+	while (fd >= 0 && total < MAPS_MAX &&
+	       (got = read(fd, text + n, sizeof(text) - 1 - n)) > 0) {
 		char *line = text, *end;
 		total += (size_t)got;
 		n += (size_t)got;
@@ -152,7 +155,8 @@ static int become(const struct job *j)
 	syscall(SYS_setresuid, j->uid, j->uid, j->uid);
 	if (syscall(SYS_capset, &head, none) || getresuid(&r, &e, &s) || getresgid(&rg, &eg, &sg))
 		return -errno;
-	if (r != j->uid || e != j->uid || s != j->uid || rg != j->gid || eg != j->gid || sg != j->gid)
+	if (r != j->uid || e != j->uid || s != j->uid || rg != j->gid || eg != j->gid ||
+	    sg != j->gid)
 		return -EPERM;
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* keep our memory from that user */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -167,21 +171,23 @@ static bool allows_attach(const struct job *j, const char *counters)
 	static char data[COUNTERS_MAX];
 	static const char off[] = "+DisableAttachMechanism";
 	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW,
-				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+					   RESOLVE_NO_MAGICLINKS };
 	struct stat st;
 	int fd = (int)syscall(SYS_openat2, j->tmp, counters, &how, sizeof(how));
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != j->uid)
 		return false;
 	size_t n = read_up_to(fd, data, sizeof(data));
 	close(fd);
-	return n > 32 && !memcmp(data, "\xca\xfe\xc0\xc0", 4) && memmem(data, n, "java.rt.vmArgs", 14) &&
-	       !memmem(data, n, off, strlen(off));
+	return n > 32 && !memcmp(data, "\xca\xfe\xc0\xc0", 4) &&
+	       memmem(data, n, "java.rt.vmArgs", 14) && !memmem(data, n, off, strlen(off));
 }
 
 static bool is_map(const struct job *j, const char *name)
 {
 	struct stat st;
-	return !fstatat(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && st.st_uid == j->uid;
+	return !fstatat(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+	       st.st_uid == j->uid;
 }
 
 static int connect_to(const struct job *j)
@@ -282,7 +288,9 @@ static void ask(const struct job *j, struct answer *ret)
 	int fd = connect_to(j);
 	if (fd == -ENOENT || fd == -ECONNREFUSED)
 		fd = wake_up(j);
-	ret->rc = fd < 0 ? fd : send(fd, request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) ? 0 : -EIO;
+	ret->rc = fd < 0								? fd
+		  : send(fd, request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) ? 0
+											: -EIO;
 	ret->rc = ret->rc ? ret->rc : read_answer(fd, j->until);
 }
 
@@ -302,7 +310,7 @@ struct jvm_helper {
 	pid_t pid; /* 0: the place is free, or the helper was reaped */
 	int fd;	   /* of its answers; -1: it has ended, or was killed */
 	bool awaited;
-	int64_t until; /* CLOCK_MONOTONIC, ms */
+	int64_t until;	      /* CLOCK_MONOTONIC, ms */
 	struct answer answer; /* the last one */
 	uint32_t uid, gid;
 	int tmp; /* -1: none */
@@ -348,7 +356,8 @@ static struct jvm_helper *free_place(void)
 }
 
 /* Run the task in a child. NULL: no place, or no memory. */
-static struct jvm_helper *start_helper(void (*f)(const struct job *j, struct answer *ret), struct job *j)
+static struct jvm_helper *start_helper(void (*f)(const struct job *j, struct answer *ret),
+				       struct job *j)
 {
 	int fds[2];
 	struct jvm_helper *h = free_place();
@@ -368,7 +377,8 @@ static struct jvm_helper *start_helper(void (*f)(const struct job *j, struct ans
 		close(fds[0]);
 		return NULL;
 	}
-	*h = (struct jvm_helper){ pid, fds[0], false, j->until + REAP_MS, { .rc = -ETIMEDOUT }, j->uid, j->gid, -1 };
+	*h = (struct jvm_helper){ pid,	  fds[0], false, j->until + REAP_MS, { .rc = -ETIMEDOUT },
+				  j->uid, j->gid, -1 };
 	return h;
 }
 
@@ -393,7 +403,8 @@ static bool one_id(const char *status, const char *key, uint32_t *ret)
 	return id[0] == id[1] && id[0] == id[2] && id[0] == id[3];
 }
 
-static int begin(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms, struct jvm_map *io_map)
+static int begin(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms,
+		 struct jvm_map *io_map)
 {
 	struct job j = { .root = root, .tgid = tgid, .until = now_ms() + timeout_ms };
 	char status[4096];
@@ -410,7 +421,10 @@ static int begin(const struct proc_root *root, uint32_t tgid, unsigned timeout_m
 	read_up_to(fd, status, sizeof(status));
 	if (fd >= 0)
 		close(fd);
-	rc = one_id(status, "\nUid:", &j.uid) && one_id(status, "\nGid:", &j.gid) && j.uid == root->uid ? 0 : -EPERM;
+	rc = one_id(status, "\nUid:", &j.uid) && one_id(status, "\nGid:", &j.gid) &&
+			     j.uid == root->uid
+		     ? 0
+		     : -EPERM;
 	struct jvm_helper *h = rc ? NULL : start_helper(ask, &j);
 	close(j.pidfd);
 	if (!h) {
@@ -440,7 +454,8 @@ static int finish(struct jvm_map *io_map)
 	return h->answer.rc;
 }
 
-int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms, struct jvm_map *io_map)
+int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms,
+		  struct jvm_map *io_map)
 {
 	if (!io_map->helper)
 		return begin(root, tgid, timeout_ms, io_map);
@@ -456,7 +471,11 @@ void jvm_remove_map(const struct proc_root *root, struct jvm_map *map, unsigned 
 	}
 	if (!map->ours)
 		return;
-	struct job j = { .root = root, .uid = map->uid, .gid = map->gid, .pidfd = -1, .tmp = map->tmp,
+	struct job j = { .root = root,
+			 .uid = map->uid,
+			 .gid = map->gid,
+			 .pidfd = -1,
+			 .tmp = map->tmp,
 			 .until = now_ms() + timeout_ms };
 	start_helper(remove_map, &j);
 	close(map->tmp);

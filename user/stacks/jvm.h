@@ -17,9 +17,9 @@
 
 /* A JVM's map; all zero at first. */
 struct jvm_map {
-	uint32_t uid, gid; /* of the helper that requested it */
-	bool ours;	   /* written at our request: remove it at the end */
-	int tmp;	   /* its directory, while `ours` */
+	uint32_t uid, gid;	   /* of the helper that requested it */
+	bool ours;		   /* written at our request: remove it at the end */
+	int tmp;		   /* its directory, while `ours` */
 	struct jvm_helper *helper; /* of a request without an answer */
 };
 
@@ -32,7 +32,8 @@ bool jvm_is(const struct proc_image *im);
  * -ETIMEDOUT. -EOPNOTSUPP: the JVM lacks the command. -EBUSY: too many helpers. -errno. Not
  * thread-safe.
  */
-int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms, struct jvm_map *io_map);
+int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms,
+		  struct jvm_map *io_map);
 
 /*
  * Give up a request, and have a helper remove the map if it is ours, as its user; it has

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define RELOAD_NS 10000000000ull /* least time between two reads of kallsyms, for new modules */
-#define SWITCH_FRAMES 10         /* frames of the tracepoint and of BPF above the scheduler */
+#define SWITCH_FRAMES 10	 /* frames of the tracepoint and of BPF above the scheduler */
 
 struct kernel_frames {
 	struct frames *frames;
@@ -87,14 +87,17 @@ int kernel_frames_at(struct kernel_frames *k, uint64_t addr, bool leaf, uint32_t
 	return rc ? rc : frame_of_symbol(k->frames, &sym, &f, sym.module, ret);
 }
 
-uint32_t kernel_frames_above(struct kernel_frames *k, const uint64_t *frames, uint32_t n, const char *function, const char *caller)
+uint32_t kernel_frames_above(struct kernel_frames *k, const uint64_t *frames, uint32_t n,
+			     const char *function, const char *caller)
 {
 	for (uint32_t i = 0; i + 1 < n && i < SWITCH_FRAMES; i++) {
 		struct symbol sym;
 		if (find(k, frames[i] - 1, &sym) || strcmp(sym.name, function))
 			continue;
 		i++;
-		return i + 1 < n && !find(k, frames[i] - 1, &sym) && !strcmp(sym.name, caller) ? i + 1 : i;
+		return i + 1 < n && !find(k, frames[i] - 1, &sym) && !strcmp(sym.name, caller)
+			       ? i + 1
+			       : i;
 	}
 	return 0;
 }

@@ -25,7 +25,8 @@ int kernel_frames_at(struct kernel_frames *k, uint64_t addr, bool leaf, uint32_t
  * leaf, and the frame of `caller` if it is the next one. 0: `function` is missing, or would be the
  * last frame.
  */
-uint32_t kernel_frames_above(struct kernel_frames *k, const uint64_t *frames, uint32_t n, const char *function, const char *caller);
+uint32_t kernel_frames_above(struct kernel_frames *k, const uint64_t *frames, uint32_t n,
+			     const char *function, const char *caller);
 
 /* Return the stack of idle CPUs. */
 int kernel_frames_idle(struct kernel_frames *k, uint32_t *ret_stack);

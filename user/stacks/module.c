@@ -47,7 +47,8 @@ static void open_vdso(struct modules *ms)
 	ms->vdso.id[0] = CONTENT_VDSO;
 }
 
-int modules_new(struct modules **ret, struct store_writer *w, struct symbolizer *s, struct procs *procs)
+int modules_new(struct modules **ret, struct store_writer *w, struct symbolizer *s,
+		struct procs *procs)
 {
 	struct modules *ms = calloc(1, sizeof(*ms));
 	if (!ms)
@@ -151,7 +152,8 @@ void module_set_file(struct module *m, const struct symbols_file *file)
 	*at = m;
 }
 
-struct module *module_get(struct modules *ms, struct binary *b, const uint8_t id[MODULE_ID_BYTES], const char *path)
+struct module *module_get(struct modules *ms, struct binary *b, const uint8_t id[MODULE_ID_BYTES],
+			  const char *path)
 {
 	struct module *m = module_find(ms, id);
 	if (m) {
@@ -223,7 +225,8 @@ static void idle_add(struct module *m)
 	struct modules *ms = m->owner;
 	if (m->binary)
 		binary_close_files(m->binary);
-	m->idle_bytes = sizeof(*m) + strlen(m->path) + (m->binary ? binary_kept_memory(m->binary) : 0);
+	m->idle_bytes =
+		sizeof(*m) + strlen(m->path) + (m->binary ? binary_kept_memory(m->binary) : 0);
 	m->older = ms->newest;
 	*(m->older ? &m->older->newer : &ms->oldest) = m;
 	ms->newest = m;
@@ -269,7 +272,8 @@ const uint8_t *modules_vdso(const struct modules *ms, size_t *ret_size)
 	return ms->vdso_bytes;
 }
 
-struct module *modules_of(struct modules *ms, const struct proc_image *im, const struct proc_map *map)
+struct module *modules_of(struct modules *ms, const struct proc_image *im,
+			  const struct proc_map *map)
 {
 	struct proc_file *f = map->file;
 	struct module *m = f->binary;

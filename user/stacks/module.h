@@ -35,16 +35,16 @@ struct opening;
 
 /* One content. Only its owner changes it. */
 struct module {
-	struct binary *binary;   /* NULL: no symbols and no facts */
+	struct binary *binary; /* NULL: no symbols and no facts */
 	struct modules *owner;
-	uint32_t refs;           /* proc_files and others that hold it; 0: idle */
-	char *path;              /* at which the content was seen first */
+	uint32_t refs;		 /* proc_files and others that hold it; 0: idle */
+	char *path;		 /* at which the content was seen first */
 	uint32_t name, build_id; /* strings of the store */
-	uint64_t identity;       /* hash of id */
+	uint64_t identity;	 /* hash of id */
 	uint8_t id[MODULE_ID_BYTES];
-	struct symbols_file file; /* the opened file; size 0: none */
-	bool refused;             /* an ELF file that lies or costs too much: binary is NULL */
-	bool wants_debug;         /* request its debug file when it is first needed */
+	struct symbols_file file;   /* the opened file; size 0: none */
+	bool refused;		    /* an ELF file that lies or costs too much: binary is NULL */
+	bool wants_debug;	    /* request its debug file when it is first needed */
 	struct symbols_again again; /* when to try to open it again */
 	struct opening *opening;    /* while the file is being opened, else NULL */
 	/* The module of the content, which replaces this one; holds a reference */
@@ -55,11 +55,11 @@ struct module {
 	uint32_t n_cold;
 	size_t idle_bytes;
 	struct module *next_id, *next_file; /* hash chains */
-	struct module *newer, *older;       /* while idle */
+	struct module *newer, *older;	    /* while idle */
 };
 
 struct modules_stats {
-	size_t known;     /* contents, with idle ones */
+	size_t known; /* contents, with idle ones */
 	size_t idle;
 	uint64_t opened;  /* files */
 	uint64_t revived; /* idle modules that were mapped again */
@@ -67,7 +67,8 @@ struct modules_stats {
 };
 
 /* Borrow w, s and procs until modules_free. 0 or -errno. */
-int modules_new(struct modules **ret, struct store_writer *w, struct symbolizer *s, struct procs *procs);
+int modules_new(struct modules **ret, struct store_writer *w, struct symbolizer *s,
+		struct procs *procs);
 void modules_free(struct modules *ms);
 
 /* All ids of the store are void: make those of all modules again. 0 or -errno of the store. */
@@ -77,7 +78,8 @@ int modules_renewed(struct modules *ms);
  * Return the module of a mapping of this image, and begin to open it if it is new. NULL without
  * memory. Borrowed until the mapping is removed. It may be late: see module_is_late.
  */
-struct module *modules_of(struct modules *ms, const struct proc_image *im, const struct proc_map *map);
+struct module *modules_of(struct modules *ms, const struct proc_image *im,
+			  const struct proc_map *map);
 
 /*
  * True while the file is not opened, or not reopened, yet: try again later. False after some tries.
@@ -88,7 +90,8 @@ bool module_is_late(const struct module *m);
  * Open the files of a module that is mapped at map, if they are closed. 0; -ENOENT: they cannot be
  * opened; -EAGAIN: not yet. An opened file stays open while a process maps it.
  */
-int modules_reopen(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map);
+int modules_reopen(struct modules *ms, struct module *m, const struct proc_image *im,
+		   const struct proc_map *map);
 
 /* Take and drop a reference. module_put is also for procs_new. */
 void module_hold(struct module *m);

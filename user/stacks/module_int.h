@@ -41,7 +41,8 @@ struct module *module_find_file(struct modules *ms, const struct symbols_file *f
  * The module of this id, held: a known one, or a new one around b. b is taken over in any case.
  * NULL without memory.
  */
-struct module *module_get(struct modules *ms, struct binary *b, const uint8_t id[MODULE_ID_BYTES], const char *path);
+struct module *module_get(struct modules *ms, struct binary *b, const uint8_t id[MODULE_ID_BYTES],
+			  const char *path);
 
 /* The file of m is this one from now on. */
 void module_set_file(struct module *m, const struct symbols_file *file);
@@ -50,10 +51,12 @@ void module_set_file(struct module *m, const struct symbols_file *file);
  * modules_of for a proc_file that has no module yet: held. It may be late, and is to be replaced by
  * m->opened when that is set.
  */
-struct module *module_open(struct modules *ms, const struct proc_image *im, const struct proc_map *map);
+struct module *module_open(struct modules *ms, const struct proc_image *im,
+			   const struct proc_map *map);
 
 /* Go on opening the file that m stands for. */
-void module_go_on(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map);
+void module_go_on(struct modules *ms, struct module *m, const struct proc_image *im,
+		  const struct proc_map *map);
 
 void opening_free(struct opening *op);
 

@@ -41,7 +41,8 @@ static struct symbols_file file_of(const struct proc_opened *o)
 /*
  * What tells this content from others: the build id, else which file it is and when it was written.
  */
-static void content_id(const struct binary *b, const struct proc_opened *o, uint8_t out[MODULE_ID_BYTES])
+static void content_id(const struct binary *b, const struct proc_opened *o,
+		       uint8_t out[MODULE_ID_BYTES])
 {
 	const uint8_t *id = NULL;
 	size_t n = b ? binary_build_id(b, &id) : 0;
@@ -55,13 +56,15 @@ static void content_id(const struct binary *b, const struct proc_opened *o, uint
  * map_files is the mapping itself. Elsewhere the device numbers of overlays differ between maps and
  * stat: the inode decides.
  */
-static bool is_mapped_inode(const struct proc_file *f, const struct proc_opened *o, bool by_map_files)
+static bool is_mapped_inode(const struct proc_file *f, const struct proc_opened *o,
+			    bool by_map_files)
 {
 	return by_map_files || !f->ino || f->ino == o->ino;
 }
 
 /* Is this the file that was mapped? By build id when the kernel gave one. */
-static bool is_mapped_file(const struct proc_file *f, const struct binary *b, const struct proc_opened *o, bool by_map_files)
+static bool is_mapped_file(const struct proc_file *f, const struct binary *b,
+			   const struct proc_opened *o, bool by_map_files)
 {
 	const uint8_t *id;
 	if (!f->build_id_len)
@@ -105,7 +108,8 @@ static void end_opening(struct module *m)
  * Open the next file that may be the mapping's, unless one is open. -ENOENT: there is no further
  * one; or late.
  */
-static int open_candidate(struct modules *ms, struct opening *op, const struct proc_image *im, const struct proc_map *map)
+static int open_candidate(struct modules *ms, struct opening *op, const struct proc_image *im,
+			  const struct proc_map *map)
 {
 	struct proc_opened o;
 	uint64_t now = proc_now_ns();
@@ -161,7 +165,8 @@ static int find_debug(struct opening *op, uint32_t tgid, const char *file)
 	char path[PATH_MAX];
 	int rc = op->offered ? binary_offered(op->binary) : -ENOENT;
 	op->offered = rc == -EINPROGRESS;
-	while (rc && rc != -EINPROGRESS && rc != -EBUSY && binary_wants_debug(op->binary) && op->root < 2) {
+	while (rc && rc != -EINPROGRESS && rc != -EBUSY && binary_wants_debug(op->binary) &&
+	       op->root < 2) {
 		struct proc_opened o;
 		if (binary_debug_path(op->binary, file, op->path, path, sizeof(path))) {
 			op->root++;
@@ -169,7 +174,8 @@ static int find_debug(struct opening *op, uint32_t tgid, const char *file)
 			continue;
 		}
 		op->path++;
-		int opened = path[0] ? proc_open_in_root(op->debug_tgid, roots[op->root], path, &o) : -ENOENT;
+		int opened = path[0] ? proc_open_in_root(op->debug_tgid, roots[op->root], path, &o)
+				     : -ENOENT;
 		if (opened == -EINPROGRESS) { /* the same one again */
 			op->path--;
 			return opened;
@@ -196,7 +202,8 @@ void modules_set_downloads(struct modules *ms, struct downloads *d)
 /* Nothing was found here: it is worth asking for, once there is a sample in it. */
 static void note_wants_debug(struct module *m)
 {
-	if (!m->owner->downloads || m->wants_debug || m->id[0] != CONTENT_BUILD_ID || !binary_wants_debug(m->binary))
+	if (!m->owner->downloads || m->wants_debug || m->id[0] != CONTENT_BUILD_ID ||
+	    !binary_wants_debug(m->binary))
 		return;
 	m->wants_debug = true;
 	binary_expect_debug(m->binary, true);
@@ -253,7 +260,8 @@ bool modules_take_downloads(struct modules *ms)
 		module_build_id(got.id, got.len, id);
 		/* NULL: the module is forgotten, what came is in the cache */
 		struct module *m = module_find(ms, id);
-		int rc = m && m->binary && got.fd >= 0 ? binary_offer_debug(m->binary, got.fd, NULL) : -EAGAIN;
+		int rc = m && m->binary && got.fd >= 0 ? binary_offer_debug(m->binary, got.fd, NULL)
+						       : -EAGAIN;
 		if (rc == -EINPROGRESS && !m->offered) {
 			m->offered = true;
 			m->next_offered = ms->offered;
@@ -275,17 +283,21 @@ bool modules_expect_downloads(const struct modules *ms)
 /* ---- opening ---- */
 
 /* A known content, by what the kernel or fstat says of it: it is not parsed again. */
-static struct module *find_known(struct modules *ms, const struct proc_file *f, const struct proc_opened *o, bool by_map_files)
+static struct module *find_known(struct modules *ms, const struct proc_file *f,
+				 const struct proc_opened *o, bool by_map_files)
 {
 	const struct symbols_file file = file_of(o);
 	struct module *m = o->size ? module_find_file(ms, &file) : NULL;
 	if (!m || !is_mapped_inode(f, o, by_map_files))
 		return NULL;
-	return !f->build_id_len || (m->binary && is_mapped_file(f, m->binary, o, by_map_files)) ? m : NULL;
+	return !f->build_id_len || (m->binary && is_mapped_file(f, m->binary, o, by_map_files))
+		       ? m
+		       : NULL;
 }
 
 /* Open the file that m stands for: 0, m->opened is its module; -ENOENT, -ENOMEM; or late. */
-static int open_mapped(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
+static int open_mapped(struct modules *ms, struct module *m, const struct proc_image *im,
+		       const struct proc_map *map)
 {
 	const struct proc_file *f = map->file;
 	struct opening *op = opening_of(m);
@@ -323,7 +335,8 @@ static int open_mapped(struct modules *ms, struct module *m, const struct proc_i
 	return 0;
 }
 
-void module_go_on(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
+void module_go_on(struct modules *ms, struct module *m, const struct proc_image *im,
+		  const struct proc_map *map)
 {
 	symbolizer_for(ms->symbolizer, im->tgid);
 	int rc = open_mapped(ms, m, im, map);
@@ -353,11 +366,13 @@ static struct module *get_unread(struct modules *ms, const struct proc_file *f)
 	return module_get(ms, NULL, id, f->path);
 }
 
-struct module *module_open(struct modules *ms, const struct proc_image *im, const struct proc_map *map)
+struct module *module_open(struct modules *ms, const struct proc_image *im,
+			   const struct proc_map *map)
 {
 	const struct proc_file *f = map->file;
 	uint8_t id[MODULE_ID_BYTES];
-	struct module *m = module_build_id(f->build_id, f->build_id_len, id) ? module_find(ms, id) : NULL;
+	struct module *m =
+		module_build_id(f->build_id, f->build_id_len, id) ? module_find(ms, id) : NULL;
 	if (m) {
 		/*
 		 * A copy of what is known needs no opening, and may be gone together with its
@@ -378,7 +393,8 @@ struct module *module_open(struct modules *ms, const struct proc_image *im, cons
  * Is the open candidate the module's content? Then its files become those of the module. 0,
  * -ENOENT, or late.
  */
-static int take_again(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
+static int take_again(struct modules *ms, struct module *m, const struct proc_image *im,
+		      const struct proc_map *map)
 {
 	struct opening *op = m->opening;
 	uint8_t id[MODULE_ID_BYTES];
@@ -392,7 +408,8 @@ static int take_again(struct modules *ms, struct module *m, const struct proc_im
 	return rc;
 }
 
-int modules_reopen(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
+int modules_reopen(struct modules *ms, struct module *m, const struct proc_image *im,
+		   const struct proc_map *map)
 {
 	int rc;
 	if (!m->binary || m->again.n > SYMBOLS_AGAIN_MAX)

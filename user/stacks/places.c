@@ -12,7 +12,7 @@
 struct place {
 	uint64_t content, addr;
 	uint32_t first; /* in frames */
-	uint32_t n;     /* 0: free */
+	uint32_t n;	/* 0: free */
 };
 
 struct places {
@@ -47,13 +47,16 @@ void places_free(struct places *p)
 
 static struct place *slot_of(const struct places *p, uint64_t content, uint64_t addr)
 {
-	size_t i = (size_t)((content ^ addr * 0x9e3779b97f4a7c15ull) * 0x9e3779b97f4a7c15ull >> 40) & (SLOTS - 1);
+	size_t i =
+		(size_t)((content ^ addr * 0x9e3779b97f4a7c15ull) * 0x9e3779b97f4a7c15ull >> 40) &
+		(SLOTS - 1);
 	while (p->slots[i].n && (p->slots[i].content != content || p->slots[i].addr != addr))
 		i = (i + 1) & (SLOTS - 1);
 	return &p->slots[i];
 }
 
-size_t places_find(const struct places *p, uint64_t content, uint64_t addr, const uint32_t **ret_frames)
+size_t places_find(const struct places *p, uint64_t content, uint64_t addr,
+		   const uint32_t **ret_frames)
 {
 	const struct place *at = slot_of(p, content, addr);
 	*ret_frames = p->frames + at->first;

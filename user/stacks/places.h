@@ -21,7 +21,8 @@ void places_free(struct places *p);
  * Return the number of frames, 0 when there is no entry. The frames are valid until the next
  * places_add.
  */
-size_t places_find(const struct places *p, uint64_t content, uint64_t addr, const uint32_t **ret_frames);
+size_t places_find(const struct places *p, uint64_t content, uint64_t addr,
+		   const uint32_t **ret_frames);
 
 /* Remove all entries. */
 void places_clear(struct places *p);

@@ -129,7 +129,8 @@ void python_locate(struct resolver *r, const struct proc_image *im, struct proc_
 static bool same_code(const void *ctx, uint32_t id, const void *key)
 {
 	const struct code *a = &((const struct pythons *)ctx)->codes[id], *b = key;
-	return a->code == b->code && a->start_ns == b->start_ns && a->tgid == b->tgid && a->exec_id == b->exec_id;
+	return a->code == b->code && a->start_ns == b->start_ns && a->tgid == b->tgid &&
+	       a->exec_id == b->exec_id;
 }
 
 static uint32_t hash_of(struct pythons *p, const struct code *c)
@@ -177,9 +178,12 @@ static bool is_width(uint32_t width)
 static int add_frame(struct pythons *p, const struct wire_python *w, struct code *c)
 {
 	char text[UTF8_MAX + 1], file[UTF8_MAX + 1];
-	struct store_frame f = { .kind = FRAME_USER, .module = p->module, .line = w->line < INT32_MAX ? w->line : 0 };
+	struct store_frame f = { .kind = FRAME_USER,
+				 .module = p->module,
+				 .line = w->line < INT32_MAX ? w->line : 0 };
 	size_t n = to_utf8(w->name.text, w->name.bytes, w->name.width, text);
-	int rc = n ? store_add_string(p->store, text, n, &f.function) : store_add_string(p->store, "[unknown]", 9, &f.function);
+	int rc = n ? store_add_string(p->store, text, n, &f.function)
+		   : store_add_string(p->store, "[unknown]", 9, &f.function);
 	text[n] = 0;
 	n = to_utf8(w->file.text, w->file.bytes, w->file.width, file);
 	file[n] = 0;
@@ -199,9 +203,12 @@ void pythons_record(struct pythons *p, const struct wire_record *r, const void *
 	if (r->size != sizeof(w))
 		return;
 	memcpy(&w, payload, sizeof(w));
-	if (w.name.bytes > PYTHON_TEXT_MAX || w.file.bytes > PYTHON_TEXT_MAX || !is_width(w.name.width) || !is_width(w.file.width))
+	if (w.name.bytes > PYTHON_TEXT_MAX || w.file.bytes > PYTHON_TEXT_MAX ||
+	    !is_width(w.name.width) || !is_width(w.file.width))
 		return;
-	struct code c = { .start_ns = r->start_ns, .code = w.id, .tgid = r->tgid, .exec_id = r->exec_id };
+	struct code c = {
+		.start_ns = r->start_ns, .code = w.id, .tgid = r->tgid, .exec_id = r->exec_id
+	};
 	if (add_frame(p, &w, &c))
 		return;
 	uint32_t hash = hash_of(p, &c), id = idhash_find(&p->hash, hash, same_code, p, &c);
@@ -209,7 +216,8 @@ void pythons_record(struct pythons *p, const struct wire_record *r, const void *
 		p->codes[id] = c; /* described again, after its entry was evicted */
 		return;
 	}
-	if (p->n == CODES_MAX || ARRAY_RESERVE(p->codes, p->cap, p->n + 1) || idhash_reserve(&p->hash))
+	if (p->n == CODES_MAX || ARRAY_RESERVE(p->codes, p->cap, p->n + 1) ||
+	    idhash_reserve(&p->hash))
 		return;
 	p->codes[p->n] = c;
 	idhash_put(&p->hash, hash, (uint32_t)p->n++);
@@ -217,7 +225,10 @@ void pythons_record(struct pythons *p, const struct wire_record *r, const void *
 
 uint32_t pythons_frame(const struct pythons *p, const struct row *row, uint64_t word)
 {
-	struct code c = { .start_ns = row->start_ns, .code = word & ~PYTHON_ENTRY, .tgid = row->tgid, .exec_id = row->exec_id };
+	struct code c = { .start_ns = row->start_ns,
+			  .code = word & ~PYTHON_ENTRY,
+			  .tgid = row->tgid,
+			  .exec_id = row->exec_id };
 	uint32_t id = idhash_find(&p->hash, hash_of((struct pythons *)p, &c), same_code, p, &c);
 	return id == IDHASH_NONE ? p->unknown : p->codes[id].frame;
 }

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-int range_lists_init(struct range_lists *all, struct unwind_range *ranges, void (*on_free)(void *ctx, struct range_list *l), void *ctx)
+int range_lists_init(struct range_lists *all, struct unwind_range *ranges,
+		     void (*on_free)(void *ctx, struct range_list *l), void *ctx)
 {
 	*all = (struct range_lists){ .ranges = ranges, .on_free = on_free, .ctx = ctx };
 	return extents_init(&all->free, UNWIND_RANGES);
@@ -24,15 +25,16 @@ void range_lists_fini(struct range_lists *all)
 	*all = (struct range_lists){ 0 };
 }
 
-static bool is_list(const struct range_lists *all, const struct range_list *l, uint64_t hash, const struct unwind_range *r, uint32_t n,
-		    void *const *codes, uint32_t n_codes)
+static bool is_list(const struct range_lists *all, const struct range_list *l, uint64_t hash,
+		    const struct unwind_range *r, uint32_t n, void *const *codes, uint32_t n_codes)
 {
 	return l->hash == hash && l->n == n && l->n_codes == n_codes &&
-	       !memcmp(all->ranges + l->first, r, n * sizeof(*r)) && !memcmp(l->codes, codes, n_codes * sizeof(*codes));
+	       !memcmp(all->ranges + l->first, r, n * sizeof(*r)) &&
+	       !memcmp(l->codes, codes, n_codes * sizeof(*codes));
 }
 
-int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint32_t n, void *const *codes, uint32_t n_codes,
-		    struct range_list **ret, bool *ret_new)
+int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint32_t n,
+		    void *const *codes, uint32_t n_codes, struct range_list **ret, bool *ret_new)
 {
 	uint64_t hash = XXH3_64bits(r, n * sizeof(*r));
 	struct range_list **b = &all->bucket[hash % RANGE_LIST_BUCKETS], *l = *b;
@@ -48,7 +50,9 @@ int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint3
 			extents_give(&all->free, first, n);
 			return -ENOMEM;
 		}
-		*l = (struct range_list){ .next = *b, .hash = hash, .first = first, .n = n, .n_codes = n_codes };
+		*l = (struct range_list){
+			.next = *b, .hash = hash, .first = first, .n = n, .n_codes = n_codes
+		};
 		memcpy(l->codes, codes, n_codes * sizeof(*codes));
 		memcpy(all->ranges + first, r, n * sizeof(*r));
 		*b = l;
@@ -71,7 +75,8 @@ void range_lists_collect(struct range_lists *all, struct sampler *s)
 	if (all->unused.n)
 		sampler_pass(s);
 	for (struct list_node *n; (n = all->unused.first);) {
-		struct range_list *l = LIST_ENTRY(n, struct range_list, unused), **at = &all->bucket[l->hash % RANGE_LIST_BUCKETS];
+		struct range_list *l = LIST_ENTRY(n, struct range_list, unused),
+				  **at = &all->bucket[l->hash % RANGE_LIST_BUCKETS];
 		while (*at != l)
 			at = &(*at)->next;
 		*at = l->next;

@@ -35,7 +35,8 @@ struct range_lists {
 };
 
 /* on_free is called for each list before it is freed. 0 or -ENOMEM. */
-int range_lists_init(struct range_lists *all, struct unwind_range *ranges, void (*on_free)(void *ctx, struct range_list *l), void *ctx);
+int range_lists_init(struct range_lists *all, struct unwind_range *ranges,
+		     void (*on_free)(void *ctx, struct range_list *l), void *ctx);
 /* Free all lists, without on_free. */
 void range_lists_fini(struct range_lists *all);
 
@@ -43,8 +44,8 @@ void range_lists_fini(struct range_lists *all);
  * Find or create the list of these n > 0 ranges and n_codes files, and add a reference. *ret_new:
  * it was created. 0, -ENOMEM, or -ENOSPC: no room among the ranges.
  */
-int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint32_t n, void *const *codes, uint32_t n_codes,
-		    struct range_list **ret, bool *ret_new);
+int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint32_t n,
+		    void *const *codes, uint32_t n_codes, struct range_list **ret, bool *ret_new);
 /* Drop a reference. NULL is allowed. */
 void range_lists_put(struct range_lists *all, struct range_list *l);
 /* Free the lists without references, after no CPU can be reading them. */

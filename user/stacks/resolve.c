@@ -49,8 +49,8 @@ int resolver_renewed(struct resolver *r)
 	return rc ? rc : modules_renewed(r->modules);
 }
 
-int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct procs *procs,
-		 struct err *ret_warning)
+int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer,
+		 struct procs *procs, struct err *ret_warning)
 {
 	struct resolver *r = calloc(1, sizeof(*r));
 	if (!r)
@@ -118,7 +118,8 @@ void resolver_file_gone(void *module)
 	module_put(module);
 }
 
-struct binary *resolver_binary(struct resolver *r, const struct proc_image *im, const struct proc_map *map)
+struct binary *resolver_binary(struct resolver *r, const struct proc_image *im,
+			       const struct proc_map *map)
 {
 	const struct module *m = modules_of(r->modules, im, map);
 	return m ? m->binary : NULL;
@@ -130,14 +131,15 @@ bool resolver_is_late(const struct proc_map *map)
 	return m && module_is_late(m);
 }
 
-const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im, const struct proc_map *map)
+const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im,
+				const struct proc_map *map)
 {
 	const struct module *m = modules_of(r->modules, im, map);
 	return m && m->binary ? m->id : NULL;
 }
 
-int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map, struct symbols_job *io_job,
-		   const struct sandbox_call *call, struct buf *reply)
+int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map,
+		   struct symbols_job *io_job, const struct sandbox_call *call, struct buf *reply)
 {
 	struct sandbox_call c = *call;
 	if (io_job->job) /* of which only the answer is missing */
@@ -200,7 +202,8 @@ void resolver_want_program(struct resolver *r, const struct proc_image *im)
  * outside of every executable mapping means that the chain of frame pointers broke, and what lies
  * beyond is not a stack. That one address stays as "[unknown]".
  */
-static uint32_t locate(struct resolver *r, const struct proc_image *im, const uint64_t *user, uint32_t n)
+static uint32_t locate(struct resolver *r, const struct proc_image *im, const uint64_t *user,
+		       uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		r->user[i] = frame_locate(&r->frames, im, user[i], i == 0);
@@ -221,7 +224,8 @@ static bool is_late(const struct user_frame *u)
 static bool is_cold(struct resolver *r, const struct user_frame *u)
 {
 	struct module *m = u->module;
-	return r->detail.no_cold_names && m->binary && binary_is_unread(m->binary) && m->n_cold++ < RESOLVER_COLD;
+	return r->detail.no_cold_names && m->binary && binary_is_unread(m->binary) &&
+	       m->n_cold++ < RESOLVER_COLD;
 }
 
 /* What the name of a frame may lack. */
@@ -237,8 +241,8 @@ static void note_flags(const struct user_frame *u, bool named, struct resolver_f
  * Find the frames at an address, innermost first: one, or those of inlined calls before it.
  * -EINPROGRESS, only with put_off: ask again.
  */
-static int frames_of(struct resolver *r, const struct user_frame *u, bool put_off, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n,
-		     struct resolver_flags *flags)
+static int frames_of(struct resolver *r, const struct user_frame *u, bool put_off,
+		     uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n, struct resolver_flags *flags)
 {
 	struct symbol sym;
 	*ret_n = 1;
@@ -298,7 +302,8 @@ static int push_python(struct resolver *r, struct building *b, uint32_t k)
 	return rc;
 }
 
-static int push_user(struct resolver *r, struct building *b, uint32_t i, struct resolver_flags *flags)
+static int push_user(struct resolver *r, struct building *b, uint32_t i,
+		     struct resolver_flags *flags)
 {
 	uint32_t at_place[PLACE_FRAMES_MAX];
 	size_t n = 0;
@@ -339,8 +344,8 @@ static int push_kernel(struct resolver *r, struct building *b)
 	return rc;
 }
 
-int resolver_stack(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s, uint32_t *ret_stack,
-		   struct resolver_flags *ret_flags)
+int resolver_stack(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s,
+		   uint32_t *ret_stack, struct resolver_flags *ret_flags)
 {
 	METRIC_TIME(symbolize);
 	struct building b = { .s = s, .stack = s->root };
@@ -378,7 +383,8 @@ int resolver_idle(struct resolver *r, uint32_t *ret_stack)
 	return kernel_frames_idle(r->kernel, ret_stack);
 }
 
-static void trim(struct resolver *r, struct resolver_stack *s, const char *function, const char *caller)
+static void trim(struct resolver *r, struct resolver_stack *s, const char *function,
+		 const char *caller)
 {
 	uint32_t n = kernel_frames_above(r->kernel, s->frames, s->n_kernel, function, caller);
 	s->frames += n;

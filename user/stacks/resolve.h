@@ -23,8 +23,8 @@ struct resolver;
  * kernel's symbols now. When they cannot be read, *ret_warning (errno and text) says why, and
  * kernel frames stay unresolved.
  */
-int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct procs *procs,
-		 struct err *ret_warning);
+int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer,
+		 struct procs *procs, struct err *ret_warning);
 void resolver_free(struct resolver *r);
 void resolver_ask_jvms(struct resolver *r); /* jits_ask_jvms */
 
@@ -50,7 +50,8 @@ void resolver_file_gone(void *module);
  * Open the file of a mapping, unless that was tried before. NULL: it cannot be opened, or it is
  * late.
  */
-struct binary *resolver_binary(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
+struct binary *resolver_binary(struct resolver *r, const struct proc_image *im,
+			       const struct proc_map *map);
 
 /*
  * True while the file of a mapping is not read yet, for lack of an answer or of time. Answers of
@@ -63,15 +64,16 @@ bool resolver_is_late(const struct proc_map *map);
  * could not be read. Borrowed until the mapping is removed.
  */
 #define RESOLVER_CONTENT MODULE_ID_BYTES
-const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
+const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im,
+				const struct proc_map *map);
 
 /*
  * Have a worker parse the file of a mapping. call names the operation of the sandbox and its bytes;
  * the file is its descriptor. As symbolizer_run; -ENODATA: the file cannot be opened; -EAGAIN,
  * -EBUSY: try again later.
  */
-int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map, struct symbols_job *io_job,
-		   const struct sandbox_call *call, struct buf *reply);
+int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map,
+		   struct symbols_job *io_job, const struct sandbox_call *call, struct buf *reply);
 void resolver_cancel(struct resolver *r, struct symbols_job *io_job);
 
 /* Return the bytes of the vdso and their number; NULL when there is none. */
@@ -97,7 +99,7 @@ struct resolver_stack {
 
 /* Flags of the frames of a stack. */
 struct resolver_flags {
-	bool no_mapping;    /* some user frame lies in no known mapping */
+	bool no_mapping; /* some user frame lies in no known mapping */
 	/* Some user frame lies in code made at run time that its process does not describe */
 	bool jit_unnamed;
 	bool names_refused; /* some user frame lies in a file whose symbols were refused */
@@ -125,8 +127,8 @@ void resolver_set_detail(struct resolver *r, const struct resolver_detail *d);
  * put_off: files are being read or addresses looked up; all that it needs is requested. Resolve it
  * again after resolver_go_on.
  */
-int resolver_stack(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s, uint32_t *ret_stack,
-		   struct resolver_flags *ret_flags);
+int resolver_stack(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s,
+		   uint32_t *ret_stack, struct resolver_flags *ret_flags);
 
 /* Take answers of the parsers, and send what is wanted next. */
 void resolver_go_on(struct resolver *r);
@@ -147,7 +149,8 @@ void resolver_trim_waking(struct resolver *r, struct resolver_stack *s);
  * Note a new mapping without a file: the process may make code at run time. False: it is of a file,
  * or not code.
  */
-bool resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
+bool resolver_note_code(struct resolver *r, const struct proc_image *im,
+			const struct proc_map *map);
 
 /* Begin the rows of a drain; drains are drain_ms apart. */
 void resolver_begin(struct resolver *r, unsigned drain_ms);

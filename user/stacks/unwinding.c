@@ -34,8 +34,8 @@ static int drop_shard(void *ctx, unsigned shard)
 static void on_end(void *ctx, struct proc_image *im);
 static void on_free_list(void *ctx, struct range_list *l);
 
-int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r,
-		  const struct unwinding_config *config)
+int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs,
+		  struct resolver *r, const struct unwinding_config *config)
 {
 	size_t budget = config->budget;
 	struct unwinding *u = calloc(1, sizeof(*u));
@@ -46,13 +46,19 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 	u->resolver = r;
 	u->op = config->op;
 	sampler_unwind(s, &u->shared);
-	struct unwind_pool_config cfg = { .pages = u->shared.pages, .rules = u->shared.rules, .rows_bytes_max = budget,
-					  .add_shard = add_shard, .map_shard = map_shard, .drop_shard = drop_shard, .ctx = s };
+	struct unwind_pool_config cfg = { .pages = u->shared.pages,
+					  .rules = u->shared.rules,
+					  .rows_bytes_max = budget,
+					  .add_shard = add_shard,
+					  .map_shard = map_shard,
+					  .drop_shard = drop_shard,
+					  .ctx = s };
 	int rc = 0;
 	if (budget && u->shared.ranges) {
 		rc = range_lists_init(&u->lists, u->shared.ranges, on_free_list, u);
 		rc = rc ? rc : unwind_pool_new(&u->pool, &cfg);
-		rc = rc ? rc : unwind_pool_reserve(u->pool, budget < ROWS_FIRST ? budget : ROWS_FIRST);
+		rc = rc ? rc
+			: unwind_pool_reserve(u->pool, budget < ROWS_FIRST ? budget : ROWS_FIRST);
 	}
 	if (rc) {
 		unwinding_free(u);
@@ -123,7 +129,8 @@ static void publish(struct unwinding *u, struct process *p, struct range_list *l
 {
 	range_lists_put(&u->lists, p->list);
 	p->list = l;
-	sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id, range_list_word(l));
+	sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id,
+			   range_list_word(l));
 	if (l && !p->used.listed)
 		list_append(&u->used, &p->used);
 	else if (!l)
@@ -205,7 +212,8 @@ static void want(struct unwinding *u, struct code *c)
 	for (struct list_node *n = u->partial.first; n; n = n->after) {
 		struct process *p = LIST_ENTRY(n, struct process, partial);
 		const struct proc_map *m;
-		for (struct file_place at = { 0 }; !p->waits.listed && (m = next_file(p->image, &at));)
+		for (struct file_place at = { 0 };
+		     !p->waits.listed && (m = next_file(p->image, &at));)
 			if (code_of_map(u, p->image, m) == c)
 				set_waits(u, p, true);
 	}
@@ -219,8 +227,8 @@ static struct code *unwanted_at(struct unwinding *u, const struct proc_image *im
 	return code_is_unwanted(c) ? c : NULL;
 }
 
-static struct unwind_range make_range(struct unwinding *u, const struct proc_image *im, const struct proc_map *m,
-				      const struct code *c)
+static struct unwind_range make_range(struct unwinding *u, const struct proc_image *im,
+				      const struct proc_map *m, const struct code *c)
 {
 	struct unwind_range r = { .start = m->start, .end = m->end };
 	struct binary *b = c && c->part.n_pages ? resolver_binary(u->resolver, im, m) : NULL;
@@ -282,8 +290,8 @@ static void hold(struct unwinding *u, const struct proc_image *im, uint32_t by)
 }
 
 /* Mappings without a file that touch are one, so that a process that makes code has few. */
-static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct unwind_range *out, struct code **codes,
-		       uint32_t *ret_codes)
+static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct unwind_range *out,
+		       struct code **codes, uint32_t *ret_codes)
 {
 	uint32_t n = 0, n_codes = 0;
 	for (uint32_t i = 0; i < im->n_maps && n < UNWIND_PROC_RANGES_MAX; i++) {
@@ -314,7 +322,8 @@ static void make_ranges(struct unwinding *u, struct process *p, const struct pro
 	for (uint32_t i = 0; i < n && !partial; i++)
 		partial = r[i].page == UNWIND_PAGE_LATE;
 	if (!rc)
-		while ((rc = range_lists_get(&u->lists, r, n, (void **)codes, n_codes, &l, &made)) == -ENOSPC)
+		while ((rc = range_lists_get(&u->lists, r, n, (void **)codes, n_codes, &l,
+					     &made)) == -ENOSPC)
 			if (!unwinding_let_go(u) && !evict_ranges(u, p))
 				break;
 	free(r);
@@ -375,7 +384,8 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 /* True: it waits for nothing any more. */
 static bool update_next(struct unwinding *u, uint64_t until_ns)
 {
-	struct list_node *next = u->waiting[OTHERS].first ? u->waiting[OTHERS].first : u->waiting[OURSELVES].first;
+	struct list_node *next =
+		u->waiting[OTHERS].first ? u->waiting[OTHERS].first : u->waiting[OURSELVES].first;
 	struct process *p = u->current = LIST_ENTRY(next, struct process, waits);
 	bool done = update(u, p, until_ns);
 	u->current = NULL;
@@ -409,7 +419,8 @@ void unwinding_known(struct unwinding *u, const struct proc_image *im)
 {
 	const struct process *p = im->layer[PROC_UNWIND];
 	if (p && p->list)
-		sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id, range_list_word(p->list));
+		sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id,
+				   range_list_word(p->list));
 }
 
 void unwinding_missed(struct unwinding *u, const struct proc_id *id, uint64_t pc)
@@ -485,11 +496,13 @@ int unwinding_tick(struct unwinding *u)
 
 /* Unwind by the rules of an image. -EINPROGRESS: some are being compiled. */
 static int walk_image(struct unwinding *u, struct proc_image *im, const struct user_registers *regs,
-		      const struct unwind_memory *memory, bool now, uint64_t *out, unsigned *ret_n, enum counter *ret_end)
+		      const struct unwind_memory *memory, bool now, uint64_t *out, unsigned *ret_n,
+		      enum counter *ret_end)
 {
 	static struct unwind_range ranges[UNWIND_PROC_RANGES_MAX];
 	static struct code *codes[UNWIND_PROC_RANGES_MAX];
-	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, NULL, map_shard, u->sampler };
+	struct unwind_tables t = { ranges, 0,	      u->shared.pages, u->shared.rules,
+				   NULL,   map_shard, u->sampler };
 	struct code *c = NULL;
 	uint32_t n_codes;
 	do {
@@ -504,13 +517,16 @@ static int walk_image(struct unwinding *u, struct proc_image *im, const struct u
 		 * As unwind_step: the leaf's address is exact, what is above may return to behind
 		 * its mapping.
 		 */
-		c = *ret_end == COUNTER_unwind_no_mapping ? unwanted_at(u, im, out[*ret_n - 1] - (*ret_n > 1)) : NULL;
+		c = *ret_end == COUNTER_unwind_no_mapping
+			    ? unwanted_at(u, im, out[*ret_n - 1] - (*ret_n > 1))
+			    : NULL;
 	} while (c);
 	return 0;
 }
 
-int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, const struct user_registers *regs,
-		   const struct unwind_memory *memory, bool now, uint64_t *out, unsigned *ret_n, enum counter *ret_end)
+int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns,
+		   const struct user_registers *regs, const struct unwind_memory *memory, bool now,
+		   uint64_t *out, unsigned *ret_n, enum counter *ret_end)
 {
 	const struct unwind_tables none = { 0 };
 	struct proc_image *im = procs_identify(u->procs, id, ns, PROC_MAPS);

@@ -33,8 +33,8 @@ struct unwinding_config {
 	unsigned op;
 	size_t budget;
 };
-int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r,
-		  const struct unwinding_config *cfg);
+int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs,
+		  struct resolver *r, const struct unwinding_config *cfg);
 void unwinding_free(struct unwinding *u);
 
 /* The BPF program asks for the rules of this image, which has that identity. */
@@ -74,26 +74,27 @@ void unwinding_go_on(struct unwinding *u);
  * -EINPROGRESS: a file that its image mapped then is being compiled. With `now`, such a file counts
  * as one without rules.
  */
-int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, const struct user_registers *regs,
-		   const struct unwind_memory *memory, bool now, uint64_t *out, unsigned *ret_n, enum counter *ret_end);
+int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns,
+		   const struct user_registers *regs, const struct unwind_memory *memory, bool now,
+		   uint64_t *out, unsigned *ret_n, enum counter *ret_end);
 
 /* Free what belongs to forgotten processes. Call it after each window, behind procs_forget. */
 void unwinding_forget(struct unwinding *u);
 
 struct unwinding_stats {
-	uint64_t files, rows;        /* with rules, now */
-	uint64_t compiled;           /* since the start */
-	uint64_t evicted;            /* idle ones, for lack of room */
-	uint64_t over_budget;        /* files that found no room */
-	uint64_t refused;            /* files whose unwind information could not be used */
-	uint64_t refused_entries;    /* of the others: entries that could not be understood */
-	uint64_t ranges_full;        /* processes that found no room for their mappings */
+	uint64_t files, rows;	  /* with rules, now */
+	uint64_t compiled;	  /* since the start */
+	uint64_t evicted;	  /* idle ones, for lack of room */
+	uint64_t over_budget;	  /* files that found no room */
+	uint64_t refused;	  /* files whose unwind information could not be used */
+	uint64_t refused_entries; /* of the others: entries that could not be understood */
+	uint64_t ranges_full;	  /* processes that found no room for their mappings */
 	/* Processes whose mappings made room for others', because they had no samples */
 	uint64_t ranges_evicted;
 	/* Published when they were most; images with the same mappings share a list */
 	uint64_t ranges, range_lists;
-	uint64_t compile_ns;         /* of CPU */
-	size_t bytes;                /* of rows */
+	uint64_t compile_ns; /* of CPU */
+	size_t bytes;	     /* of rows */
 	/* Kernel memory for rows that is not part of our resident memory now */
 	size_t unmapped;
 };

@@ -13,13 +13,13 @@
 struct code {
 	struct code *next;
 	uint8_t id[RESOLVER_CONTENT];
-	uint32_t users;    /* lists of ranges that lead to it */
-	bool wanted;       /* a stack has led here */
-	bool tried;        /* compiled, or found impossible */
-	bool no_room;      /* to be tried again when there is room */
+	uint32_t users;		    /* lists of ranges that lead to it */
+	bool wanted;		    /* a stack has led here */
+	bool tried;		    /* compiled, or found impossible */
+	bool no_room;		    /* to be tried again when there is room */
 	struct symbols_again again; /* it is not compiled yet */
 	struct symbols_job job;
-	uint64_t used_ns;  /* when the last user went */
+	uint64_t used_ns; /* when the last user went */
 	struct unwind_code part;
 };
 
@@ -34,7 +34,7 @@ struct process {
 	bool late;
 	/* Of unwinding.partial: its list has files that nobody wants yet */
 	struct list_node partial;
-	uint64_t grace_ns; /* until when it waits for all of its files; 0: it does not */
+	uint64_t grace_ns;     /* until when it waits for all of its files; 0: it does not */
 	struct list_node used; /* of unwinding.used, while it has a list */
 	uint64_t used_ns;      /* when it was last sampled, as far as its rows were read */
 };
@@ -53,7 +53,7 @@ struct unwinding {
 	struct code *codes[CODE_BUCKETS];
 	struct list waiting[TURNS];
 	struct list lacking, partial;
-	struct list used; /* processes that have a list: who was sampled last is last */
+	struct list used;	 /* processes that have a list: who was sampled last is last */
 	struct process *current; /* which is being updated */
 	size_t n_codes, n_processes;
 	uint64_t retry_ns; /* when to look for room again */
@@ -69,11 +69,13 @@ bool unwinding_let_go(struct unwinding *u);
 /* ---- codes.c ---- */
 
 /* Return the code of a mapping's file, NULL when there is none to be had. */
-struct code *code_of_map(struct unwinding *u, const struct proc_image *im, const struct proc_map *m);
+struct code *code_of_map(struct unwinding *u, const struct proc_image *im,
+			 const struct proc_map *m);
 /* True if no stack has led to it and it is not compiled; false for NULL. */
 bool code_is_unwanted(const struct code *c);
 /* Ask for the rules of a code, or take them: c->tried says that this is done. */
-void code_compile(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m);
+void code_compile(struct unwinding *u, struct code *c, const struct proc_image *im,
+		  const struct proc_map *m);
 /* Is there a code with rows that nobody uses? */
 bool codes_any_unused(const struct unwinding *u);
 /* Give back rows that were made for a moment of many programs, in time. */

@@ -11,7 +11,7 @@ enum store_finding_kind {
 	STORE_DAMAGED, /* bytes that were durable once and are wrong or gone */
 	/* The end of what an interrupted writer was writing: nothing that was acknowledged */
 	STORE_TORN,
-	STORE_CUT,     /* by store_repair: blocks that are no longer there */
+	STORE_CUT, /* by store_repair: blocks that are no longer there */
 };
 
 struct store_finding {
@@ -26,12 +26,14 @@ struct store_finding {
  * error when it cannot be looked at: no store, a newer version (-EPROTONOSUPPORT), an error of the
  * system. A store that is being written may show torn ends.
  */
-int store_verify(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx, struct err *err);
+int store_verify(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx,
+		 struct err *err);
 
 /*
  * Cut out what is damaged and keep all the rest; tells what store_verify would, and then what it
  * has cut. -EBUSY while somebody writes. Afterwards the store opens and store_verify finds nothing.
  */
-int store_repair(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx, struct err *err);
+int store_repair(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx,
+		 struct err *err);
 
 #endif

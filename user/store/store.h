@@ -37,24 +37,24 @@ enum frame_kind {
  * All members are values or string ids. A frame with function 0 is known by module and offset only.
  */
 struct store_frame {
-	uint32_t kind;     /* enum frame_kind */
-	uint32_t flags;    /* FRAME_* */
+	uint32_t kind;	   /* enum frame_kind */
+	uint32_t flags;	   /* FRAME_* */
 	uint32_t function; /* string: the name to show, demangled */
 	/* String: path of the file, "[kernel]", a kernel module "[ext4]", "[vdso]", "[jit]" */
 	uint32_t module;
 	uint32_t build_id; /* string: hexadecimal, empty when there is none */
-	uint32_t file;     /* string: source file, empty when unknown */
-	uint32_t line;     /* 0 when unknown */
+	uint32_t file;	   /* string: source file, empty when unknown */
+	uint32_t line;	   /* 0 when unknown */
 	uint64_t offset;   /* in the file, bytes; only when function is 0 */
 };
 
 /* What fires. Two rates of one event are two events. */
 struct store_event {
-	const char *name;       /* "cpu-clock", "page-faults", "sched:sched_switch" */
-	const char *unit;       /* of a row's value: "nanoseconds", "cycles", "count" */
+	const char *name; /* "cpu-clock", "page-faults", "sched:sched_switch" */
+	const char *unit; /* of a row's value: "nanoseconds", "cycles", "count" */
 	/* Time that one sample stands for; 0 when it does not stand for time */
 	uint64_t ns_per_sample;
-	uint64_t period;        /* value that one sample adds when it is constant, else 0 */
+	uint64_t period; /* value that one sample adds when it is constant, else 0 */
 };
 
 /*
@@ -65,7 +65,7 @@ struct store_cpu_totals {
 	uint32_t cpu;
 	uint64_t fired;
 	uint64_t stored;
-	uint64_t *lost;    /* [meta.n_lost] */
+	uint64_t *lost;	   /* [meta.n_lost] */
 	uint64_t *flagged; /* [meta.n_flagged] */
 };
 
@@ -80,7 +80,7 @@ struct store_totals {
 
 struct store_meta {
 	const char *host; /* host name */
-	const char *os;   /* kernel release and machine */
+	const char *os;	  /* kernel release and machine */
 	const char *what; /* the command line's meaning: "all processes, cpu-clock at 99 Hz" */
 	const char *const *lost_names;
 	size_t n_lost;
@@ -104,7 +104,8 @@ struct store_writer;
  * store, but for names that meta adds at the end of lost_names or flagged_names; other names there
  * are -EINVAL.
  */
-int store_writer_open(struct store_writer **ret, const char *dir, const struct store_meta *meta, struct err *err);
+int store_writer_open(struct store_writer **ret, const char *dir, const struct store_meta *meta,
+		      struct err *err);
 
 /* What may be tuned; store_options_default() fills it. */
 struct store_options {
@@ -113,11 +114,11 @@ struct store_options {
 	uint32_t wide_values;
 	uint32_t wide_sets; /* more narrow label sets in a file make the key with the most values
 			       wide: 4096 */
-	int64_t grace_ns;	    /* a parent is written so long after its slot ended: 20 s */
-	uint64_t symbols_bytes;	    /* a file ends when its dictionaries have this size: 16 MiB */
-	uint64_t symbols_memory;    /* or take so much of the writer's memory: 24 MiB, some 500,000
+	int64_t grace_ns;   /* a parent is written so long after its slot ended: 20 s */
+	uint64_t symbols_bytes;	 /* a file ends when its dictionaries have this size: 16 MiB */
+	uint64_t symbols_memory; /* or take so much of the writer's memory: 24 MiB, some 500,000
 				       nodes of stacks */
-	uint64_t max_bytes;	    /* of the store; 0: 10% of the file system, at most 10 GiB */
+	uint64_t max_bytes;	 /* of the store; 0: 10% of the file system, at most 10 GiB */
 	/*
 	 * Kept free on the file system: below this the oldest data goes first, and where there is
 	 * none left nothing is written; 0: 1% of the file system, at most 64 MiB
@@ -135,8 +136,9 @@ struct store_options {
 };
 
 void store_options_default(struct store_options *o);
-int store_writer_open_with(struct store_writer **ret, const char *dir, const struct store_meta *meta,
-			   const struct store_options *o, struct err *err);
+int store_writer_open_with(struct store_writer **ret, const char *dir,
+			   const struct store_meta *meta, const struct store_options *o,
+			   struct err *err);
 
 /*
  * Intern; equal content gives the same id. Cost: one hash look-up when known. Fail with -ENOMEM or
@@ -157,8 +159,8 @@ int store_add_event(struct store_writer *w, const struct store_event *e, uint32_
  * Rows of the open window, summed by (set, stack, event). samples is at least 1: -EINVAL. -ENOMEM
  * and -E2BIG (over 4 Mi rows) lose nothing that was added before.
  */
-int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples,
-		  uint64_t value);
+int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event,
+		  uint64_t samples, uint64_t value);
 
 /*
  * Move samples and value of a row of the open window to the same row with another stack. -EINVAL:
@@ -166,8 +168,8 @@ int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t
  * samples. -ENOENT: there is no such row. Else as store_add_row. After a failure nothing has
  * changed.
  */
-int store_move_row(struct store_writer *w, uint32_t set, uint32_t event, uint32_t from, uint32_t to, uint64_t samples,
-		   uint64_t value);
+int store_move_row(struct store_writer *w, uint32_t set, uint32_t event, uint32_t from, uint32_t to,
+		   uint64_t samples, uint64_t value);
 
 /*
  * Write the window durably: dictionaries, then the block, each with fdatasync. t0_ns < t1_ns,
@@ -211,7 +213,8 @@ struct store_folding_rule {
 	const uint32_t *events;
 	size_t n_events;
 };
-int store_fold_small_rows(struct store_writer *w, const struct store_folding_rule *f, uint64_t *ret_samples);
+int store_fold_small_rows(struct store_writer *w, const struct store_folding_rule *f,
+			  uint64_t *ret_samples);
 size_t store_n_rows(const struct store_writer *w);
 
 /* Bytes that the writer keeps. */
@@ -225,7 +228,7 @@ void store_give_back(struct store_writer *w);
 
 struct store_writer_state {
 	uint64_t parents_failed; /* attempts to write a block above level 0; they are repeated */
-	uint64_t shed; /* files that went since the disk was full */
+	uint64_t shed;		 /* files that went since the disk was full */
 	uint64_t bytes_written;	 /* payload and all */
 	uint64_t windows;
 	char last_error[500];
@@ -306,7 +309,7 @@ uint32_t store_n_events(const struct store *s);
  */
 struct store_limits {
 	size_t bytes;
-	size_t symbols; /* bytes of dictionaries; 0: as many as of `bytes`, at least 16 MiB */
+	size_t symbols;	  /* bytes of dictionaries; 0: as many as of `bytes`, at least 16 MiB */
 	const bool *stop; /* written by any thread; NULL: never */
 };
 void store_limit(struct store *s, const struct store_limits *limits);
@@ -325,16 +328,16 @@ int store_goes_on(const struct store *s, struct err *err);
  */
 struct store_block {
 	int64_t t0_ns, t1_ns, boot_ns;
-	uint32_t n_rows;    /* with labels */
-	uint32_t n_folded;  /* with labels folded */
-	uint32_t n_table;   /* label sets that stand in the block itself */
+	uint32_t n_rows;   /* with labels */
+	uint32_t n_folded; /* with labels folded */
+	uint32_t n_table;  /* label sets that stand in the block itself */
 	/* Order of writing within the level: the order in time, whatever the clock did */
 	uint32_t seq;
 	uint32_t n_windows;
 	uint32_t n_children, child_lo, child_hi; /* seq of its children are in [lo, hi) */
 	uint32_t window_lo, window_hi;		 /* seq of its windows are in [lo, hi) */
-	uint32_t idle; /* the leaf of idle CPUs + 1; 1: it has none; 0: unknown, or several */
-	uint32_t anchor;    /* store_anchor */
+	uint32_t idle;	 /* the leaf of idle CPUs + 1; 1: it has none; 0: unknown, or several */
+	uint32_t anchor; /* store_anchor */
 	uint8_t level;
 #define STORE_PRUNED 2u /* of its stacks only the largest are kept, what is below them is (other) */
 	uint8_t flags;
@@ -387,14 +390,15 @@ struct store_cover {
  * STORE_NARROW_KEYS.
  * Owned by the caller; the blocks by the store.
  */
-int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
-		size_t n_keys, struct store_cover *ret, struct err *err);
+int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want,
+		const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err);
 /*
  * The same for the windows of which the greater part is in the range: store_round, then
  * store_cover.
  */
-int store_cover_nearest(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
-			size_t n_keys, struct store_cover *ret, struct err *err);
+int store_cover_nearest(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want,
+			const char *const *keys, size_t n_keys, struct store_cover *ret,
+			struct err *err);
 /*
  * Move the ends of a range to borders of windows (round.c), the nearest ones; as they are when it
  * would be empty then: a range within one window is that window. Not of a union, whose stores have
@@ -411,7 +415,7 @@ int store_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *e
 #define STORE_VALUES_MAX 2
 /* A key whose values stand in the windows of a file themselves, since it has too many of them. */
 struct store_wide_key {
-	const char *key;	/* borrowed until store_close */
+	const char *key; /* borrowed until store_close */
 	/* Most in one hour, as far as they were counted: 8 times the limit */
 	uint32_t values;
 	int64_t from_ns, to_ns; /* of the file; INT64_MAX: it is the newest */
@@ -423,7 +427,8 @@ bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret)
  * The other keys of the newest file of windows, and how many of its label sets have each; stops at
  * the first non-zero result of cb.
  */
-int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets), void *ctx, struct err *err);
+int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets),
+		      void *ctx, struct err *err);
 /* How many files of windows there are. */
 size_t store_n_files(const struct store *s);
 /*
@@ -433,8 +438,9 @@ size_t store_n_files(const struct store *s);
 int store_has_key(struct store *s, const char *key, bool *ret, struct err *err);
 /* Whether a key is wide in any file of the store. */
 bool store_is_wide(const struct store *s, const char *key);
-int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, bool nearest, const struct label *values,
-		      size_t n_values, const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err);
+int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, bool nearest,
+		      const struct label *values, size_t n_values, const char *const *keys,
+		      size_t n_keys, struct store_cover *ret, struct err *err);
 void store_cover_free(struct store_cover *c);
 
 struct store_row {
@@ -463,8 +469,8 @@ struct store_reading {
 	 * store does.
 	 */
 	int (*set)(void *ctx, const struct label *labels, size_t n, uint32_t *ret);
-	bool fold_stacks;	       /* rows are summed over all stacks: stack is 0 */
-	bool fold_sets;		       /* or over all sets that are wanted: set is 0 */
+	bool fold_stacks; /* rows are summed over all stacks: stack is 0 */
+	bool fold_sets;	  /* or over all sets that are wanted: set is 0 */
 	/* Before the rows of a stack and event: 1 when they are wanted, else 0; NULL: all */
 	int (*group)(void *ctx, const struct store_row *sum);
 	/* Some, of one stack and one event; borrowed during the call */
@@ -481,11 +487,14 @@ struct store_reading {
  * set is 0. -ENODATA: the block cannot tell; its windows can. -ESTALE: retention has unlinked the
  * block since the store was opened.
  */
-int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how, struct err *err);
-int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys, store_filter *filter,
-		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
+int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how,
+		     struct err *err);
+int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys,
+		     store_filter *filter, int (*cb)(void *ctx, const struct store_row *row),
+		     void *ctx, struct err *err);
 int store_block_folded(struct store *s, const struct store_block *b,
-		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
+		       int (*cb)(void *ctx, const struct store_row *row), void *ctx,
+		       struct err *err);
 /* As store_block_folded, summed over all stacks: stack is 0, or that of idle CPUs. */
 int store_block_sums(struct store *s, const struct store_block *b,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
@@ -510,13 +519,16 @@ struct store_folding {
 	uint32_t least; /* 0: all stacks are wanted */
 };
 #define STORE_OTHER 1u
-int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b, struct err *err);
-int store_fold_rows(struct store *s, const struct store_folding *f, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
-		    bool *ret_pruned, struct err *err);
+int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b,
+		     struct err *err);
+int store_fold_rows(struct store *s, const struct store_folding *f,
+		    int (*cb)(void *ctx, const struct store_row *row), void *ctx, bool *ret_pruned,
+		    struct err *err);
 void store_folding_fini(struct store_folding *f);
 
 /* The counters of a block; freed with store_totals_free. */
-int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret, struct err *err);
+int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret,
+		       struct err *err);
 void store_totals_free(struct store_totals *t);
 
 /* The most frequent values of a key. */
@@ -540,8 +552,8 @@ struct store_top {
  * Merged over blocks, for one event: exact where the blocks are windows, or know the key's values.
  * Blocks whose labels are gone add nothing.
  */
-int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
-	      struct store_top *ret, struct err *err);
+int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key,
+	      uint32_t event, struct store_top *ret, struct err *err);
 void store_top_free(struct store_top *t);
 
 /* ---- windows: level 0 ---- */
@@ -561,8 +573,8 @@ const struct store_window *store_window(struct store *s, size_t i, struct err *e
  * Decode the rows of window i and hand them to cb; stops at the first non-zero result and returns
  * it.
  */
-int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
-	       struct err *err);
+int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct store_row *row),
+	       void *ctx, struct err *err);
 
 /* ---- what the store says of itself ---- */
 

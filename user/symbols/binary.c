@@ -34,8 +34,8 @@ static struct binary *new_binary(const char *path)
 	return b;
 }
 
-int binary_ask(struct binary *b, struct symbols_job *io_job, enum symbols_op op, const int *fds, size_t n_fds, size_t max,
-	       struct buf *reply)
+int binary_ask(struct binary *b, struct symbols_job *io_job, enum symbols_op op, const int *fds,
+	       size_t n_fds, size_t max, struct buf *reply)
 {
 	size_t len = strlen(b->path);
 	struct symbols_request q = { op, b->path, len < 255 ? len : 255, fds, n_fds, max };
@@ -73,7 +73,8 @@ int binary_read_head(struct binary *b, struct err *err)
 	return rc;
 }
 
-int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err)
+int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path,
+		   struct err *err)
 {
 	struct binary *b = new_binary(path);
 	if (!b)
@@ -93,7 +94,8 @@ int binary_open(struct binary **ret, int fd, const char *path, struct err *err)
 	return binary_open_in(ret, NULL, fd, path, err);
 }
 
-int binary_open_memory(struct binary **ret, const void *image, size_t size, const char *name, struct err *err)
+int binary_open_memory(struct binary **ret, const void *image, size_t size, const char *name,
+		       struct err *err)
 {
 	struct buf facts = BUF_INIT;
 	struct binary *b = new_binary(name);
@@ -254,7 +256,8 @@ void binary_expect_debug(struct binary *b, bool coming)
 bool binary_has_lines(const struct binary *b)
 {
 	bool has = b->facts.has & FACT_DWARF || b->debug_lines;
-	return has && !b->lines_bad && (b->closed || lines_fd(b) >= 0) && symbols_is_due(&b->lines_again);
+	return has && !b->lines_bad && (b->closed || lines_fd(b) >= 0) &&
+	       symbols_is_due(&b->lines_again);
 }
 
 static int ask_lines(struct binary *b, const uint64_t *vaddrs, size_t n, struct buf *reply)
@@ -270,7 +273,9 @@ static int ask_lines(struct binary *b, const uint64_t *vaddrs, size_t n, struct 
 }
 
 int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
-		 void (*each)(void *ctx, size_t i, const struct line_frame *frames, size_t n_frames), void *ctx)
+		 void (*each)(void *ctx, size_t i, const struct line_frame *frames,
+			      size_t n_frames),
+		 void *ctx)
 {
 	struct line_frame frames[LINE_FRAMES_MAX];
 	struct buf reply = BUF_INIT;
@@ -310,7 +315,8 @@ static int fetch_table(struct binary *b, struct buf *reply, struct err *err)
 		return parser_encode_table(&b->mem, NULL, b->path, reply);
 	if (b->fd < 0 && !b->load_job.job)
 		return -EBADF;
-	int rc = binary_ask(b, &b->load_job, OP_LOAD, fds, b->debug_fd >= 0 ? 2 : 1, PARSER_TABLE_MAX, reply);
+	int rc = binary_ask(b, &b->load_job, OP_LOAD, fds, b->debug_fd >= 0 ? 2 : 1,
+			    PARSER_TABLE_MAX, reply);
 	if (rc == -EIO && b->debug_fd >= 0) { /* without the debug file, then */
 		close(b->debug_fd);
 		b->debug_fd = -1;
@@ -384,7 +390,9 @@ static int give_symbol(const struct known_piece *p, struct symbol *ret)
 {
 	if (!p->cell)
 		return -ENOENT;
-	*ret = (struct symbol){ .name = p->cell->name, .start = p->symbol, .size = p->size, .tag = &p->cell->tag };
+	*ret = (struct symbol){
+		.name = p->cell->name, .start = p->symbol, .size = p->size, .tag = &p->cell->tag
+	};
 	return 0;
 }
 

@@ -56,8 +56,9 @@ int binary_debug_path(const struct binary *b, const char *path, unsigned i, char
 	else if (i > 3)
 		return -ENOENT;
 	else if (b->facts.link[0] && path[0] == '/')
-		rc = fits(snprintf(out, cap, "%s%.*s%s/%s", i == 3 ? "/usr/lib/debug" : "", dir, path, i == 2 ? "/.debug" : "",
-				   b->facts.link), cap);
+		rc = fits(snprintf(out, cap, "%s%.*s%s/%s", i == 3 ? "/usr/lib/debug" : "", dir,
+				   path, i == 2 ? "/.debug" : "", b->facts.link),
+			  cap);
 	if (rc)
 		out[0] = '\0'; /* not this one; there may be others */
 	return 0;
@@ -130,7 +131,8 @@ static int check_crc(struct binary *b)
 		b->debug_unchecked = true;
 		return 0;
 	}
-	struct crc_kept *crc = o->which.size && b->symbolizer ? crc_of(b->symbolizer, &o->which) : &o->crc;
+	struct crc_kept *crc =
+		o->which.size && b->symbolizer ? crc_of(b->symbolizer, &o->which) : &o->crc;
 	int rc = crc->made ? crc->rc : make_crc(b, o->fd, crc);
 	if (symbols_is_late(rc))
 		return rc;

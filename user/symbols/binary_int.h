@@ -32,24 +32,24 @@ struct binary {
 	 * Of what was read first: a file that reads differently the second time has no more names
 	 */
 	uint64_t table_hash;
-	bool loaded;         /* was tried */
-	bool lines_bad;      /* its DWARF is not asked again */
-	bool debug_lines;    /* debug_fd has DWARF */
-	bool evicted;        /* table is gone, but may be read again */
-	bool closed;         /* its files were closed */
-	bool debug_sent;     /* debug_fd came from a server: it cannot be opened again */
+	bool loaded;	      /* was tried */
+	bool lines_bad;	      /* its DWARF is not asked again */
+	bool debug_lines;     /* debug_fd has DWARF */
+	bool evicted;	      /* table is gone, but may be read again */
+	bool closed;	      /* its files were closed */
+	bool debug_sent;      /* debug_fd came from a server: it cannot be opened again */
 	bool debug_unchecked; /* its debug link leads to too large a file: counted */
-	bool expecting;      /* a debug file may come, even after the symbols were read */
-	int load_rc;         /* kept: a file that lies is not read again */
+	bool expecting;	      /* a debug file may come, even after the symbols were read */
+	int load_rc;	      /* kept: a file that lies is not read again */
 	struct symbols_again load_again, lines_again;
 	struct symbols_job head_job, load_job, lines_job;
 	struct offer offer;
-	char path[];         /* for messages */
+	char path[]; /* for messages */
 };
 
 /* Ask for something about a file of b, as symbolizer_ask. */
-int binary_ask(struct binary *b, struct symbols_job *io_job, enum symbols_op op, const int *fds, size_t n_fds, size_t max,
-	       struct buf *reply);
+int binary_ask(struct binary *b, struct symbols_job *io_job, enum symbols_op op, const int *fds,
+	       size_t n_fds, size_t max, struct buf *reply);
 
 /* As though they had not been asked for yet. */
 void binary_forget_symbols(struct binary *b);

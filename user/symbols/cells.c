@@ -34,7 +34,9 @@ static void put(struct cells *c, struct cell *cell)
 
 static int grow(struct cells *c)
 {
-	struct cells bigger = { .n_slots = c->n_slots ? 2 * c->n_slots : 16, .n = c->n, .bytes = c->bytes };
+	struct cells bigger = { .n_slots = c->n_slots ? 2 * c->n_slots : 16,
+				.n = c->n,
+				.bytes = c->bytes };
 	bigger.slots = calloc(bigger.n_slots, sizeof(struct cell *));
 	if (!bigger.slots)
 		return -1;

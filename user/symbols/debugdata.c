@@ -46,7 +46,8 @@ static int unpack(const struct elf_section *packed, struct buf *out)
 	return rc;
 }
 
-int debugdata_open(struct elf_image *ret, const struct elf_image *img, const char *path, struct err *err)
+int debugdata_open(struct elf_image *ret, const struct elf_image *img, const char *path,
+		   struct err *err)
 {
 	struct elf_section packed;
 	struct buf out = BUF_INIT;

@@ -33,7 +33,8 @@ static void sink_add(const char *text, size_t len, void *opaque)
 	s->len += len;
 }
 
-typedef int (*demangler)(const char *mangled, int options, demangle_callbackref callback, void *opaque);
+typedef int (*demangler)(const char *mangled, int options, demangle_callbackref callback,
+			 void *opaque);
 
 static int run(demangler f, const char *mangled, int options, char *out, size_t cap)
 {
@@ -62,7 +63,8 @@ static int has_punycode(const char *rust)
  */
 static int has_long_binder(const char *rust)
 {
-	static const char base62[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	static const char base62[] =
+		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	for (const char *p = rust + 1; (p = strchr(p, 'G')); p++) {
 		size_t n = strspn(p + 1, base62);
 		if ((p[-1] == 'F' || p[-1] == 'D') && n > 2 && p[1 + n] == '_')
@@ -154,7 +156,8 @@ void symbol_demangle(const char *mangled, char *out, size_t cap)
 		name[len] = '\0';
 		if (demangle_rust(name, len, out, cap))
 			return;
-		if (!backtracks(name) && run(cplus_demangle_v3_callback, name, DMGL_PARAMS | DMGL_ANSI, out, cap))
+		if (!backtracks(name) &&
+		    run(cplus_demangle_v3_callback, name, DMGL_PARAMS | DMGL_ANSI, out, cap))
 			return;
 	}
 	memcpy(out, mangled, copied);

@@ -20,7 +20,9 @@ enum { FUNCTAB, FUNCS, NAMES, PCTAB, WINDOWS };
  * How far is read ahead: functab and _funcs are each walked forwards, functions that are alike
  * share what they have in pctab.
  */
-static const size_t window_size[WINDOWS] = { [FUNCTAB] = 256u * 1024, [FUNCS] = 256u * 1024, [NAMES] = 4096, [PCTAB] = 4096 };
+static const size_t window_size[WINDOWS] = {
+	[FUNCTAB] = 256u * 1024, [FUNCS] = 256u * 1024, [NAMES] = 4096, [PCTAB] = 4096
+};
 
 struct window {
 	uint8_t *bytes;
@@ -39,7 +41,7 @@ struct pclntab {
 	unsigned entry_size;
 	uint64_t pctab;
 	unsigned quantum; /* bytes of code */
-	unsigned kind; /* where in a _func stands what it is, and then its flags; 0: nowhere */
+	unsigned kind;	  /* where in a _func stands what it is, and then its flags; 0: nowhere */
 	struct window w[WINDOWS];
 };
 
@@ -114,7 +116,8 @@ static int read_header(struct pclntab *t)
 	} else {
 		return -EPROTONOSUPPORT;
 	}
-	return t->names > t->place.size || t->n > t->place.size / (2 * t->entry_size) ? -EBADMSG : 0;
+	return t->names > t->place.size || t->n > t->place.size / (2 * t->entry_size) ? -EBADMSG
+										      : 0;
 }
 
 /* Entry i of functab: its address and its _func; the last one is the end. */
@@ -177,7 +180,8 @@ bool gopclntab_is_named(const struct go_function *f, const char *prefix)
 {
 	char name[64];
 	size_t len = strlen(prefix);
-	return len < sizeof(name) && !get(f->table, NAMES, f->table->names + f->name, name, len) && !memcmp(name, prefix, len);
+	return len < sizeof(name) && !get(f->table, NAMES, f->table->names + f->name, name, len) &&
+	       !memcmp(name, prefix, len);
 }
 
 static int get_varint(struct pclntab *t, uint64_t *at, uint32_t *ret)
@@ -194,7 +198,8 @@ static int get_varint(struct pclntab *t, uint64_t *at, uint32_t *ret)
 	return 0;
 }
 
-int gopclntab_depths(const struct go_function *f, int (*add)(void *ctx, uint64_t vaddr, uint64_t end, uint32_t depth), void *ctx)
+int gopclntab_depths(const struct go_function *f,
+		     int (*add)(void *ctx, uint64_t vaddr, uint64_t end, uint32_t depth), void *ctx)
 {
 	struct pclntab *t = f->table;
 	uint64_t at = t->pctab + f->depths, vaddr = f->vaddr, end = f->vaddr + f->size;

@@ -26,7 +26,7 @@ struct go_function {
 	uint64_t vaddr;
 	uint64_t size;
 	uint32_t name; /* offset in the names */
-	bool top; /* the runtime's outermost functions of a stack: goexit, mstart, rt0_go */
+	bool top;      /* the runtime's outermost functions of a stack: goexit, mstart, rt0_go */
 	/*
 	 * Known to be none of those that the runtime treats in a way of their own: those may change
 	 * stacks
@@ -59,6 +59,8 @@ bool gopclntab_is_named(const struct go_function *f, const char *prefix);
  * code, in order, in which the stack pointer is `depth` bytes below where it was when the function
  * was entered. What add returns other than 0 ends it. -EBADMSG: it lies.
  */
-int gopclntab_depths(const struct go_function *f, int (*add)(void *ctx, uint64_t vaddr, uint64_t end, uint32_t depth), void *ctx);
+int gopclntab_depths(const struct go_function *f,
+		     int (*add)(void *ctx, uint64_t vaddr, uint64_t end, uint32_t depth),
+		     void *ctx);
 
 #endif

@@ -21,7 +21,8 @@ int jit_say_again(struct jit_said *s, uint64_t addr, uint64_t size, uint32_t nam
 		return -E2BIG;
 	int rc = ARRAY_RESERVE(s->v, s->cap, s->n + 1);
 	if (!rc)
-		s->v[s->n++] = (struct jit_entry){ .addr = addr, .size = (uint32_t)size, .name = name };
+		s->v[s->n++] =
+			(struct jit_entry){ .addr = addr, .size = (uint32_t)size, .name = name };
 	return rc;
 }
 
@@ -193,7 +194,8 @@ static int decode(struct jit_table *t, const struct buf *in)
 	t->n = cursor_u32(&c);
 	t->names_len = cursor_u32(&c);
 	t->failures = cursor_u32(&c);
-	if (c.bad || t->n > 2 * (size_t)JIT_ENTRIES_MAX || cursor_left(&c) != 16 * t->n + t->names_len)
+	if (c.bad || t->n > 2 * (size_t)JIT_ENTRIES_MAX ||
+	    cursor_left(&c) != 16 * t->n + t->names_len)
 		return -EBADMSG;
 	int rc = decode_entries(t, &c);
 	if (rc)
@@ -211,9 +213,12 @@ static int decode(struct jit_table *t, const struct buf *in)
 	return 0;
 }
 
-int jit_read(struct jit_table *ret, struct symbolizer *s, struct symbols_job *io_job, int fd, enum jit_format format)
+int jit_read(struct jit_table *ret, struct symbolizer *s, struct symbols_job *io_job, int fd,
+	     enum jit_format format)
 {
-	struct symbols_request q = { format == JIT_DUMP ? OP_JITDUMP : OP_PERF_MAP, NULL, 0, &fd, 1, JIT_TABLE_MAX };
+	struct symbols_request q = {
+		format == JIT_DUMP ? OP_JITDUMP : OP_PERF_MAP, NULL, 0, &fd, 1, JIT_TABLE_MAX
+	};
 	struct buf reply = BUF_INIT;
 	struct jit_table t = { 0 };
 	int rc = symbolizer_ask(s, io_job, &q, &reply);
@@ -244,7 +249,9 @@ struct jit_entry *jit_find(struct jit_table *t, uint64_t addr)
 		else
 			high = mid;
 	}
-	return low && addr - t->entries[low - 1].addr < t->entries[low - 1].size ? &t->entries[low - 1] : NULL;
+	return low && addr - t->entries[low - 1].addr < t->entries[low - 1].size
+		       ? &t->entries[low - 1]
+		       : NULL;
 }
 
 size_t jit_memory(const struct jit_table *t)

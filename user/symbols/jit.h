@@ -15,12 +15,12 @@
 #include "symbols/symbols.h"
 #include "util/buf.h"
 
-#define JIT_FILE_MAX (48u << 20)        /* of a perf map; a JVM with 100,000 methods writes 10 MB */
-#define JIT_ENTRIES_MAX (384u << 10)    /* functions */
-#define JIT_RECORDS_MAX (1u << 20)      /* of a jitdump, of all kinds */
+#define JIT_FILE_MAX (48u << 20)     /* of a perf map; a JVM with 100,000 methods writes 10 MB */
+#define JIT_ENTRIES_MAX (384u << 10) /* functions */
+#define JIT_RECORDS_MAX (1u << 20)   /* of a jitdump, of all kinds */
 #define JIT_NAMES_MAX (24u << 20)
-#define JIT_NAME_MAX 2048u              /* bytes of one name; longer ones are cut */
-#define JIT_TABLE_MAX (40u << 20)       /* encoded */
+#define JIT_NAME_MAX 2048u	  /* bytes of one name; longer ones are cut */
+#define JIT_TABLE_MAX (40u << 20) /* encoded */
 
 enum jit_format { JIT_PERF_MAP, JIT_DUMP };
 
@@ -45,7 +45,8 @@ struct jit_table {
  * -EBADMSG, -E2BIG, -EPROTONOSUPPORT (a dump of another machine or version), -EIO (the parser died
  * or was late), and as symbolizer_run.
  */
-int jit_read(struct jit_table *ret, struct symbolizer *s, struct symbols_job *io_job, int fd, enum jit_format format);
+int jit_read(struct jit_table *ret, struct symbolizer *s, struct symbols_job *io_job, int fd,
+	     enum jit_format format);
 void jit_fini(struct jit_table *t);
 
 /* The entry that holds addr, or NULL. */
@@ -60,7 +61,7 @@ struct jit_name {
 	enum jit_language language;
 	char function[JIT_NAME_MAX + 1];
 	char file[JIT_NAME_MAX + 1]; /* empty: not said */
-	uint32_t line;               /* 0: not said */
+	uint32_t line;		     /* 0: not said */
 };
 
 /*

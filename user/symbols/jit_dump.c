@@ -136,7 +136,8 @@ static int check_header(struct dump *d, uint64_t *ret_first)
 	if (len < HEADER_SIZE)
 		return -EBADMSG;
 	struct cursor c = { p, p + len, 0 };
-	uint32_t magic = cursor_u32(&c), version = cursor_u32(&c), size = cursor_u32(&c), machine = cursor_u32(&c);
+	uint32_t magic = cursor_u32(&c), version = cursor_u32(&c), size = cursor_u32(&c),
+		 machine = cursor_u32(&c);
 	if (magic == __builtin_bswap32(MAGIC) || (magic == MAGIC && version != 1))
 		return -EPROTONOSUPPORT;
 	if (magic != MAGIC || size < HEADER_SIZE || size > 4096)
@@ -174,10 +175,16 @@ static int walk(struct dump *d)
 
 int jit_read_dump(struct jit_said *s, int fd)
 {
-	struct dump d = { .fd = fd, .said = s, .window = malloc(WINDOW), .by_index = calloc(INDEX_SLOTS, sizeof(uint32_t)),
+	struct dump d = { .fd = fd,
+			  .said = s,
+			  .window = malloc(WINDOW),
+			  .by_index = calloc(INDEX_SLOTS, sizeof(uint32_t)),
 			  .index = malloc(JIT_ENTRIES_MAX * sizeof(uint64_t)) };
 	struct stat st;
-	int rc = !d.window || !d.by_index || !d.index ? -ENOMEM : fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	int rc = !d.window || !d.by_index || !d.index ? -ENOMEM
+		 : fstat(fd, &st)		      ? -errno
+		 : S_ISREG(st.st_mode)		      ? 0
+						      : -EINVAL;
 	if (!rc) {
 		d.size = (uint64_t)st.st_size;
 		rc = walk(&d);

@@ -87,13 +87,14 @@ static void split_js(struct jit_name *n, const char *s)
 	if (len)
 		copy(n->function, s, len);
 	else /* there are many of these: told apart by their place */
-		snprintf(n->function, sizeof(n->function), "(anonymous %.*s:%u)", (int)JIT_NAME_MAX - 32, base ? base + 1 : n->file,
-			 n->line);
+		snprintf(n->function, sizeof(n->function), "(anonymous %.*s:%u)",
+			 (int)JIT_NAME_MAX - 32, base ? base + 1 : n->file, n->line);
 }
 
 /* What V8 prefixes; what stands behind the first three is a function of the program. */
-static const char *const v8[] = { "JS:", "LazyCompile:", "Function:", "Eval:", "Script:", "Builtin:", "BytecodeHandler:",
-				  "RegExp:", "Stub:", "Handler:", "Wasm:" };
+static const char *const v8[] = { "JS:",      "LazyCompile:",	  "Function:", "Eval:", "Script:",
+				  "Builtin:", "BytecodeHandler:", "RegExp:",   "Stub:", "Handler:",
+				  "Wasm:" };
 #define V8_FUNCTIONS 3
 
 static bool split_node(struct jit_name *n, const char *s)

@@ -27,16 +27,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEXT_MAX (64u << 20)         /* bytes of the file; 5 MB to 20 MB are usual */
-#define SYMBOLS_MAX (4u << 20)      /* lines kept */
+#define TEXT_MAX (64u << 20)   /* bytes of the file; 5 MB to 20 MB are usual */
+#define SYMBOLS_MAX (4u << 20) /* lines kept */
 #define NAMES_MAX (128u << 20)
-#define LINE_MAX_BYTES 2048u        /* the kernel's names have at most 512 */
+#define LINE_MAX_BYTES 2048u /* the kernel's names have at most 512 */
 #define MODULES_MAX 65535u
 #define READ_SIZE (64u * 1024)
 
 /* the largest kernel functions have about 100 KiB, BPF programs less than this */
 #define REACH_MAX (1u << 20)
-#define REACH_LAST (64u * 1024)     /* of the last one before another module begins */
+#define REACH_LAST (64u * 1024) /* of the last one before another module begins */
 #define NO_NAME UINT32_MAX
 
 struct entry {
@@ -122,7 +122,8 @@ static int find_module(struct reader *r, const char *s, size_t len, uint16_t *re
 	if (r->n_modules == MODULES_MAX)
 		return -E2BIG;
 	if (!(r->n_modules & (r->n_modules - 1))) {
-		uint32_t *m = realloc(r->modules, (r->n_modules ? 2 * r->n_modules : 1) * sizeof(*m));
+		uint32_t *m =
+			realloc(r->modules, (r->n_modules ? 2 * r->n_modules : 1) * sizeof(*m));
 		if (!m)
 			return -ENOMEM;
 		r->modules = m;
@@ -197,7 +198,8 @@ static int take_line(struct reader *r, const char *p, size_t len)
 	/* Runs of data need one line only, while the text is sorted. */
 	if (l.rank == RANK_NONE) {
 		const struct line *last = r->n ? &r->v[r->n - 1] : NULL;
-		return last && last->rank == RANK_NONE && last->addr <= l.addr ? 0 : add_line(r, &l);
+		return last && last->rank == RANK_NONE && last->addr <= l.addr ? 0
+									       : add_line(r, &l);
 	}
 	int rc = 0;
 	if (tab) {
@@ -275,7 +277,8 @@ static int is_better(const struct reader *r, const struct line *a, const struct 
 		return a->rank < b->rank;
 	if (a->rank == RANK_NONE)
 		return 0;
-	size_t na = strlen((char *)r->names.data + a->name), nb = strlen((char *)r->names.data + b->name);
+	size_t na = strlen((char *)r->names.data + a->name),
+	       nb = strlen((char *)r->names.data + b->name);
 	return na != nb ? na < nb : a->name < b->name;
 }
 
@@ -373,9 +376,11 @@ static int read_all(struct kernel_symbols *k, int fd, const char *path, struct e
 	else if (!r.any_line)
 		rc = err_set(err, -EBADMSG, "%s holds no symbols", path);
 	else if (!r.any_addr)
-		rc = err_set(err, -EPERM,
-			     "%s shows no kernel addresses: run as root or with CAP_SYSLOG, and with the sysctl "
-			     "kernel.kptr_restrict at 0 or 1", path);
+		rc = err_set(
+			err, -EPERM,
+			"%s shows no kernel addresses: run as root or with CAP_SYSLOG, and with the sysctl "
+			"kernel.kptr_restrict at 0 or 1",
+			path);
 	else if (!r.n)
 		rc = err_set(err, -EBADMSG, "%s holds no symbols", path);
 	else if ((rc = build(k, &r)))

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define RANGES_MAX (2u << 20) /* of units, or of the functions of one */
-#define UNITS_KEPT 256             /* of a file, with their functions: */
+#define UNITS_KEPT 256	      /* of a file, with their functions: */
 /* Of the units that are kept; those of the last one in any case */
 #define FUNCTIONS_KEPT (1u << 16)
 #define FILES_KEPT 12
@@ -30,8 +30,8 @@
 /* bytes of a file whose pages may be changed: the worker's memory is charged for all of it */
 #define PRIVATE_MAX (8 << 20)
 #define UNPACKED_KEPT_MAX (24u << 20) /* of all files that stay open, but for the last one */
-#define DEPTH_MAX 64          /* of scopes inside a function */
-#define DIES_MAX (4u << 20)   /* looked at in one unit */
+#define DEPTH_MAX 64		      /* of scopes inside a function */
+#define DIES_MAX (4u << 20)	      /* looked at in one unit */
 
 /* A stretch of addresses, and the DIE (offset in .debug_info) that it belongs to. */
 struct range {
@@ -57,7 +57,7 @@ struct file {
 	Elf *elf;
 	Dwarf *dwarf; /* NULL: a free place */
 	struct ranges units;
-	bool has_all_units; /* not only those of .debug_aranges */
+	bool has_all_units;	      /* not only those of .debug_aranges */
 	struct unit kept[UNITS_KEPT]; /* a ring */
 	size_t first_kept, n_kept, n_functions;
 	uint64_t unpacked;
@@ -152,7 +152,8 @@ static int index_aranges(struct file *f)
 		Dwarf_Addr low;
 		Dwarf_Word len;
 		Dwarf_Off die;
-		if (!dwarf_getarangeinfo(dwarf_onearange(all, i), &low, &len, &die) && low + len > low)
+		if (!dwarf_getarangeinfo(dwarf_onearange(all, i), &low, &len, &die) &&
+		    low + len > low)
 			rc = add_range(&f->units, low, low + len, die);
 	}
 	sort(&f->units);
@@ -194,7 +195,8 @@ static int find_unit(struct file *f, uint64_t addr, const struct range **ret)
 /* Sections that only debuggers need. */
 static bool is_unused(const char *name)
 {
-	static const char *const names[] = { "loc", "loclists", "frame", "macro", "macinfo", "names", "pubnames", "pubtypes",
+	static const char *const names[] = { "loc",	     "loclists",    "frame",	"macro",
+					     "macinfo",	     "names",	    "pubnames", "pubtypes",
 					     "gnu_pubnames", "gnu_pubtypes" };
 	static const char prefix[] = ".debug_";
 	bool found = false;
@@ -216,7 +218,8 @@ static void hide_unused(Elf *elf)
 	if (elf_getshdrstrndx(elf, &names))
 		return;
 	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
-		if (!gelf_getshdr(s, &sh) || !(sh.sh_flags & SHF_COMPRESSED) || !is_unused(elf_strptr(elf, names, sh.sh_name)))
+		if (!gelf_getshdr(s, &sh) || !(sh.sh_flags & SHF_COMPRESSED) ||
+		    !is_unused(elf_strptr(elf, names, sh.sh_name)))
 			continue;
 		sh.sh_type = SHT_NOBITS;
 		sh.sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
@@ -246,7 +249,8 @@ static uint64_t unpacked_size(Elf *elf)
 	GElf_Shdr sh;
 	GElf_Chdr ch;
 	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
-		if (!gelf_getshdr(s, &sh) || !(sh.sh_flags & SHF_COMPRESSED) || !gelf_getchdr(s, &ch))
+		if (!gelf_getshdr(s, &sh) || !(sh.sh_flags & SHF_COMPRESSED) ||
+		    !gelf_getchdr(s, &ch))
 			continue;
 		if (ch.ch_size > UNPACKED_MAX || sh.sh_size > UNPACKED_MAX)
 			return UNPACKED_MAX + 1;
@@ -309,7 +313,10 @@ static int unpack_zstd(struct file *f)
 
 static int open_new(int fd, const struct stat *st, struct file **ret)
 {
-	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3), .dev = st->st_dev, .ino = st->st_ino, .mtime = st->st_mtim };
+	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
+			  .dev = st->st_dev,
+			  .ino = st->st_ino,
+			  .mtime = st->st_mtim };
 	elf_version(EV_CURRENT);
 	n.elf = n.fd < 0 ? NULL : open_elf(n.fd, st->st_size);
 	uint64_t packed = n.elf ? unpacked_size(n.elf) : 0;
@@ -339,7 +346,8 @@ static int open_file(int fd, struct file **ret)
 	struct file *f = NULL;
 	for (size_t i = 0; i < FILES_KEPT && !f; i++) {
 		struct file *k = &files[i];
-		if (k->dwarf && k->dev == st.st_dev && k->ino == st.st_ino && !memcmp(&k->mtime, &st.st_mtim, sizeof(k->mtime)))
+		if (k->dwarf && k->dev == st.st_dev && k->ino == st.st_ino &&
+		    !memcmp(&k->mtime, &st.st_mtim, sizeof(k->mtime)))
 			f = k;
 	}
 	if (!f)
@@ -356,8 +364,9 @@ static int open_file(int fd, struct file **ret)
 /* May hold functions with code: what is in a class or a namespace, in Rust everything. */
 static int is_container(int tag)
 {
-	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
-	       tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_subprogram;
+	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_structure_type ||
+	       tag == DW_TAG_class_type || tag == DW_TAG_union_type ||
+	       tag == DW_TAG_enumeration_type || tag == DW_TAG_subprogram;
 }
 
 /* Depth first, with a stack of our own: functions inside functions count for themselves. */
@@ -376,7 +385,8 @@ static int index_functions(struct ranges *r, Dwarf_Die *unit)
 			if (bad)
 				return bad;
 		}
-		if (is_container(tag) && depth + 1 < DEPTH_MAX && dwarf_child(die, &at[depth + 1]) == 0) {
+		if (is_container(tag) && depth + 1 < DEPTH_MAX &&
+		    dwarf_child(die, &at[depth + 1]) == 0) {
 			depth++;
 			continue;
 		}
@@ -409,7 +419,8 @@ static void drop_kept(struct file *f)
 
 static const struct unit *keep(struct file *f, const struct unit *new)
 {
-	while (f->n_kept == UNITS_KEPT || (f->n_kept && f->n_functions + new->functions.n > FUNCTIONS_KEPT))
+	while (f->n_kept == UNITS_KEPT ||
+	       (f->n_kept && f->n_functions + new->functions.n > FUNCTIONS_KEPT))
 		drop_kept(f);
 	struct unit *k = &f->kept[(f->first_kept + f->n_kept++) % UNITS_KEPT];
 	*k = *new;
@@ -417,7 +428,8 @@ static const struct unit *keep(struct file *f, const struct unit *new)
 	return k;
 }
 
-static int functions_of(struct file *f, const struct range *u, Dwarf_Die *ret_unit, const struct ranges **ret)
+static int functions_of(struct file *f, const struct range *u, Dwarf_Die *ret_unit,
+			const struct ranges **ret)
 {
 	if (!dwarf_offdie(f->dwarf, u->die, ret_unit))
 		return -EBADMSG;
@@ -442,7 +454,8 @@ static const char *function_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
 	const char *name = NULL;
-	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) || dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
 		name = dwarf_formstring(&attr);
 	if (!name && dwarf_attr_integrate(die, DW_AT_name, &attr))
 		name = dwarf_formstring(&attr);
@@ -484,8 +497,8 @@ static size_t inlined_chain(Dwarf_Die *function, uint64_t addr, Dwarf_Die chain[
 	int more = dwarf_child(&at, &child) == 0;
 	while (more && depth < DEPTH_MAX) {
 		int tag = dwarf_tag(&child);
-		bool scope = tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
-			     tag == DW_TAG_catch_block;
+		bool scope = tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
+			     tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
 		if (!scope || dwarf_haspc(&child, addr) <= 0) {
 			more = dwarf_siblingof(&child, &child) == 0;
 			continue;
@@ -509,8 +522,12 @@ static const char *call_site(Dwarf_Die *unit, Dwarf_Die *call, int *ret_line)
 	Dwarf_Word line = 0, index = 0;
 	Dwarf_Files *sources;
 	size_t n;
-	*ret_line = dwarf_formudata(dwarf_attr(call, DW_AT_call_line, &attr), &line) || line > INT32_MAX ? 0 : (int)line;
-	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &attr), &index) || dwarf_getsrcfiles(unit, &sources, &n))
+	*ret_line =
+		dwarf_formudata(dwarf_attr(call, DW_AT_call_line, &attr), &line) || line > INT32_MAX
+			? 0
+			: (int)line;
+	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &attr), &index) ||
+	    dwarf_getsrcfiles(unit, &sources, &n))
 		return NULL;
 	return index < n ? dwarf_filesrc(sources, index, NULL, NULL) : NULL;
 }

@@ -34,7 +34,8 @@ static int offset_of(Dwarf_Die *member, uint64_t *ret)
 	Dwarf_Word offset = 0;
 	Dwarf_Op *op;
 	size_t n;
-	if (!dwarf_attr(member, DW_AT_data_member_location, &attr) || !dwarf_formudata(&attr, &offset)) {
+	if (!dwarf_attr(member, DW_AT_data_member_location, &attr) ||
+	    !dwarf_formudata(&attr, &offset)) {
 		*ret = offset;
 		return 0;
 	}
@@ -66,7 +67,8 @@ static int search_type(struct search *s, Dwarf_Die *die)
 		return -ENOENT;
 	if (is_record(tag))
 		return search_record(s, die);
-	if (!dwarf_formref_die(dwarf_attr(die, DW_AT_type, &attr), &type) || !is_record(dwarf_tag(&type)))
+	if (!dwarf_formref_die(dwarf_attr(die, DW_AT_type, &attr), &type) ||
+	    !is_record(dwarf_tag(&type)))
 		return -ENOENT;
 	return search_record(s, &type);
 }

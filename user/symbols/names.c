@@ -11,15 +11,14 @@
 
 /* ---- clones ---- */
 
-
 /*
  * How much of s[0, len) is left without its last ".word[.number]"; len when that is not a clone's
  * mark.
  */
 static size_t without_mark(const char *s, size_t len)
 {
-	static const char *const marks[] = { ".isra", ".constprop", ".part", ".cold", ".lto_priv", ".llvm",
-					     ".localalias", ".ipa_sra" };
+	static const char *const marks[] = { ".isra",	  ".constprop", ".part",       ".cold",
+					     ".lto_priv", ".llvm",	".localalias", ".ipa_sra" };
 	size_t end = len;
 	while (end > 0 && isdigit((unsigned char)s[end - 1]))
 		end--;
@@ -42,7 +41,8 @@ static size_t without_clone(const char *s, size_t len)
 	if (!len || s[len - 1] != ']')
 		return len;
 	for (size_t at = len; at-- > 0;)
-		if (s[at] == ' ' && len - at > sizeof(open) && !memcmp(s + at, open, sizeof(open) - 1))
+		if (s[at] == ' ' && len - at > sizeof(open) &&
+		    !memcmp(s + at, open, sizeof(open) - 1))
 			return at;
 	return len;
 }
@@ -118,7 +118,8 @@ static size_t skip(const char *s, size_t at, size_t len)
 			if (!depth)
 				return 0;
 			depth--;
-		} else if (c == '<' && (i == at || !is_comparison(s, i, len, depth ? open[depth - 1] : 0))) {
+		} else if (c == '<' &&
+			   (i == at || !is_comparison(s, i, len, depth ? open[depth - 1] : 0))) {
 			if (depth == DEPTH_MAX)
 				return 0;
 			open[depth++] = c;
@@ -140,11 +141,11 @@ struct simple {
 	size_t at;
 	char out[LENGTH_MAX];
 	size_t n;
-	size_t name_begin;             /* in s: of the qualified name, behind a return type */
+	size_t name_begin; /* in s: of the qualified name, behind a return type */
 	/* In out: behind the last space outside of brackets, 0: none */
 	size_t space;
-	size_t args_begin, args_end;   /* in s: the last parameter list */
-	size_t last_begin;             /* in s: of the last component */
+	size_t args_begin, args_end; /* in s: the last parameter list */
+	size_t last_begin;	     /* in s: of the last component */
 	bool has_args;
 };
 
@@ -173,7 +174,8 @@ static bool starts(const struct simple *p, const char *text)
 /* Behind "operator": its own sign, which may be brackets. */
 static bool put_operator(struct simple *p)
 {
-	static const char *const signs[] = { "<=>", "<<=", ">>=", "->*", "()", "[]", "<<", ">>", "<=", ">=", "->", "<", ">" };
+	static const char *const signs[] = { "<=>", "<<=", ">>=", "->*", "()", "[]", "<<",
+					     ">>",  "<=",  ">=",  "->",	 "<",  ">" };
 	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
 		if (!starts(p, signs[i]))
 			continue;
@@ -191,8 +193,8 @@ static bool take_paren(struct simple *p)
 	size_t end = skip(p->s, p->at, p->len);
 	if (!end)
 		return false;
-	bool is_name = !p->n || p->out[p->n - 1] == ' ' || (p->n > 1 && !memcmp(p->out + p->n - 2, "::", 2)) ||
-		       p->out[p->n - 1] == '.';
+	bool is_name = !p->n || p->out[p->n - 1] == ' ' ||
+		       (p->n > 1 && !memcmp(p->out + p->n - 2, "::", 2)) || p->out[p->n - 1] == '.';
 	if (is_name) {
 		put(p, end - p->at);
 		return true;
@@ -264,7 +266,8 @@ static const char *constructor(const struct simple *p)
 {
 	size_t args = p->args_end - p->args_begin;
 	size_t class = p->last_begin > p->name_begin + 2 ? p->last_begin - 2 - p->name_begin : 0;
-	if (!p->has_args || !class || args <= class || memcmp(p->s + p->args_begin, p->s + p->name_begin, class))
+	if (!p->has_args || !class || args <= class ||
+	    memcmp(p->s + p->args_begin, p->s + p->name_begin, class))
 		return NULL;
 	const char *rest = p->s + p->args_begin + class;
 	size_t n = args - class;
@@ -289,9 +292,11 @@ static size_t repeated(const char *out, size_t n)
 /* What the demangler writes before the name of something that is no function of the source. */
 static size_t prefix_length(const char *s)
 {
-	static const char *const prefixes[] = { "non-virtual thunk to ", "virtual thunk to ", "covariant return thunk to ",
-						"transaction clone for ", "guard variable for ", "vtable for ",
-						"typeinfo for ", "TLS init function for ", "TLS wrapper function for " };
+	static const char *const prefixes[] = {
+		"non-virtual thunk to ",  "virtual thunk to ",	    "covariant return thunk to ",
+		"transaction clone for ", "guard variable for ",    "vtable for ",
+		"typeinfo for ",	  "TLS init function for ", "TLS wrapper function for "
+	};
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (!strncmp(s, prefixes[i], strlen(prefixes[i])))
 			return strlen(prefixes[i]);
@@ -316,5 +321,6 @@ void name_simplify(const char *name, char *out, size_t cap)
 	if (last)
 		snprintf(out, cap, "%.*s%.*s%s", (int)prefix, name, (int)last, p.out + begin, kind);
 	else
-		snprintf(out, cap, "%.*s%.*s", (int)prefix, name, (int)(p.n - begin), p.out + begin);
+		snprintf(out, cap, "%.*s%.*s", (int)prefix, name, (int)(p.n - begin),
+			 p.out + begin);
 }

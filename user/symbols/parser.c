@@ -19,7 +19,8 @@ static uint32_t what_it_has(const struct elf_image *img)
 {
 	struct elf_place at;
 	uint32_t has = img->symtab.size ? FACT_SYMTAB : 0;
-	if (!elf_section_find(img, ".debug_info", &at) || !elf_section_find(img, ".zdebug_info", &at))
+	if (!elf_section_find(img, ".debug_info", &at) ||
+	    !elf_section_find(img, ".zdebug_info", &at))
 		has |= FACT_DWARF;
 	return has;
 }
@@ -73,7 +74,8 @@ static int decode_loads(struct elf_image *img, struct cursor *c)
 		s.vaddr = cursor_u64(c);
 		s.memsz = cursor_u64(c);
 		s.flags = cursor_u32(c);
-		if (s.filesz > UINT64_MAX - s.offset || s.memsz > UINT64_MAX - s.vaddr || s.filesz > s.memsz)
+		if (s.filesz > UINT64_MAX - s.offset || s.memsz > UINT64_MAX - s.vaddr ||
+		    s.filesz > s.memsz)
 			return -EBADMSG;
 		img->loads[img->n_loads] = s;
 	}
@@ -89,7 +91,9 @@ int facts_decode(struct facts *ret, const struct buf *in)
 	f.has = cursor_u32(&c);
 	int rc = decode_loads(&f.img, &c);
 	f.img.build_id_len = cursor_u8(&c);
-	const uint8_t *id = f.img.build_id_len <= ELF_BUILD_ID_MAX ? cursor_bytes(&c, f.img.build_id_len) : NULL;
+	const uint8_t *id = f.img.build_id_len <= ELF_BUILD_ID_MAX
+				    ? cursor_bytes(&c, f.img.build_id_len)
+				    : NULL;
 	uint32_t label_rc = cursor_u32(&c);
 	f.img.label_vaddr = cursor_u64(&c);
 	uint32_t trampolines_rc = cursor_u32(&c);
@@ -101,7 +105,8 @@ int facts_decode(struct facts *ret, const struct buf *in)
 	f.link_crc = cursor_u32(&c);
 	size_t left = cursor_left(&c);
 	const uint8_t *link = left <= sizeof(f.link) ? cursor_bytes(&c, left) : NULL;
-	if (!rc && (c.bad || !id || !link || !left || label_rc > 4095 || trampolines_rc > 4095 || link[left - 1] || memchr(link, '/', left)))
+	if (!rc && (c.bad || !id || !link || !left || label_rc > 4095 || trampolines_rc > 4095 ||
+		    link[left - 1] || memchr(link, '/', left)))
 		rc = -EBADMSG;
 	if (rc) {
 		facts_fini(&f);
@@ -135,14 +140,16 @@ static int add_table(struct buf *out, const struct table *t)
 	return rc ? rc : buf_add(out, t->names, t->names_len);
 }
 
-int parser_encode_table(const struct elf_image *img, const struct elf_image *debug, const char *name, struct buf *out)
+int parser_encode_table(const struct elf_image *img, const struct elf_image *debug,
+			const char *name, struct buf *out)
 {
 	struct elf_image packed;
 	const struct elf_image *all[3] = { img };
 	struct err err = { 0 };
 	struct table t;
 	size_t n = 1;
-	int unpacked = img->symtab.size ? -ENOENT : debugdata_open(&packed, img, name, &err), first = 0;
+	int unpacked = img->symtab.size ? -ENOENT : debugdata_open(&packed, img, name, &err),
+	    first = 0;
 	if (!unpacked)
 		all[n++] = &packed;
 	else if (unpacked != -ENOENT)
@@ -184,7 +191,8 @@ static int decode_table(struct table *t, struct cursor *c, struct buf *in)
 	t->base = cursor_u64(c);
 	t->n = cursor_u32(c);
 	t->names_len = cursor_u32(c);
-	if (c->bad || t->n > 2 * (size_t)TABLE_SYMBOLS_MAX || cursor_left(c) != 12 * t->n + t->names_len)
+	if (c->bad || t->n > 2 * (size_t)TABLE_SYMBOLS_MAX ||
+	    cursor_left(c) != 12 * t->n + t->names_len)
 		return -EBADMSG;
 	size_t len = cursor_left(c);
 	memmove(in->data, c->p, len);
@@ -234,7 +242,8 @@ static void name_of(const struct sandbox_request *q, char *out, size_t cap)
 }
 
 /* The first descriptor as an image; on failure out holds the text. */
-static int open_first(const struct sandbox_request *q, struct elf_image *img, char *name, size_t cap, struct buf *out)
+static int open_first(const struct sandbox_request *q, struct elf_image *img, char *name,
+		      size_t cap, struct buf *out)
 {
 	struct err err = { 0 };
 	name_of(q, name, cap);
@@ -251,7 +260,8 @@ int parser_op_open(const struct sandbox_request *q, struct buf *out)
 	struct elf_image img;
 	char name[256], magic[SELFMAG] = "";
 	int rc = open_first(q, &img, name, sizeof(name), out);
-	if (rc == -EBADMSG && pread(q->fds[0], magic, SELFMAG, 0) == SELFMAG && memcmp(magic, ELFMAG, SELFMAG))
+	if (rc == -EBADMSG && pread(q->fds[0], magic, SELFMAG, 0) == SELFMAG &&
+	    memcmp(magic, ELFMAG, SELFMAG))
 		return -ENOEXEC;
 	if (rc)
 		return rc;

@@ -22,7 +22,7 @@
 struct facts {
 	/* Machine, type, loads, build id and label only: no descriptor, no sections */
 	struct elf_image img;
-	uint32_t has;         /* FACT_* */
+	uint32_t has;		       /* FACT_* */
 	char link[DEBUGLINK_NAME_MAX]; /* empty: no .gnu_debuglink */
 	uint32_t link_crc;
 	struct binary_python python; /* version 0: it is none */
@@ -36,7 +36,8 @@ int facts_decode(struct facts *ret, const struct buf *in);
 void facts_fini(struct facts *f);
 
 /* Symbols: what was wrong with them goes along with what could be read. */
-int parser_encode_table(const struct elf_image *img, const struct elf_image *debug, const char *name, struct buf *out);
+int parser_encode_table(const struct elf_image *img, const struct elf_image *debug,
+			const char *name, struct buf *out);
 int parser_decode_table(struct table *ret, struct buf *in, int *ret_load_rc, struct err *err);
 
 /*

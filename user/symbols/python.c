@@ -32,8 +32,11 @@ static uint64_t word_at(const struct elf_image *img, uint64_t vaddr)
 	uint64_t v;
 	for (size_t i = 0; i < img->n_loads; i++) {
 		const struct elf_segment *s = &img->loads[i];
-		if (vaddr >= s->vaddr && vaddr - s->vaddr <= s->filesz && s->filesz - (vaddr - s->vaddr) >= 8)
-			return elf_image_read(img, s->offset + (vaddr - s->vaddr), &v, sizeof(v)) ? 0 : v;
+		if (vaddr >= s->vaddr && vaddr - s->vaddr <= s->filesz &&
+		    s->filesz - (vaddr - s->vaddr) >= 8)
+			return elf_image_read(img, s->offset + (vaddr - s->vaddr), &v, sizeof(v))
+				       ? 0
+				       : v;
 	}
 	return 0;
 }
@@ -47,7 +50,8 @@ int python_find(const struct elf_image *img, struct binary_python *ret)
 		return -ENOENT;
 	int rc = elf_section_find(img, ".PyRuntime", &at);
 	rc = rc ? rc : read_piece(img, img->dynsym.offset, img->dynsym.size, &symbols);
-	rc = rc ? rc : read_piece(img, img->dynsym.strings_offset, img->dynsym.strings_size, &strings);
+	rc = rc ? rc
+		: read_piece(img, img->dynsym.strings_offset, img->dynsym.strings_size, &strings);
 	for (uint64_t i = 0; !rc && i < img->dynsym.size / sizeof(Elf64_Sym); i++) {
 		Elf64_Sym s;
 		memcpy(&s, symbols + i * sizeof(s), sizeof(s));

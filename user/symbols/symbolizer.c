@@ -99,7 +99,8 @@ static int submit(struct symbolizer *s, struct symbols_job *io_job, const struct
 	return sandbox_submit(s->sandbox, &c, &io_job->job);
 }
 
-int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job, const struct sandbox_call *call, struct buf *reply)
+int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job,
+		   const struct sandbox_call *call, struct buf *reply)
 {
 	reply->len = 0;
 	if (!s || !s->sandbox)
@@ -107,7 +108,8 @@ int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job, const struc
 	int rc = io_job->job ? 0 : submit(s, io_job, call);
 	if (rc)
 		return rc;
-	while (s->wait && (rc = sandbox_take(s->sandbox, &io_job->job, reply, &io_job->cpu_ns)) == -EINPROGRESS)
+	while (s->wait && (rc = sandbox_take(s->sandbox, &io_job->job, reply, &io_job->cpu_ns)) ==
+				  -EINPROGRESS)
 		sandbox_wait(s->sandbox, now_ns() + WAIT_NS);
 	if (!s->wait)
 		rc = sandbox_take(s->sandbox, &io_job->job, reply, &io_job->cpu_ns);
@@ -123,7 +125,8 @@ void symbolizer_cancel(struct symbolizer *s, struct symbols_job *io_job)
 		sandbox_cancel(s->sandbox, &io_job->job);
 }
 
-int symbolizer_ask(struct symbolizer *s, struct symbols_job *io_job, const struct symbols_request *q, struct buf *reply)
+int symbolizer_ask(struct symbolizer *s, struct symbols_job *io_job,
+		   const struct symbols_request *q, struct buf *reply)
 {
 	if (!s || !s->sandbox)
 		return ask_here(q, reply);

@@ -59,7 +59,8 @@ struct symbols_request {
 	size_t n_fds;
 	size_t max_reply;
 };
-int symbolizer_ask(struct symbolizer *s, struct symbols_job *io_job, const struct symbols_request *q, struct buf *reply);
+int symbolizer_ask(struct symbolizer *s, struct symbols_job *io_job,
+		   const struct symbols_request *q, struct buf *reply);
 
 /* s may be NULL in all: then nothing is ever evicted. */
 void symbolizer_add(struct symbolizer *s, struct symbolizer_table *t, size_t bytes);

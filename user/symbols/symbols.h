@@ -27,9 +27,9 @@
 struct symbol {
 	const char *name;
 	const char *module; /* kernel only: "[kernel]", "[ext4]", "[bpf]"; NULL for binaries */
-	uint64_t start;     /* address as in the table: vaddr of an ELF symbol, kernel address */
-	uint64_t size;      /* 0 when the table does not say */
-	uint64_t *tag;      /* a cell that belongs to the caller, initially 0, one per symbol */
+	uint64_t start;	    /* address as in the table: vaddr of an ELF symbol, kernel address */
+	uint64_t size;	    /* 0 when the table does not say */
+	uint64_t *tag;	    /* a cell that belongs to the caller, initially 0, one per symbol */
 };
 
 /* ---- where foreign bytes are parsed ---- */
@@ -41,7 +41,8 @@ extern const sandbox_op symbols_ops[SYMBOLS_OPS];
  * Its initializers, for a constant table that has other ops behind them. In the order of enum
  * symbols_op.
  */
-#define SYMBOLS_OPS_LIST parser_op_open, parser_op_load, parser_op_crc, jit_op_perf_map, jit_op_dump, lines_op
+#define SYMBOLS_OPS_LIST \
+	parser_op_open, parser_op_load, parser_op_crc, jit_op_perf_map, jit_op_dump, lines_op
 int parser_op_open(const struct sandbox_request *q, struct buf *out);
 int parser_op_load(const struct sandbox_request *q, struct buf *out);
 int parser_op_crc(const struct sandbox_request *q, struct buf *out);
@@ -60,9 +61,9 @@ struct symbolizer;
 struct symbolizer_config {
 	struct sandbox *sandbox; /* borrowed */
 	unsigned first_op;
-	size_t table_bytes; /* 0: SYMBOLIZER_TABLE_BYTES */
+	size_t table_bytes;   /* 0: SYMBOLIZER_TABLE_BYTES */
 	unsigned deadline_ms; /* 0: SYMBOLIZER_DEADLINE_MS; of one request */
-	bool wait; /* for every answer: for those who have nothing else to do */
+	bool wait;	      /* for every answer: for those who have nothing else to do */
 };
 
 /*
@@ -94,15 +95,15 @@ bool symbols_is_due(const struct symbols_again *a);
 #define SYMBOLS_MEMORY (64u << 20) /* that a worker needs at most */
 
 struct symbolizer_stats {
-	uint64_t heads;    /* files whose head was parsed, debug files included */
-	uint64_t refused;  /* files that lie, are too large, or cost their worker its life */
-	uint64_t tables;   /* read */
-	uint64_t reread;   /* of these, again */
-	uint64_t debug;    /* separate debug files in use */
+	uint64_t heads;		  /* files whose head was parsed, debug files included */
+	uint64_t refused;	  /* files that lie, are too large, or cost their worker its life */
+	uint64_t tables;	  /* read */
+	uint64_t reread;	  /* of these, again */
+	uint64_t debug;		  /* separate debug files in use */
 	uint64_t debug_unchecked; /* debug links to files that are too large to check their CRC */
-	uint64_t lines;    /* addresses looked up in DWARF */
-	uint64_t lines_refused; /* files whose DWARF was given up */
-	size_t bytes;      /* of tables now */
+	uint64_t lines;		  /* addresses looked up in DWARF */
+	uint64_t lines_refused;	  /* files whose DWARF was given up */
+	size_t bytes;		  /* of tables now */
 	/*
 	 * Requests that were not made now: the time for them, or for those of one user, was used up
 	 */
@@ -148,7 +149,8 @@ struct symbols_job {
  * queue is full. deadline_ms 0: that of the symbolizer. reply must be initialized. -ENOSYS without
  * a sandbox.
  */
-int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job, const struct sandbox_call *call, struct buf *reply);
+int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job,
+		   const struct sandbox_call *call, struct buf *reply);
 void symbolizer_cancel(struct symbolizer *s, struct symbols_job *io_job);
 
 /* ---- one ELF file ---- */
@@ -160,7 +162,8 @@ struct binary;
  * -EINPROGRESS: its head is being read; *ret is good for binary_read_head and binary_free alone,
  * until binary_read_head returns 0. After -EAGAIN and -EBUSY that can be asked again.
  */
-int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err);
+int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path,
+		   struct err *err);
 int binary_read_head(struct binary *b, struct err *err);
 
 /*
@@ -172,7 +175,8 @@ int binary_read_head(struct binary *b, struct err *err);
 int binary_open(struct binary **ret, int fd, const char *path, struct err *err);
 
 /* The same from an image in memory (the vdso); the bytes are copied. */
-int binary_open_memory(struct binary **ret, const void *image, size_t size, const char *name, struct err *err);
+int binary_open_memory(struct binary **ret, const void *image, size_t size, const char *name,
+		       struct err *err);
 void binary_free(struct binary *b);
 
 /*
@@ -225,8 +229,8 @@ int binary_trampolines(const struct binary *b, uint64_t *ret_vaddr);
 
 /* CPython's interpreter: vaddrs in the file. -ENOENT: it is not one, or older than 3.11. */
 struct binary_python {
-	uint32_t version; /* PY_VERSION_HEX */
-	uint64_t runtime; /* _PyRuntime */
+	uint32_t version;	  /* PY_VERSION_HEX */
+	uint64_t runtime;	  /* _PyRuntime */
 	uint64_t eval, eval_size; /* the function that runs bytecode, _PyEval_EvalFrameDefault */
 };
 int binary_python(const struct binary *b, struct binary_python *ret);
@@ -284,7 +288,9 @@ bool binary_has_lines(const struct binary *b);
  * -EBUSY: not now. -EINPROGRESS: call again with the same addresses.
  */
 int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
-		 void (*each)(void *ctx, size_t i, const struct line_frame *frames, size_t n_frames), void *ctx);
+		 void (*each)(void *ctx, size_t i, const struct line_frame *frames,
+			      size_t n_frames),
+		 void *ctx);
 
 /* Were its symbols never read? */
 bool binary_is_unread(const struct binary *b);

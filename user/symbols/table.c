@@ -69,7 +69,8 @@ static int is_sorted(const struct candidate *v, size_t n, enum sort_key key)
 }
 
 /* One stable pass of a radix sort over 11 bits. */
-static void sort_pass(const struct candidate *from, struct candidate *to, size_t n, enum sort_key key, unsigned shift)
+static void sort_pass(const struct candidate *from, struct candidate *to, size_t n,
+		      enum sort_key key, unsigned shift)
 {
 	uint32_t at[2048] = { 0 };
 	uint32_t sum = 0;
@@ -138,9 +139,12 @@ static int judge(const struct reader *r, const Elf64_Sym *sym, struct candidate 
 		return 1;
 	if (size > INT32_MAX)
 		size = INT32_MAX;
-	*ret = (struct candidate){ .addr = (uint32_t)addr, .size = (uint32_t)size, .name = sym->st_name };
-	ret->rank = (type == STT_NOTYPE ? RANK_LABEL : 0) |
-		    (bind == STB_WEAK ? RANK_WEAK : bind == STB_LOCAL ? RANK_LOCAL : 0);
+	*ret = (struct candidate){ .addr = (uint32_t)addr,
+				   .size = (uint32_t)size,
+				   .name = sym->st_name };
+	ret->rank = (type == STT_NOTYPE ? RANK_LABEL : 0) | (bind == STB_WEAK	 ? RANK_WEAK
+							     : bind == STB_LOCAL ? RANK_LOCAL
+										 : 0);
 	return 0;
 }
 
@@ -216,9 +220,11 @@ struct window {
 };
 
 /* Have the TABLE_NAME_MAX bytes from offset, or what the strings still have, in the window. */
-static int move_window(const struct reader *r, const struct elf_symbols *s, struct window *w, uint64_t offset)
+static int move_window(const struct reader *r, const struct elf_symbols *s, struct window *w,
+		       uint64_t offset)
 {
-	uint64_t need = s->strings_size - offset < TABLE_NAME_MAX ? s->strings_size - offset : TABLE_NAME_MAX;
+	uint64_t need = s->strings_size - offset < TABLE_NAME_MAX ? s->strings_size - offset
+								  : TABLE_NAME_MAX;
 	if (offset >= w->offset && offset + need <= w->offset + w->len)
 		return 0;
 	uint64_t left = s->strings_size - offset;
@@ -228,10 +234,11 @@ static int move_window(const struct reader *r, const struct elf_symbols *s, stru
 }
 
 /* Fetch the names of v, sorted by name: forward over the strings, each byte once. */
-static int fetch_names(struct reader *r, const struct elf_symbols *s, struct candidate *v, size_t n, struct window *w)
+static int fetch_names(struct reader *r, const struct elf_symbols *s, struct candidate *v, size_t n,
+		       struct window *w)
 {
 	uint64_t last = 0, last_end = 0; /* of the name copied last, in the file */
-	uint32_t copied = 0;             /* its place in names */
+	uint32_t copied = 0;		 /* its place in names */
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at = v[i].name;
 		if (at >= s->strings_size)
@@ -241,7 +248,8 @@ static int fetch_names(struct reader *r, const struct elf_symbols *s, struct can
 			return rc;
 		const char *name = w->bytes + (at - w->offset);
 		if (at < last_end) { /* the tail of another name, or the same */
-			name_candidate(&v[i], name, (uint32_t)(last_end - at - 1), copied + (uint32_t)(at - last));
+			name_candidate(&v[i], name, (uint32_t)(last_end - at - 1),
+				       copied + (uint32_t)(at - last));
 			continue;
 		}
 		size_t room = w->len - (size_t)(at - w->offset);
@@ -292,7 +300,8 @@ static int take_candidates(struct reader *r, const struct elf_symbols *s, size_t
 	return !rc && r->n ? sort(r->v, r->n, BY_ADDR) : rc;
 }
 
-static int add_symbols(struct reader *r, const struct elf_image *img, const struct elf_symbols *s, uint32_t rank)
+static int add_symbols(struct reader *r, const struct elf_image *img, const struct elf_symbols *s,
+		       uint32_t rank)
 {
 	size_t before = r->n;
 	if (!s->size)
@@ -311,11 +320,12 @@ static int add_go_function(void *ctx, const struct go_function *f)
 	struct reader *r = ctx;
 	if (f->vaddr < r->base || f->vaddr - r->base >= UINT32_MAX)
 		return 0;
-	return add_candidate(r, (struct candidate){
-					.addr = (uint32_t)(f->vaddr - r->base),
-					.size = (uint32_t)(f->size < INT32_MAX ? f->size : INT32_MAX),
-					.name = f->name,
-				});
+	return add_candidate(r,
+			     (struct candidate){
+				     .addr = (uint32_t)(f->vaddr - r->base),
+				     .size = (uint32_t)(f->size < INT32_MAX ? f->size : INT32_MAX),
+				     .name = f->name,
+			     });
 }
 
 static int add_go(struct reader *r, const struct elf_image *img)
@@ -354,7 +364,9 @@ static int add_unnamed_start(void *ctx, uint64_t vaddr)
 	uint64_t addr = vaddr - r->base;
 	if (vaddr < r->base || addr >= UINT32_MAX || !text_around(r, vaddr))
 		return 0;
-	return add_candidate(r, (struct candidate){ .addr = (uint32_t)addr, .name = (uint32_t)r->names.len, .rank = RANK_UNNAMED });
+	return add_candidate(r, (struct candidate){ .addr = (uint32_t)addr,
+						    .name = (uint32_t)r->names.len,
+						    .rank = RANK_UNNAMED });
 }
 
 /* Add starts of functions without a name, so that their samples are one function's. */
@@ -381,7 +393,8 @@ static void drop_aliases(struct reader *r)
 			const struct candidate *c = &r->v[end];
 			if (c->rank < best.rank)
 				best = *c;
-			if (c->size > longest.size || (c->size == longest.size && c->rank < longest.rank))
+			if (c->size > longest.size ||
+			    (c->size == longest.size && c->rank < longest.rank))
 				longest = *c;
 		}
 		if (!best.size)
@@ -412,7 +425,7 @@ static void drop_covered_labels(struct reader *r)
 /* A symbol without a size reaches to the next or to the end of its section. */
 static void guess_sizes(struct reader *r)
 {
-	uint64_t next = UINT64_MAX;          /* the first address behind that is not this one */
+	uint64_t next = UINT64_MAX; /* the first address behind that is not this one */
 	/* symbols come in order: each section is searched for once */
 	const struct elf_text *text = NULL;
 	for (size_t i = r->n; i-- > 0;) {
@@ -491,17 +504,20 @@ static int add_sources(struct reader *r, const char *path, struct err *err)
 {
 	int first = 0;
 	for (size_t i = 0; i < r->n_all; i++)
-		note(&first, add_symbols(r, r->all[i], &r->all[i]->symtab, 0), ".symtab", path, err);
+		note(&first, add_symbols(r, r->all[i], &r->all[i]->symtab, 0), ".symtab", path,
+		     err);
 	if (!r->n)
 		note(&first, add_go(r, r->all[0]), ".gopclntab", path, err);
 	bool stripped = !r->n;
-	note(&first, add_symbols(r, r->all[0], &r->all[0]->dynsym, RANK_DYNSYM), ".dynsym", path, err);
+	note(&first, add_symbols(r, r->all[0], &r->all[0]->dynsym, RANK_DYNSYM), ".dynsym", path,
+	     err);
 	if (stripped)
 		note(&first, add_unnamed(r, r->all[0]), ".eh_frame_hdr", path, err);
 	return first;
 }
 
-int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path, struct err *err)
+int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path,
+	       struct err *err)
 {
 	struct reader r = { .all = images, .n_all = n, .base = UINT64_MAX, .names = BUF_INIT };
 	struct table t = { 0 };

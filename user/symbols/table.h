@@ -23,12 +23,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TABLE_SYMBOLS_MAX (2u << 20)             /* functions of one file, both tables */
-#define TABLE_SCAN_MAX (16u << 20)               /* symbols of any kind looked at in one table */
-#define TABLE_NAMES_MAX (64u << 20)              /* bytes of function names of one file */
-#define TABLE_NAME_MAX 4096u                     /* bytes of one name; longer ones are left out */
+#define TABLE_SYMBOLS_MAX (2u << 20) /* functions of one file, both tables */
+#define TABLE_SCAN_MAX (16u << 20)   /* symbols of any kind looked at in one table */
+#define TABLE_NAMES_MAX (64u << 20)  /* bytes of function names of one file */
+#define TABLE_NAME_MAX 4096u	     /* bytes of one name; longer ones are left out */
 #define TABLE_BLOCK 32u
-#define TABLE_SIZE_GUESSED 0x80000000u           /* in size: the file did not say it */
+#define TABLE_SIZE_GUESSED 0x80000000u /* in size: the file did not say it */
 
 struct table_entry {
 	uint32_t addr;
@@ -59,7 +59,8 @@ struct table {
  * A source that cannot be read leaves the others in place: ret is valid (perhaps empty) in every
  * case, and the first error is returned.
  */
-int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path, struct err *err);
+int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path,
+	       struct err *err);
 
 /* Fill reach, from sorted entries. 0 or -ENOMEM. */
 int table_make_reach(struct table *t);
@@ -73,6 +74,7 @@ size_t table_memory(const struct table *t);
  * All addresses of [*ret_start, *ret_end), which has vaddr, have the answer found (an index or
  * -ENOENT) that table_find gave for vaddr. False: no such piece is known.
  */
-bool table_piece(const struct table *t, uint64_t vaddr, int64_t found, uint64_t *ret_start, uint64_t *ret_end);
+bool table_piece(const struct table *t, uint64_t vaddr, int64_t found, uint64_t *ret_start,
+		 uint64_t *ret_end);
 
 #endif

@@ -23,7 +23,9 @@ struct builder {
 
 uint64_t calls_function(const char *name, const char *module)
 {
-	return XXH3_64bits_withSeed(name, strnlen(name, NAME_MAX_BYTES - 1), XXH3_64bits(module, strlen(module))) | 1;
+	return XXH3_64bits_withSeed(name, strnlen(name, NAME_MAX_BYTES - 1),
+				    XXH3_64bits(module, strlen(module))) |
+	       1;
 }
 
 static uint64_t frame_function(struct builder *b, uint32_t frame)
@@ -55,14 +57,17 @@ static int child(struct builder *b, uint32_t parent, uint32_t frame, uint32_t *r
 	struct child_key k = { parent, frame_function(b, frame) };
 	const uint64_t path[2] = { b->c->v[parent].id, k.function };
 	uint64_t id = XXH3_64bits(path, sizeof(path));
-	uint32_t hash = idhash_hash(&b->hash, &id, sizeof(id)), at = idhash_find(&b->hash, hash, same_child, b, &k);
+	uint32_t hash = idhash_hash(&b->hash, &id, sizeof(id)),
+		 at = idhash_find(&b->hash, hash, same_child, b, &k);
 	if (at == IDHASH_NONE) {
 		int rc = ARRAY_RESERVE(b->c->v, b->c->cap, b->c->n + 1);
 		rc = rc ? rc : idhash_reserve(&b->hash);
 		if (rc)
 			return rc;
 		at = (uint32_t)b->c->n++;
-		b->c->v[at] = (struct calls_node){ .id = id, .function = k.function, .frame = frame, .parent = parent };
+		b->c->v[at] = (struct calls_node){
+			.id = id, .function = k.function, .frame = frame, .parent = parent
+		};
 		idhash_put(&b->hash, hash, at);
 	}
 	*ret = at;
@@ -89,7 +94,8 @@ static int add_callers(struct builder *b, const struct query_node *nodes, uint32
 }
 
 /* where[]: the node of the result that each node of the query's tree is part of. */
-static int add_all(struct builder *b, const struct query_node *nodes, size_t n, uint64_t function, bool callers, uint32_t *where)
+static int add_all(struct builder *b, const struct query_node *nodes, size_t n, uint64_t function,
+		   bool callers, uint32_t *where)
 {
 	int rc = 0;
 	where[0] = NOWHERE;
@@ -119,7 +125,8 @@ static int add_all(struct builder *b, const struct query_node *nodes, size_t n, 
 /* Ascending, so that linking each in front of its siblings leaves the most frequent first. */
 static int by_samples(const void *pa, const void *pb, void *ctx)
 {
-	const struct calls_node *v = ctx, *a = &v[*(const uint32_t *)pa], *b = &v[*(const uint32_t *)pb];
+	const struct calls_node *v = ctx, *a = &v[*(const uint32_t *)pa],
+				*b = &v[*(const uint32_t *)pb];
 	if (a->samples != b->samples)
 		return a->samples < b->samples ? -1 : 1;
 	return (a->id < b->id) - (a->id > b->id);
@@ -144,7 +151,8 @@ static int link_nodes(struct calls *c)
 	return 0;
 }
 
-int calls_build(struct calls *c, struct query *q, struct store *s, uint64_t function, bool callers, struct err *err)
+int calls_build(struct calls *c, struct query *q, struct store *s, uint64_t function, bool callers,
+		struct err *err)
 {
 	struct builder b = { .c = c, .q = q, .s = s };
 	const struct query_node *nodes;

@@ -10,11 +10,11 @@
 #include "query/query.h"
 
 struct calls_node {
-	uint64_t id;	 /* of the path down to here: the same in every query */
+	uint64_t id;	   /* of the path down to here: the same in every query */
 	uint64_t function; /* calls_function of its frame */
 	uint32_t frame;
 	uint32_t parent, first_child, next_sibling; /* 0: none; by samples, descending */
-	uint64_t samples, self; /* self: of callees alone */
+	uint64_t samples, self;			    /* self: of callees alone */
 };
 
 struct calls {
@@ -27,7 +27,8 @@ struct calls {
 uint64_t calls_function(const char *name, const char *module);
 
 /* Zeroed before; to be released either way. */
-int calls_build(struct calls *c, struct query *q, struct store *s, uint64_t function, bool callers, struct err *err);
+int calls_build(struct calls *c, struct query *q, struct store *s, uint64_t function, bool callers,
+		struct err *err);
 void calls_fini(struct calls *c);
 
 #endif

@@ -8,14 +8,18 @@
 #include <string.h>
 #include <wchar.h>
 
-#define MARKS_MAX 2 /* marks over or under one letter */
+#define MARKS_MAX 2  /* marks over or under one letter */
 #define PIECE_MAX 17 /* a character of 4 bytes as \xNN each, and a NUL */
 
 /* One character as it is shown: how many bytes of s it was; its columns go to *ret_columns. */
-static size_t piece(const char *s, size_t len, bool utf8, unsigned *marks, char out[PIECE_MAX], size_t *ret_columns)
+static size_t piece(const char *s, size_t len, bool utf8, unsigned *marks, char out[PIECE_MAX],
+		    size_t *ret_columns)
 {
 	size_t n = utf8_char(s, len);
-	int columns = !n || utf8_is_hidden(s, n) ? -1 : n == 1 ? 1 : utf8 ? wcwidth((wchar_t)utf8_code(s, n)) : 1;
+	int columns = !n || utf8_is_hidden(s, n) ? -1
+		      : n == 1			 ? 1
+		      : utf8			 ? wcwidth((wchar_t)utf8_code(s, n))
+						 : 1;
 	if (!columns && ++*marks > MARKS_MAX)
 		columns = -1;
 	if (columns)

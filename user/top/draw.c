@@ -43,7 +43,8 @@ static int left(void)
 	return COLS - 1 - getcurx(stdscr);
 }
 
-static void say(const struct top_ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct top_ui *ui, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 static void say(const struct top_ui *ui, const char *fmt, ...)
 {
 	char text[NAME_ROOM];
@@ -65,7 +66,8 @@ static void begin_line(const struct top_ui *ui, int y, enum screen_style s)
 }
 
 /* A part of a line that is only there when it fits. */
-static void part(const struct top_ui *ui, enum screen_style s, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void part(const struct top_ui *ui, enum screen_style s, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 static void part(const struct top_ui *ui, enum screen_style s, const char *fmt, ...)
 {
 	char text[256];
@@ -87,8 +89,15 @@ static double percent(uint64_t of, uint64_t all)
 
 static void bar(const struct top_ui *ui, double share, int cells)
 {
-	static const char *const eighths[] = { " ", "\xe2\x96\x8f", "\xe2\x96\x8e", "\xe2\x96\x8d", "\xe2\x96\x8c", "\xe2\x96\x8b", "\xe2\x96\x8a",
-					       "\xe2\x96\x89", "\xe2\x96\x88" };
+	static const char *const eighths[] = { " ",
+					       "\xe2\x96\x8f",
+					       "\xe2\x96\x8e",
+					       "\xe2\x96\x8d",
+					       "\xe2\x96\x8c",
+					       "\xe2\x96\x8b",
+					       "\xe2\x96\x8a",
+					       "\xe2\x96\x89",
+					       "\xe2\x96\x88" };
 	int filled = (int)(share * cells * 8 + 0.5);
 	for (int i = 0; i < cells; i++, filled -= 8) {
 		int n = filled < 0 ? 0 : filled > 8 ? 8 : filled;
@@ -101,8 +110,13 @@ static void bar(const struct top_ui *ui, double share, int cells)
 static void span_text(int64_t ns, char out[16])
 {
 	long s = (long)(ns / 1000000000);
-	snprintf(out, 16, s >= 3600 && s % 3600 == 0 ? "%ld h" : s >= 60 && s % 60 == 0 ? "%ld min" : "%ld s",
-		 s >= 3600 && s % 3600 == 0 ? s / 3600 : s >= 60 && s % 60 == 0 ? s / 60 : s);
+	snprintf(out, 16,
+		 s >= 3600 && s % 3600 == 0 ? "%ld h"
+		 : s >= 60 && s % 60 == 0   ? "%ld min"
+					    : "%ld s",
+		 s >= 3600 && s % 3600 == 0 ? s / 3600
+		 : s >= 60 && s % 60 == 0   ? s / 60
+					    : s);
 }
 
 static void title_line(const struct top_ui *ui)
@@ -126,13 +140,16 @@ static void title_line(const struct top_ui *ui)
 	if (v->idle)
 		part(ui, STYLE_WARN, "  with idle");
 	if (v->names)
-		part(ui, STYLE_PLAIN, "  names %s", v->names == QUERY_NAMES_FOLDED ? "folded" : "simple");
+		part(ui, STYLE_PLAIN, "  names %s",
+		     v->names == QUERY_NAMES_FOLDED ? "folded" : "simple");
 	if (ui->live) {
 		uint64_t s = (proc_now_ns() - ui->started_ns) / 1000000000;
-		part(ui, STYLE_DIM, "  up %" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600, s / 60 % 60, s % 60);
+		part(ui, STYLE_DIM, "  up %" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600,
+		     s / 60 % 60, s % 60);
 		part(ui, STYLE_DIM, "  %" PRIu64 " processes", ui->processes);
 	}
-	if (!v->store || !localtime_r(&t, &tm) || !strftime(clock, sizeof(clock), "%H:%M:%S", &tm) || left() < 10)
+	if (!v->store || !localtime_r(&t, &tm) ||
+	    !strftime(clock, sizeof(clock), "%H:%M:%S", &tm) || left() < 10)
 		return;
 	move(0, COLS - 8);
 	addstr(clock);
@@ -153,7 +170,11 @@ static void cpu_line(const struct top_ui *ui)
 	if (h->time) {
 		double share = h->busy / h->n_cpus;
 		part(ui, STYLE_PLAIN, "CPU ");
-		part(ui, share > 0.9 ? STYLE_HOT : share > 0.5 ? STYLE_WARM : STYLE_GOOD, "%.1f%%", 100 * h->busy);
+		part(ui,
+		     share > 0.9   ? STYLE_HOT
+		     : share > 0.5 ? STYLE_WARM
+				   : STYLE_GOOD,
+		     "%.1f%%", 100 * h->busy);
 		part(ui, STYLE_PLAIN, " of %u%% ", 100 * h->n_cpus);
 		if (left() > 70) {
 			addstr("[");
@@ -166,11 +187,13 @@ static void cpu_line(const struct top_ui *ui)
 		part(ui, STYLE_PLAIN, "%.1f/s ", h->busy);
 	}
 	part(ui, STYLE_PLAIN, " %" PRIu64 " samples", h->samples);
-	part(ui, h->lost ? STYLE_WARN : STYLE_PLAIN, "  lost %" PRIu64 " (%.2f%%)", h->lost, percent(h->lost, h->fired));
+	part(ui, h->lost ? STYLE_WARN : STYLE_PLAIN, "  lost %" PRIu64 " (%.2f%%)", h->lost,
+	     percent(h->lost, h->fired));
 	part(ui, STYLE_PLAIN, "  unlabelled %.1f%%", percent(h->unlabelled, h->sampled));
 	part(ui, STYLE_PLAIN, "  truncated %.1f%%", percent(h->truncated, h->sampled));
 	if (own_fits())
-		part(ui, STYLE_DIM, "  own %.2f%% CPU, %.0f MiB", 100 * h->own_cpu, (double)h->own_rss / 1048576);
+		part(ui, STYLE_DIM, "  own %.2f%% CPU, %.0f MiB", 100 * h->own_cpu,
+		     (double)h->own_rss / 1048576);
 }
 
 static void way_line(const struct top_ui *ui)
@@ -179,7 +202,8 @@ static void way_line(const struct top_ui *ui)
 	const struct top_head *h = &v->head;
 	begin_line(ui, 2, STYLE_PLAIN);
 	if (v->store && !own_fits())
-		part(ui, STYLE_DIM, "own %.2f%% CPU, %.0f MiB  ", 100 * h->own_cpu, (double)h->own_rss / 1048576);
+		part(ui, STYLE_DIM, "own %.2f%% CPU, %.0f MiB  ", 100 * h->own_cpu,
+		     (double)h->own_rss / 1048576);
 	if (v->level[0].where)
 		say(ui, "%s", v->level[0].where);
 	for (size_t i = 1; i < v->n_levels; i++) {
@@ -239,7 +263,9 @@ static struct columns lay_out(const struct top_ui *ui)
 		c.has[giving_way[i]] = false;
 		c.name += widths[giving_way[i]];
 	}
-	c.module = l->kind == TOP_KEY || c.name < 40 ? 0 : c.name / 3 < MODULE_MOST ? c.name / 3 : MODULE_MOST;
+	c.module = l->kind == TOP_KEY || c.name < 40 ? 0
+		   : c.name / 3 < MODULE_MOST	     ? c.name / 3
+						     : MODULE_MOST;
 	c.name -= c.module ? c.module + 1 : 0;
 	return c;
 }
@@ -247,7 +273,11 @@ static struct columns lay_out(const struct top_ui *ui)
 static void heading(const struct top_ui *ui, const char *text, int width, bool sorted, bool reverse)
 {
 	char out[64];
-	snprintf(out, sizeof(out), "%s%s", text, !sorted ? "" : ui->screen.utf8 ? reverse ? "\xe2\x96\xb2" : "\xe2\x96\xbc" : reverse ? "^" : "v");
+	snprintf(out, sizeof(out), "%s%s", text,
+		 !sorted	   ? ""
+		 : ui->screen.utf8 ? reverse ? "\xe2\x96\xb2" : "\xe2\x96\xbc"
+		 : reverse	   ? "^"
+				   : "v");
 	int n = (int)cells_width(out, ui->screen.utf8);
 	move(HEAD_LINES, getcurx(stdscr) + (width - 1 > n ? width - 1 - n : 0));
 	addstr(out);
@@ -259,11 +289,17 @@ static void name_heading(const struct top_ui *ui, const struct columns *c)
 	const struct top_view *v = &ui->view;
 	const struct top_level *l = &v->level[v->n_levels - 1];
 	char text[300];
-	const char *name = l->kind == TOP_KEY ? l->key : l->kind == TOP_FUNCTION ? "FUNCTION" : l->kind == TOP_CALLERS ? "CALLERS OF IT" : "WHAT IT CALLS";
-	const char *sorted = l->sort != TOP_BY_NAME || is_tree(l) ? "" : ui->screen.utf8 ? "\xe2\x96\xbc" : "v";
+	const char *name = l->kind == TOP_KEY	     ? l->key
+			   : l->kind == TOP_FUNCTION ? "FUNCTION"
+			   : l->kind == TOP_CALLERS  ? "CALLERS OF IT"
+						     : "WHAT IT CALLS";
+	const char *sorted = l->sort != TOP_BY_NAME || is_tree(l) ? ""
+			     : ui->screen.utf8			  ? "\xe2\x96\xbc"
+								  : "v";
 	int x = getcurx(stdscr);
 	if (l->filter[0] || ui->mode == TOP_FILTER)
-		snprintf(text, sizeof(text), "%s%s  /%s: %zu of %" PRIu64, name, sorted, l->filter, v->n_rows, v->head.matching);
+		snprintf(text, sizeof(text), "%s%s  /%s: %zu of %" PRIu64, name, sorted, l->filter,
+			 v->n_rows, v->head.matching);
 	else
 		snprintf(text, sizeof(text), "%s%s  %zu", name, sorted, v->n_rows);
 	put(ui, text, c->name);
@@ -276,14 +312,16 @@ static void name_heading(const struct top_ui *ui, const struct columns *c)
 static void headings(const struct top_ui *ui, const struct columns *c)
 {
 	const struct top_level *l = &ui->view.level[ui->view.n_levels - 1];
-	bool time = ui->view.head.time || !ui->view.store, sorted = !is_tree(l) && l->sort == TOP_BY_SELF;
+	bool time = ui->view.head.time || !ui->view.store,
+	     sorted = !is_tree(l) && l->sort == TOP_BY_SELF;
 	begin_line(ui, HEAD_LINES, STYLE_BAR);
 	move(HEAD_LINES, 0);
 	heading(ui, !time ? "RATE/S" : "CPU%", widths[C_RATE], sorted, l->reverse);
 	if (c->has[C_INTERVAL])
 		heading(ui, "95%", widths[C_INTERVAL], false, false);
 	if (c->has[C_TOTAL])
-		heading(ui, time ? "TOTAL%" : "TOTAL/S", widths[C_TOTAL], l->sort == TOP_BY_TOTAL, l->reverse);
+		heading(ui, time ? "TOTAL%" : "TOTAL/S", widths[C_TOTAL], l->sort == TOP_BY_TOTAL,
+			l->reverse);
 	if (c->has[C_SHARE])
 		heading(ui, "SHARE", widths[C_SHARE], false, false);
 	if (c->has[C_SAMPLES])
@@ -298,14 +336,19 @@ static void headings(const struct top_ui *ui, const struct columns *c)
 static enum screen_style heat(double rate, double all)
 {
 	double share = all > 0 ? rate / all : 0;
-	return share >= 0.2 ? STYLE_HOT : share >= 0.05 ? STYLE_WARM : share >= 0.005 ? STYLE_PLAIN : STYLE_DIM;
+	return share >= 0.2	? STYLE_HOT
+	       : share >= 0.05	? STYLE_WARM
+	       : share >= 0.005 ? STYLE_PLAIN
+				: STYLE_DIM;
 }
 
-static void numbers(const struct top_ui *ui, const struct top_row *r, const struct columns *c, bool marked)
+static void numbers(const struct top_ui *ui, const struct top_row *r, const struct columns *c,
+		    bool marked)
 {
 	const struct top_view *v = &ui->view;
 	const struct top_level *l = &v->level[v->n_levels - 1];
-	uint64_t n = view_row_samples(v, r), of = is_tree(l) ? v->calls.v[0].samples : v->head.samples;
+	uint64_t n = view_row_samples(v, r),
+		 of = is_tree(l) ? v->calls.v[0].samples : v->head.samples;
 	double unit = v->head.time ? 100 : 1, low, high, rate = view_rate(v, n);
 	char text[64];
 	if (!marked)
@@ -340,7 +383,8 @@ static void numbers(const struct top_ui *ui, const struct top_row *r, const stru
 static size_t tree_lines(const struct top_ui *ui, const struct top_row *r, char *out, size_t cap)
 {
 	const struct calls *c = &ui->view.calls;
-	const char *on = ui->screen.utf8 ? "\xe2\x94\x82 " : "| ", *last = ui->screen.utf8 ? "\xe2\x94\x94\xe2\x94\x80" : "`-",
+	const char *on = ui->screen.utf8 ? "\xe2\x94\x82 " : "| ",
+		   *last = ui->screen.utf8 ? "\xe2\x94\x94\xe2\x94\x80" : "`-",
 		   *more = ui->screen.utf8 ? "\xe2\x94\x9c\xe2\x94\x80" : "|-";
 	const char *part_of[256];
 	size_t n = 0, at = 0;
@@ -351,14 +395,17 @@ static size_t tree_lines(const struct top_ui *ui, const struct top_row *r, char 
 		const struct calls_node *x = &c->v[node];
 		bool branch = c->v[c->v[x->parent].first_child].next_sibling, own = node == r->node;
 		if (branch)
-			part_of[n++] = own ? x->next_sibling ? more : last : x->next_sibling ? on : "  ";
+			part_of[n++] = own		 ? x->next_sibling ? more : last
+				       : x->next_sibling ? on
+							 : "  ";
 	}
 	while (n-- && at + 8 < cap)
 		at = (size_t)(stpcpy(out + at, part_of[n]) - out);
 	return cells_width(out, ui->screen.utf8);
 }
 
-static void name_cell(const struct top_ui *ui, const struct top_row *r, const struct columns *c, bool marked)
+static void name_cell(const struct top_ui *ui, const struct top_row *r, const struct columns *c,
+		      bool marked)
 {
 	const struct top_view *v = &ui->view;
 	const struct top_level *l = &v->level[v->n_levels - 1];
@@ -429,8 +476,11 @@ static void rows(struct top_ui *ui, const struct columns *c)
 	if (v->n_rows || LINES <= HEAD_LINES + 2)
 		return;
 	move(HEAD_LINES + 2, 0);
-	say(ui, "%s", !v->store ? "  waiting for the first samples ..." : l->filter[0] ? "  no row has this text; Esc shows all"
-		: v->head.fired ? "  no sample matches" : "  nothing was sampled in this time");
+	say(ui, "%s",
+	    !v->store	    ? "  waiting for the first samples ..."
+	    : l->filter[0]  ? "  no row has this text; Esc shows all"
+	    : v->head.fired ? "  no sample matches"
+			    : "  nothing was sampled in this time");
 }
 
 /* ---- the last line, and what lies over the rows ---- */
@@ -439,11 +489,14 @@ static void keys_line(const struct top_ui *ui)
 {
 	static const struct {
 		const char *key, *what;
-	} keys[] = { { "f", "function" }, { "l", "label" }, { "Enter", "into" }, { "Esc", "back" }, { "/", "search" }, { "s", "sort" },
-		     { "t", "time" }, { "space", "freeze" }, { "c", "callers/callees" }, { "?", "help" }, { "q", "quit" } };
+	} keys[] = { { "f", "function" }, { "l", "label" },	 { "Enter", "into" },
+		     { "Esc", "back" },	  { "/", "search" },	 { "s", "sort" },
+		     { "t", "time" },	  { "space", "freeze" }, { "c", "callers/callees" },
+		     { "?", "help" },	  { "q", "quit" } };
 	const struct top_level *l = &ui->view.level[ui->view.n_levels - 1];
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		if (keys[i].key[0] == 'c' ? !is_tree(l) : keys[i].key[0] == 's' && !keys[i].key[1] && is_tree(l))
+		if (keys[i].key[0] == 'c' ? !is_tree(l)
+					  : keys[i].key[0] == 's' && !keys[i].key[1] && is_tree(l))
 			continue;
 		if ((int)(strlen(keys[i].key) + strlen(keys[i].what) + 3) > left())
 			break;
@@ -503,8 +556,8 @@ static void choices(const struct top_ui *ui)
 		move(y, 4);
 		int n = put(ui, k->key, COLS > 50 ? 24 : COLS - 4);
 		if (COLS > 50)
-			printw("%*s%8" PRIu64 " value%s  %5.1f%% of samples", 24 - n, "", k->values, k->values == 1 ? " " : "s",
-			       percent(k->samples, ui->keys.samples));
+			printw("%*s%8" PRIu64 " value%s  %5.1f%% of samples", 24 - n, "", k->values,
+			       k->values == 1 ? " " : "s", percent(k->samples, ui->keys.samples));
 	}
 	style(ui, STYLE_PLAIN);
 }

@@ -47,7 +47,8 @@ static void change_span(struct top_ui *ui, int step)
 	int64_t now = ui->view.span_ns, best = now;
 	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
 		int64_t s = spans[i] * SECOND;
-		bool further = step > 0 ? s > now && (best == now || s < best) : s < now && (best == now || s > best);
+		bool further = step > 0 ? s > now && (best == now || s < best)
+					: s < now && (best == now || s > best);
 		if (further && s <= ui->span_max_ns && s >= ui->interval_s * SECOND)
 			best = s;
 	}
@@ -132,33 +133,101 @@ static void on_rows(struct top_ui *ui, int key)
 	struct top_view *v = &ui->view;
 	long page = (long)top_page(ui);
 	switch (key) {
-	case KEY_UP: case 'k': case CTRL('p'): step(ui, -1); break;
-	case KEY_DOWN: case 'j': case CTRL('n'): step(ui, 1); break;
-	case KEY_PPAGE: case CTRL('b'): step(ui, -page); break;
-	case KEY_NPAGE: case CTRL('f'): step(ui, page); break;
-	case KEY_HOME: case 'g': view_mark(v, 0); break;
-	case KEY_END: case 'G': view_mark(v, (long)v->n_rows); break;
-	case KEY_ENTER: case '\r': case '\n': enter(ui); break;
-	case ESCAPE: case KEY_BACKSPACE: case 127: case CTRL('h'): leave(ui); break;
-	case KEY_LEFT: case '-': branch(ui, false); break;
-	case KEY_RIGHT: case '+': case '=': branch(ui, true); break;
-	case 'f': regroup(ui, NULL); break;
-	case 'l': choose_key(ui); break;
-	case 'c': ui->stale |= view_turn(v); break;
-	case 's': view_sort_next(v); view_arrange(v); break;
-	case 'r': view_level(v)->reverse ^= true; view_arrange(v); break;
-	case 't': change_span(ui, 1); break;
-	case 'T': change_span(ui, -1); break;
-	case 'n': v->names = (v->names + 1) % 3; ui->stale = true; break;
-	case 'i': v->idle ^= true; ui->stale = true; break;
-	case ' ': freeze(ui); break;
+	case KEY_UP:
+	case 'k':
+	case CTRL('p'):
+		step(ui, -1);
+		break;
+	case KEY_DOWN:
+	case 'j':
+	case CTRL('n'):
+		step(ui, 1);
+		break;
+	case KEY_PPAGE:
+	case CTRL('b'):
+		step(ui, -page);
+		break;
+	case KEY_NPAGE:
+	case CTRL('f'):
+		step(ui, page);
+		break;
+	case KEY_HOME:
+	case 'g':
+		view_mark(v, 0);
+		break;
+	case KEY_END:
+	case 'G':
+		view_mark(v, (long)v->n_rows);
+		break;
+	case KEY_ENTER:
+	case '\r':
+	case '\n':
+		enter(ui);
+		break;
+	case ESCAPE:
+	case KEY_BACKSPACE:
+	case 127:
+	case CTRL('h'):
+		leave(ui);
+		break;
+	case KEY_LEFT:
+	case '-':
+		branch(ui, false);
+		break;
+	case KEY_RIGHT:
+	case '+':
+	case '=':
+		branch(ui, true);
+		break;
+	case 'f':
+		regroup(ui, NULL);
+		break;
+	case 'l':
+		choose_key(ui);
+		break;
+	case 'c':
+		ui->stale |= view_turn(v);
+		break;
+	case 's':
+		view_sort_next(v);
+		view_arrange(v);
+		break;
+	case 'r':
+		view_level(v)->reverse ^= true;
+		view_arrange(v);
+		break;
+	case 't':
+		change_span(ui, 1);
+		break;
+	case 'T':
+		change_span(ui, -1);
+		break;
+	case 'n':
+		v->names = (v->names + 1) % 3;
+		ui->stale = true;
+		break;
+	case 'i':
+		v->idle ^= true;
+		ui->stale = true;
+		break;
+	case ' ':
+		freeze(ui);
+		break;
 	case '/':
 		ui->mode = TOP_FILTER;
 		strcpy(ui->before, view_level(v)->filter);
 		break;
-	case '?': case 'h': case KEY_F(1): ui->mode = TOP_HELP; break;
-	case 'q': case KEY_F(10): ui->quit = true; break;
-	default: break;
+	case '?':
+	case 'h':
+	case KEY_F(1):
+		ui->mode = TOP_HELP;
+		break;
+	case 'q':
+	case KEY_F(10):
+		ui->quit = true;
+		break;
+	default:
+		break;
 	}
 }
 

@@ -27,7 +27,10 @@ int view_keys(const struct top_view *v, struct top_keys *k, struct err *err)
 	struct found_list found = { 0 };
 	struct query *q = NULL;
 	int64_t to_ns = v->head.to_ns;
-	const struct query_spec spec = { .where = l->where, .from_ns = view_from(v, to_ns), .to_ns = to_ns, .event = v->event,
+	const struct query_spec spec = { .where = l->where,
+					 .from_ns = view_from(v, to_ns),
+					 .to_ns = to_ns,
+					 .event = v->event,
 					 .idle = v->idle };
 	if (!v->store)
 		return err_set(err, -ENODATA, "there are no samples yet");

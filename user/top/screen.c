@@ -91,12 +91,19 @@ int screen_open(struct screen *s, bool color, struct err *err)
 	tcgetattr(STDIN_FILENO, &rescue.modes);
 	setlocale(LC_CTYPE, "");
 	if (setupterm(NULL, STDOUT_FILENO, &rc) == ERR)
-		return err_set(err, -EOPNOTSUPP, "the terminal '%s' (TERM) is not known here: use --once", term ? term : "");
+		return err_set(err, -EOPNOTSUPP,
+			       "the terminal '%s' (TERM) is not known here: use --once",
+			       term ? term : "");
 	const char *place = tigetstr((char *)"cup");
 	if (!place || place == (char *)-1)
-		return err_set(err, -EOPNOTSUPP, "a terminal of the kind '%s' (TERM) cannot place its cursor: use --once", term ? term : "");
+		return err_set(
+			err, -EOPNOTSUPP,
+			"a terminal of the kind '%s' (TERM) cannot place its cursor: use --once",
+			term ? term : "");
 	if (!newterm(NULL, stdout, stdin))
-		return err_set(err, -EOPNOTSUPP, "the terminal '%s' (TERM) cannot be used: use --once", term ? term : "");
+		return err_set(err, -EOPNOTSUPP,
+			       "the terminal '%s' (TERM) cannot be used: use --once",
+			       term ? term : "");
 	arm();
 	cbreak();
 	noecho();
@@ -123,8 +130,10 @@ void screen_close(struct screen *s)
 
 unsigned long screen_style(const struct screen *s, enum screen_style style)
 {
-	static const attr_t plain[N_STYLES] = { [STYLE_BAR] = A_REVERSE, [STYLE_MARK] = A_REVERSE, [STYLE_HOT] = A_BOLD,
-						[STYLE_DIM] = A_DIM, [STYLE_KEY] = A_BOLD, [STYLE_WARN] = A_BOLD };
+	static const attr_t plain[N_STYLES] = {
+		[STYLE_BAR] = A_REVERSE, [STYLE_MARK] = A_REVERSE, [STYLE_HOT] = A_BOLD,
+		[STYLE_DIM] = A_DIM,	 [STYLE_KEY] = A_BOLD,	   [STYLE_WARN] = A_BOLD
+	};
 	if (!s->color || style == STYLE_PLAIN || style == STYLE_DIM)
 		return plain[style];
 	return COLOR_PAIR(style) | (style == STYLE_HOT || style == STYLE_WARN ? A_BOLD : 0);

@@ -16,16 +16,16 @@ struct screen {
 };
 
 enum screen_style { /* color pairs, with what stands for them where there is no colour */
-	STYLE_PLAIN,
-	STYLE_BAR,  /* the line of column names */
-	STYLE_MARK, /* the cursor's row */
-	STYLE_HOT,
-	STYLE_WARM,
-	STYLE_GOOD,
-	STYLE_DIM,
-	STYLE_KEY, /* a key to press */
-	STYLE_WARN,
-	N_STYLES,
+		    STYLE_PLAIN,
+		    STYLE_BAR,	/* the line of column names */
+		    STYLE_MARK, /* the cursor's row */
+		    STYLE_HOT,
+		    STYLE_WARM,
+		    STYLE_GOOD,
+		    STYLE_DIM,
+		    STYLE_KEY, /* a key to press */
+		    STYLE_WARN,
+		    N_STYLES,
 };
 
 /* -ENOTTY: no terminal; -EOPNOTSUPP: one that cannot place the cursor. */

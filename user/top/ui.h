@@ -32,7 +32,7 @@ struct top_ui {
 	uint64_t processes;
 	bool stale; /* load again */
 	int64_t span_max_ns;
-	char message[500]; /* in the last line, until the next key */
+	char message[500];	     /* in the last line, until the next key */
 	char before[TOP_FILTER_MAX]; /* the filter that Esc brings back */
 	struct top_keys keys;	     /* of TOP_CHOOSE */
 	char input[TOP_INPUT_MAX];   /* narrows them */

@@ -137,7 +137,8 @@ static bool enter_value(struct top_view *v, const struct top_row *r)
 	const struct top_level *from = view_level(v);
 	struct top_level l = { .kind = TOP_FUNCTION };
 	struct buf b = BUF_INIT;
-	bool failed = buf_printf(&b, "%s=%s", from->key, r->missing ? "(none)" : r->text) || buf_add_u8(&b, 0);
+	bool failed = buf_printf(&b, "%s=%s", from->key, r->missing ? "(none)" : r->text) ||
+		      buf_add_u8(&b, 0);
 	l.title = (char *)b.data;
 	l.where = view_narrow(from->where, from->key, r->missing ? NULL : r->text);
 	return push(v, &l, failed || !l.where);
@@ -256,7 +257,8 @@ static bool is_open(const struct top_level *l, const struct calls *c, uint32_t n
 	const struct calls_node *n = &c->v[node];
 	if (!n->first_child || has_id(&l->closed, n->id))
 		return false;
-	return !node || has_id(&l->opened, n->id) || (double)n->samples >= OPEN_SHARE * (double)c->v[n->parent].samples;
+	return !node || has_id(&l->opened, n->id) ||
+	       (double)n->samples >= OPEN_SHARE * (double)c->v[n->parent].samples;
 }
 
 /* ---- reading ---- */
@@ -283,7 +285,11 @@ static int ask(struct top_view *v, int64_t to_ns, struct err *err)
 {
 	const struct top_level *l = view_level(v);
 	const char *const keys[] = { l->key };
-	struct query_spec spec = { .names = v->names, .where = l->where, .to_ns = to_ns, .event = v->event, .idle = v->idle,
+	struct query_spec spec = { .names = v->names,
+				   .where = l->where,
+				   .to_ns = to_ns,
+				   .event = v->event,
+				   .idle = v->idle,
 				   .labels = QUERY_NO_LABELS };
 	spec.from_ns = view_from(v, to_ns);
 	if (l->kind == TOP_KEY) {
@@ -293,13 +299,17 @@ static int ask(struct top_view *v, int64_t to_ns, struct err *err)
 	}
 	int rc = query_open(&v->query, v->store, &spec, err);
 	if (!rc && (l->kind == TOP_KEY || l->kind == TOP_FUNCTION))
-		rc = query_table(v->query, l->kind == TOP_KEY ? keys : NULL, l->kind == TOP_KEY, &v->table, err);
+		rc = query_table(v->query, l->kind == TOP_KEY ? keys : NULL, l->kind == TOP_KEY,
+				 &v->table, err);
 	else if (!rc)
-		rc = calls_build(&v->calls, v->query, v->store, calls_function(l->function, l->module), l->kind == TOP_CALLERS, err);
+		rc = calls_build(&v->calls, v->query, v->store,
+				 calls_function(l->function, l->module), l->kind == TOP_CALLERS,
+				 err);
 	return rc;
 }
 
-static uint64_t counter(const char *const *names, const uint64_t *counts, size_t n, const char *name)
+static uint64_t counter(const char *const *names, const uint64_t *counts, size_t n,
+			const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(names[i], name))
@@ -312,7 +322,8 @@ static int count_cpus(const struct top_view *v, int64_t to_ns, unsigned *ret, st
 {
 	unsigned newest[STORE_UNION_MAX] = { 0 }, sum = 0;
 	struct store_cover c = { 0 };
-	int rc = store_cover_nearest(v->store, view_from(v, to_ns), to_ns, STORE_FOLDED, NULL, 0, &c, err);
+	int rc = store_cover_nearest(v->store, view_from(v, to_ns), to_ns, STORE_FOLDED, NULL, 0,
+				     &c, err);
 	for (size_t i = 0; !rc && i < c.n; i++) {
 		struct store_totals *t;
 		rc = store_block_totals(v->store, c.blocks[i], &t, err);
@@ -332,8 +343,12 @@ static int read_head(struct top_view *v, int64_t to_ns, struct err *err)
 {
 	const struct query_info *info = query_info(v->query);
 	const struct store_meta *m = store_meta(v->store);
-	struct top_head h = { .seconds = (double)info->covered_ns / NS, .samples = info->samples, .fired = info->fired,
-			      .stored = info->stored, .own_rss = info->own_rss_max, .to_ns = to_ns };
+	struct top_head h = { .seconds = (double)info->covered_ns / NS,
+			      .samples = info->samples,
+			      .fired = info->fired,
+			      .stored = info->stored,
+			      .own_rss = info->own_rss_max,
+			      .to_ns = to_ns };
 	int rc = count_cpus(v, to_ns, &h.n_cpus, err);
 	for (size_t i = 0; i < m->n_lost; i++)
 		h.lost += info->lost[i];
@@ -403,7 +418,8 @@ uint64_t view_row_samples(const struct top_view *v, const struct top_row *r)
 
 static bool wanted(const struct top_level *l, const char *text, const char *module)
 {
-	return !l->filter[0] || strcasestr(text, l->filter) || (module && strcasestr(module, l->filter));
+	return !l->filter[0] || strcasestr(text, l->filter) ||
+	       (module && strcasestr(module, l->filter));
 }
 
 static int add_row(struct top_view *v, const struct top_row *r)
@@ -421,13 +437,20 @@ static int table_rows(struct top_view *v)
 	v->head.matching = v->table->n_rows;
 	for (size_t i = 0; !rc && i < v->table->n_rows; i++) {
 		const struct query_table_row *t = &v->table->rows[i];
-		struct top_row r = { .text = t->text, .module = t->module, .samples = t->samples, .self = t->self,
-				     .inlined = t->inlined, .other = t->other };
+		struct top_row r = { .text = t->text,
+				     .module = t->module,
+				     .samples = t->samples,
+				     .self = t->self,
+				     .inlined = t->inlined,
+				     .other = t->other };
 		if (l->kind == TOP_KEY) {
 			r.text = t->values[0];
 			r.missing = !t->present[0];
 		}
-		r.id = calls_function(r.missing ? "\001" : r.other ? "\002" : r.text, r.module ? r.module : "");
+		r.id = calls_function(r.missing ? "\001"
+				      : r.other ? "\002"
+						: r.text,
+				      r.module ? r.module : "");
 		if (wanted(l, r.missing ? "(none)" : r.text, r.module))
 			rc = add_row(v, &r);
 	}
@@ -457,9 +480,17 @@ static int tree_row(struct top_view *v, uint32_t node, unsigned depth)
 	const struct calls_node *n = &v->calls.v[node];
 	const struct store_frame *f = store_frame(v->store, n->frame);
 	char name[8192];
-	struct top_row r = { .module = f ? store_string(v->store, f->module, NULL) : "", .id = n->id, .samples = n->samples, .self = n->self,
-			     .node = node, .depth = depth, .inlined = f && f->flags & FRAME_INLINED, .has_children = n->first_child,
-			     .open = is_open(l, &v->calls, node), .branch = node && is_branch(&v->calls, node), .last = !n->next_sibling };
+	struct top_row r = { .module = f ? store_string(v->store, f->module, NULL) : "",
+			     .id = n->id,
+			     .samples = n->samples,
+			     .self = n->self,
+			     .node = node,
+			     .depth = depth,
+			     .inlined = f && f->flags & FRAME_INLINED,
+			     .has_children = n->first_child,
+			     .open = is_open(l, &v->calls, node),
+			     .branch = node && is_branch(&v->calls, node),
+			     .last = !n->next_sibling };
 	if (l->filter[0] && !wanted(l, view_row_text(v, &r, name, sizeof(name)), r.module))
 		return 0;
 	return add_row(v, &r);
@@ -505,7 +536,9 @@ static int compare(const void *pa, const void *pb, void *ctx)
 	const struct top_row *a = pa, *b = pb;
 	int c = 0;
 	if (l->sort == TOP_BY_NAME || l->sort == TOP_BY_MODULE)
-		c = l->sort == TOP_BY_MODULE ? by_text(a->module ? a->module : "", b->module ? b->module : "") : 0;
+		c = l->sort == TOP_BY_MODULE
+			    ? by_text(a->module ? a->module : "", b->module ? b->module : "")
+			    : 0;
 	else if (l->sort == TOP_BY_TOTAL)
 		c = (a->samples < b->samples) - (a->samples > b->samples);
 	if (!c && l->sort != TOP_BY_NAME)

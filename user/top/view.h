@@ -49,33 +49,33 @@ struct top_ids {
 
 struct top_level {
 	enum top_kind kind;
-	char *key;   /* TOP_KEY */
-	char *where; /* the selector down to here, NULL: none */
-	char *title; /* how one came here: tenant=a; NULL at the bottom */
+	char *key;		 /* TOP_KEY */
+	char *where;		 /* the selector down to here, NULL: none */
+	char *title;		 /* how one came here: tenant=a; NULL at the bottom */
 	char *function, *module; /* trees */
 	enum top_sort sort;
 	bool reverse;
-	char filter[TOP_FILTER_MAX]; /* rows whose name or module has this, whatever its case */
+	char filter[TOP_FILTER_MAX];   /* rows whose name or module has this, whatever its case */
 	struct top_ids opened, closed; /* of a tree; the rest is open where most of it goes on */
-	uint64_t marked; /* the row that the cursor is on, 0: whatever comes first */
-	size_t at, first; /* rows: the cursor, the first on the screen */
+	uint64_t marked;	       /* the row that the cursor is on, 0: whatever comes first */
+	size_t at, first;	       /* rows: the cursor, the first on the screen */
 };
 
 /* What was read, for the head of the screen. */
 struct top_head {
-	double seconds;	      /* of time that was read */
+	double seconds; /* of time that was read */
 	/* CPUs in use by what the selector lets pass; samples per second when they are no time */
 	double busy;
 	uint64_t samples, fired, lost, idle_lost, stored, unlabelled, truncated;
 	uint64_t sampled; /* of the stored, those that are no waits: unlabelled and truncated are
 			     shares of them */
 	unsigned n_cpus;
-	double own_cpu;	      /* CPUs used by the recorder */
+	double own_cpu; /* CPUs used by the recorder */
 	uint64_t own_rss;
 	int64_t to_ns;
 	const char *event;
-	bool time;	      /* samples stand for time */
-	uint64_t matching;    /* rows before the filter */
+	bool time;	   /* samples stand for time */
+	uint64_t matching; /* rows before the filter */
 };
 
 #define TOP_LEVELS_MAX 16

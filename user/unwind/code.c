@@ -10,13 +10,13 @@
 #include <stdlib.h>
 
 #define ENTRIES_MAX (1u << 20)
-#define CODE_MAX (16u << 20)	/* bytes of one file that are looked at */
+#define CODE_MAX (16u << 20) /* bytes of one file that are looked at */
 /*
  * Bytes without an entry. More of them are the code of a runtime with conventions of its own, such
  * as the 1.3 MiB of V8's builtins, and have frame pointers. A byte takes 37 bytes of memory.
  */
 #define GAP_MAX (256u * 1024)
-#define STEPS 4			/* instructions that are looked at, for each byte of code */
+#define STEPS 4 /* instructions that are looked at, for each byte of code */
 #define SYMBOLS_AT_ONCE 1024u
 
 /* ---- where functions are entered ---- */

@@ -45,7 +45,7 @@ struct compiler {
 	uint64_t start; /* where the file is entered; 0: dealt with */
 	struct go_code go;
 	struct code code; /* without entries */
-	uint64_t seen; /* up to here entries, or what stands for them, were added */
+	uint64_t seen;	  /* up to here entries, or what stands for them, were added */
 	uint64_t refused;
 };
 
@@ -53,7 +53,7 @@ struct compiler {
 struct entry {
 	size_t at;
 	struct cursor body; /* behind the id */
-	uint64_t id;        /* the CIE's place is counted from here in .eh_frame */
+	uint64_t id;	    /* the CIE's place is counted from here in .eh_frame */
 	size_t id_at;
 	bool is_cie;
 };
@@ -88,7 +88,8 @@ static int next_entry(const struct elf_section *s, bool debug, struct cursor *c,
 /* ---- common entries ---- */
 
 /* The letters after 'z': what the augmentation data holds. */
-static bool read_augmentation(struct cie *cie, const char *letters, struct cursor *c, const struct pointer_base *base)
+static bool read_augmentation(struct cie *cie, const char *letters, struct cursor *c,
+			      const struct pointer_base *base)
 {
 	for (; *letters; letters++) {
 		uint8_t encoding;
@@ -130,7 +131,8 @@ static int parse_cie(struct cie *cie, struct cursor c, const struct pointer_base
 	cie->code_align = cursor_varint(&c);
 	cie->data_align = signed_read(&c);
 	cie->ra_reg = version == 1 ? cursor_u8(&c) : (uint32_t)cursor_varint(&c);
-	bool good = cie->ra_reg == cie->arch->ra || (cie->arch->ra_in_reg && cie->ra_reg < cie->arch->n);
+	bool good = cie->ra_reg == cie->arch->ra ||
+		    (cie->arch->ra_in_reg && cie->ra_reg < cie->arch->n);
 	if (c.bad || !good || cie->code_align > UINT32_MAX)
 		return -EBADMSG;
 	if (*letters == 'z') {
@@ -177,7 +179,8 @@ static struct cie *find_cie(struct compiler *k, size_t at)
 /* ---- entries ---- */
 
 /* 0: taken or of no interest; -EBADMSG: not understood. */
-static int add_fde(struct compiler *k, const struct elf_section *s, const struct entry *e, bool debug)
+static int add_fde(struct compiler *k, const struct elf_section *s, const struct entry *e,
+		   bool debug)
 {
 	uint64_t first = k->out.first, end = k->out.end;
 	struct pointer_base base = base_of(s);
@@ -270,7 +273,9 @@ static int on_piece(void *ctx, uint64_t start, uint64_t end, const struct unwind
  */
 static int add_start(struct compiler *k, uint64_t next)
 {
-	const struct unwind_rule root = { .cfa = UNWIND_CFA_REG, .reg = (uint8_t)k->arch->sp, .ra = UNWIND_RA_ROOT };
+	const struct unwind_rule root = { .cfa = UNWIND_CFA_REG,
+					  .reg = (uint8_t)k->arch->sp,
+					  .ra = UNWIND_RA_ROOT };
 	uint64_t start = k->start, end = start + START_BYTES < next ? start + START_BYTES : next;
 	k->start = 0;
 	return end > start ? table_add(&k->out, start, end, &root) : 0;
@@ -311,8 +316,8 @@ static int run(struct compiler *k)
 		const struct elf_section *s = &k->section[f->section];
 		struct pointer_base base = base_of(s);
 		struct cursor code = { s->bytes + f->code, s->bytes + f->code + f->code_len, 0 };
-		int rc = program_run(&k->cies[f->cie], code, &base, k->out.first + f->begin, k->out.first + f->end,
-				     on_piece, &k->out);
+		int rc = program_run(&k->cies[f->cie], code, &base, k->out.first + f->begin,
+				     k->out.first + f->end, on_piece, &k->out);
 		if (rc == -EBADMSG)
 			k->refused++;
 		else if (rc)
@@ -348,12 +353,14 @@ static int read_sections(struct compiler *k, const struct elf_image *img)
 	return found ? 0 : -ENOENT;
 }
 
-int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const char *name, struct err *err)
+int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const char *name,
+		   struct err *err)
 {
 	struct compiler k = { .arch = arch_of(img->machine) };
 	struct unwind_table *t = NULL;
 	if (!k.arch)
-		return err_set(err, -EPROTONOSUPPORT, "%s: unwind rules are made for x86-64 and arm64 alone", name);
+		return err_set(err, -EPROTONOSUPPORT,
+			       "%s: unwind rules are made for x86-64 and arm64 alone", name);
 	int rc = table_begin(&k.out, img, k.arch->padding);
 	if (rc)
 		return err_sys(err, rc, "%s: its text", name);

@@ -28,7 +28,8 @@ static int put(struct go_code *g, uint64_t begin, uint64_t end, uint32_t depth, 
 	int rc = ARRAY_RESERVE(g->v, g->cap, g->n + 1);
 	if (rc)
 		return rc;
-	g->v[g->n++] = (struct go_piece){ (uint32_t)(begin - g->first), (uint32_t)(end - g->first), depth, kind };
+	g->v[g->n++] = (struct go_piece){ (uint32_t)(begin - g->first), (uint32_t)(end - g->first),
+					  depth, kind };
 	return 0;
 }
 
@@ -39,8 +40,8 @@ struct function {
 	struct go_code *g;
 	uint64_t begin, end;
 	uint32_t depth;
-	unsigned i; /* of those of the function */
-	bool entered; /* the function had depth 0 before it */
+	unsigned i;	     /* of those of the function */
+	bool entered;	     /* the function had depth 0 before it */
 	enum go_kind framed; /* what it has between prologue and epilogue */
 };
 
@@ -79,14 +80,17 @@ static int on_stretch(void *ctx, uint64_t begin, uint64_t end, uint32_t depth)
 	if (depth > INT32_MAX / 2)
 		return -EBADMSG;
 	int rc = f->end ? put_stretch(f, !depth) : 0;
-	*f = (struct function){ f->g, begin, end, depth, f->end ? f->i + 1 : 0, f->end && !f->depth, f->framed };
+	*f = (struct function){
+		f->g, begin, end, depth, f->end ? f->i + 1 : 0, f->end && !f->depth, f->framed
+	};
 	return rc;
 }
 
 /* Functions that go over to the thread's first stack, where there is room for the kernel's vdso. */
 static bool changes_stack(const struct go_function *f)
 {
-	static const char *const names[] = { "runtime.nanotime1", "runtime.walltime", "time.now", "time.runtimeNow", "runtime.vgetrandom1" };
+	static const char *const names[] = { "runtime.nanotime1", "runtime.walltime", "time.now",
+					     "time.runtimeNow", "runtime.vgetrandom1" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (gopclntab_is_named(f, names[i]))
 			return true;
@@ -101,7 +105,8 @@ static bool changes_stack(const struct go_function *f)
  */
 static bool calls_c(const struct go_function *f)
 {
-	return gopclntab_is_named(f, "runtime.asmcgocall") && !gopclntab_is_named(f, "runtime.asmcgocall_");
+	return gopclntab_is_named(f, "runtime.asmcgocall") &&
+	       !gopclntab_is_named(f, "runtime.asmcgocall_");
 }
 
 /* Nobody has called it: it is looked for by the byte before its first. */
@@ -136,10 +141,13 @@ static int on_function(void *ctx, const struct go_function *f)
 	return rc == -EBADMSG ? 0 : rc; /* hand-written code may say anything of its stack */
 }
 
-int go_code_read(struct go_code *g, const struct elf_image *img, const struct table_builder *out, uint32_t sp)
+int go_code_read(struct go_code *g, const struct elf_image *img, const struct table_builder *out,
+		 uint32_t sp)
 {
 	struct go_names names;
-	*g = (struct go_code){ .first = out->first, .end = out->end, .machine = img->machine, .sp = sp };
+	*g = (struct go_code){
+		.first = out->first, .end = out->end, .machine = img->machine, .sp = sp
+	};
 	int rc = gopclntab_walk(img, FUNCTIONS_MAX, &names, on_function, g);
 	return rc == -ENOMEM ? rc : 0;
 }
@@ -149,8 +157,12 @@ int go_code_add(struct go_code *g, struct table_builder *out, uint64_t until)
 	int rc = 0;
 	for (; !rc && g->at < g->n && g->first + g->v[g->at].begin <= until; g->at++) {
 		const struct go_piece *p = &g->v[g->at];
-		struct unwind_rule rule = { .cfa = UNWIND_CFA_GO, .reg = (uint8_t)g->sp, .cfa_off = (int32_t)p->depth + 8,
-					    .ra = UNWIND_RA_CFA, .ra_off = -8, .fp = UNWIND_FP_SAME };
+		struct unwind_rule rule = { .cfa = UNWIND_CFA_GO,
+					    .reg = (uint8_t)g->sp,
+					    .cfa_off = (int32_t)p->depth + 8,
+					    .ra = UNWIND_RA_CFA,
+					    .ra_off = -8,
+					    .fp = UNWIND_FP_SAME };
 		if (p->kind == GO_SWITCH) {
 			rule.reg = UNWIND_X86_FP;
 			rule.cfa_off = 16;
@@ -160,11 +172,17 @@ int go_code_add(struct go_code *g, struct table_builder *out, uint64_t until)
 			rule.fp_off = -16;
 		}
 		if (p->kind == GO_SIGNAL)
-			rule = (struct unwind_rule){ .cfa = UNWIND_CFA_DEREF, .reg = (uint8_t)g->sp, .cfa_off = SIGNAL_SP,
-						     .ra = UNWIND_RA_AT_SP | UNWIND_RA_SIGNAL, .ra_off = SIGNAL_PC,
-						     .fp = UNWIND_FP_AT_SP, .fp_off = SIGNAL_FP };
+			rule = (struct unwind_rule){ .cfa = UNWIND_CFA_DEREF,
+						     .reg = (uint8_t)g->sp,
+						     .cfa_off = SIGNAL_SP,
+						     .ra = UNWIND_RA_AT_SP | UNWIND_RA_SIGNAL,
+						     .ra_off = SIGNAL_PC,
+						     .fp = UNWIND_FP_AT_SP,
+						     .fp_off = SIGNAL_FP };
 		if (p->kind == GO_ROOT)
-			rule = (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .reg = (uint8_t)g->sp, .ra = UNWIND_RA_ROOT };
+			rule = (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
+						     .reg = (uint8_t)g->sp,
+						     .ra = UNWIND_RA_ROOT };
 		rc = table_add(out, g->first + p->begin, g->first + p->end, &rule);
 	}
 	return rc;

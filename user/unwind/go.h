@@ -14,7 +14,7 @@
 
 struct go_piece {
 	uint32_t begin, end; /* from the beginning of the text */
-	uint32_t depth; /* of the stack */
+	uint32_t depth;	     /* of the stack */
 	enum go_kind {
 		GO_BARE, /* the caller's frame pointer is in its register */
 		/*
@@ -25,20 +25,21 @@ struct go_piece {
 		/* A frame by its frame pointer: the stack pointer may be that of another stack */
 		GO_SWITCH,
 		GO_SIGNAL, /* what a signal handler returns to: above it is what the kernel saved */
-		GO_ROOT, /* the outermost frame */
+		GO_ROOT,   /* the outermost frame */
 	} kind;
 };
 
 struct go_code {
-	struct go_piece *v; /* in order of begin */
-	size_t n, cap, at; /* the next to add */
+	struct go_piece *v;  /* in order of begin */
+	size_t n, cap, at;   /* the next to add */
 	uint64_t first, end; /* the text */
 	uint16_t machine;
 	uint32_t sp; /* the number of the stack pointer */
 };
 
 /* Files that are not of Go, or lie, give what there is: nothing, or their beginning. 0, -ENOMEM. */
-int go_code_read(struct go_code *g, const struct elf_image *img, const struct table_builder *out, uint32_t sp);
+int go_code_read(struct go_code *g, const struct elf_image *img, const struct table_builder *out,
+		 uint32_t sp);
 
 /* Add those that begin up to `until`, an address. */
 int go_code_add(struct go_code *g, struct table_builder *out, uint64_t until);

@@ -22,8 +22,8 @@ struct unwind_pool {
 	uint32_t n_free;
 	struct idhash rules;
 	uint32_t n_rules, rules_max; /* [0] is no rule; n_rules have been used at some time */
-	uint32_t *rule_users;        /* [rules_max]: files with rows of it */
-	uint32_t *free_rules;        /* a stack, filled when n_rules is rules_max */
+	uint32_t *rule_users;	     /* [rules_max]: files with rows of it */
+	uint32_t *free_rules;	     /* a stack, filled when n_rules is rules_max */
 	uint32_t n_free_rules;
 };
 
@@ -105,7 +105,8 @@ static bool is_empty(const struct unwind_pool *p, unsigned shard)
 
 bool unwind_pool_trim(struct unwind_pool *p, size_t keep_bytes)
 {
-	if (!p->cfg.drop_shard || unwind_pool_made(p) <= keep_bytes || !is_empty(p, p->n_shards - 1))
+	if (!p->cfg.drop_shard || unwind_pool_made(p) <= keep_bytes ||
+	    !is_empty(p, p->n_shards - 1))
 		return false;
 	if (p->cfg.drop_shard(p->cfg.ctx, p->n_shards - 1))
 		return false;
@@ -190,7 +191,8 @@ static int reclaim_rules(struct unwind_pool *p)
 	return p->n_free_rules ? 0 : -ENOSPC;
 }
 
-static int new_rule(struct unwind_pool *p, const struct unwind_rule *r, uint32_t hash, uint32_t *ret)
+static int new_rule(struct unwind_pool *p, const struct unwind_rule *r, uint32_t hash,
+		    uint32_t *ret)
 {
 	if (p->n_rules < p->rules_max) {
 		*ret = p->n_rules++;
@@ -244,7 +246,8 @@ static int map_rules(struct unwind_pool *p, const struct unwind_table *t, uint32
 
 /* ---- files ---- */
 
-static int copy_rows(struct unwind_pool *p, const struct unwind_table *t, const uint32_t *ids, struct unwind_code *c)
+static int copy_rows(struct unwind_pool *p, const struct unwind_table *t, const uint32_t *ids,
+		     struct unwind_code *c)
 {
 	uint32_t block = 0, left = 0, at = 0;
 	for (uint32_t i = 0; i < t->n_pages; i++) {
@@ -270,8 +273,11 @@ static int copy_rows(struct unwind_pool *p, const struct unwind_table *t, const 
 
 int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret)
 {
-	struct unwind_code c = { .first_page = t->first_page, .n_pages = t->n_pages, .n_blocks = count_blocks(t),
-				 .n_rows = (uint32_t)t->n_rows, .n_rules = (uint32_t)t->n_rules };
+	struct unwind_code c = { .first_page = t->first_page,
+				 .n_pages = t->n_pages,
+				 .n_blocks = count_blocks(t),
+				 .n_rows = (uint32_t)t->n_rows,
+				 .n_rules = (uint32_t)t->n_rules };
 	uint32_t *ids = malloc(t->n_rules * sizeof(*ids));
 	c.blocks = malloc((c.n_blocks ? c.n_blocks : 1) * sizeof(*c.blocks));
 	int rc = ids && c.blocks ? 0 : -ENOMEM;
@@ -315,10 +321,12 @@ void unwind_pool_remove(struct unwind_pool *p, struct unwind_code *c)
 	*c = (struct unwind_code){ 0 };
 }
 
-const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const struct unwind_code *c, uint64_t vaddr)
+const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const struct unwind_code *c,
+					   uint64_t vaddr)
 {
 	uint64_t page = (vaddr >> UNWIND_PAGE_BITS) - c->first_page;
-	uint32_t key = (uint32_t)(vaddr & ((1u << UNWIND_PAGE_BITS) - 1)) << UNWIND_RULE_BITS | UNWIND_RULE_MASK;
+	uint32_t key = (uint32_t)(vaddr & ((1u << UNWIND_PAGE_BITS) - 1)) << UNWIND_RULE_BITS |
+		       UNWIND_RULE_MASK;
 	if (page >= c->n_pages)
 		return NULL;
 	struct unwind_page at = p->cfg.pages[c->page + page];
@@ -339,7 +347,8 @@ const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const st
 void unwind_pool_stats(const struct unwind_pool *p, struct unwind_pool_stats *ret)
 {
 	*ret = (struct unwind_pool_stats){
-		.rows_bytes = (size_t)(p->n_shards * SHARD_BLOCKS - p->n_free) * BLOCK_ROWS * sizeof(uint32_t),
+		.rows_bytes = (size_t)(p->n_shards * SHARD_BLOCKS - p->n_free) * BLOCK_ROWS *
+			      sizeof(uint32_t),
 		.made_bytes = unwind_pool_made(p),
 		.pages = p->pages.used,
 	};

@@ -20,8 +20,8 @@ struct unwind_pool;
 struct unwind_pool_config {
 	struct unwind_page *pages; /* [UNWIND_PAGES], borrowed */
 	struct unwind_rule *rules; /* [UNWIND_RULES], borrowed */
-	size_t rows_bytes_max;     /* budget of the rows; at most 64 MiB */
-	uint32_t rules_max;        /* 0: UNWIND_RULES */
+	size_t rows_bytes_max;	   /* budget of the rows; at most 64 MiB */
+	uint32_t rules_max;	   /* 0: UNWIND_RULES */
 	/* Make shard number `shard`: its rows stay until it is dropped or the pool is freed. */
 	int (*add_shard)(void *ctx, unsigned shard, uint32_t **ret_rows);
 	/*
@@ -70,11 +70,12 @@ void unwind_pool_remove(struct unwind_pool *p, struct unwind_code *c);
 void unwind_code_fini(struct unwind_code *c);
 
 /* What the BPF program finds: the rule at vaddr, or NULL. */
-const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const struct unwind_code *c, uint64_t vaddr);
+const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const struct unwind_code *c,
+					   uint64_t vaddr);
 
 struct unwind_pool_stats {
-	size_t rows_bytes; /* in blocks that are taken */
-	size_t made_bytes; /* of the shards that were made */
+	size_t rows_bytes;     /* in blocks that are taken */
+	size_t made_bytes;     /* of the shards that were made */
 	uint32_t rules, pages; /* in use */
 };
 void unwind_pool_stats(const struct unwind_pool *p, struct unwind_pool_stats *ret);

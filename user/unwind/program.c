@@ -81,10 +81,21 @@ enum {
  * and two instructions, to which signal handlers return, between functions.
  */
 static const struct arch archs[] = {
-	{ .machine = EM_X86_64, .sp = UNWIND_X86_SP, .fp = UNWIND_X86_FP, .ra = UNWIND_X86_RA, .kept = UNWIND_X86_BX, .n = 16,
+	{ .machine = EM_X86_64,
+	  .sp = UNWIND_X86_SP,
+	  .fp = UNWIND_X86_FP,
+	  .ra = UNWIND_X86_RA,
+	  .kept = UNWIND_X86_BX,
+	  .n = 16,
 	  .padding = 15 },
-	{ .machine = EM_AARCH64, .sp = UNWIND_ARM_SP, .fp = UNWIND_ARM_FP, .ra = UNWIND_ARM_LR, .kept = NONE, .n = 32,
-	  .ra_in_reg = true, .padding = 8 },
+	{ .machine = EM_AARCH64,
+	  .sp = UNWIND_ARM_SP,
+	  .fp = UNWIND_ARM_FP,
+	  .ra = UNWIND_ARM_LR,
+	  .kept = NONE,
+	  .n = 32,
+	  .ra_in_reg = true,
+	  .padding = 8 },
 };
 
 const struct arch *arch_of(uint16_t machine)
@@ -182,7 +193,15 @@ static struct cfa parse_plt(struct cursor e, int64_t off)
 {
 	struct cfa none = { 0 };
 	uint8_t limit;
-	uint8_t want[] = { OP_BREG0 + UNWIND_X86_RA, 0, OP_LIT0 + 15, OP_AND, 0, OP_GE, OP_LIT0 + 3, OP_SHL, OP_PLUS };
+	uint8_t want[] = { OP_BREG0 + UNWIND_X86_RA,
+			   0,
+			   OP_LIT0 + 15,
+			   OP_AND,
+			   0,
+			   OP_GE,
+			   OP_LIT0 + 3,
+			   OP_SHL,
+			   OP_PLUS };
 	const uint8_t *p = cursor_bytes(&e, sizeof(want));
 	if (!p || cursor_left(&e))
 		return none;
@@ -196,8 +215,8 @@ static struct cfa parse_plt(struct cursor e, int64_t off)
 static bool parse_index(struct cursor *e, struct cfa *cfa)
 {
 	int64_t zero;
-	if (!read_breg(e, &cfa->reg, &zero) || zero || cursor_u8(e) != OP_LIT0 + 8 || cursor_u8(e) != OP_MUL ||
-	    cursor_u8(e) != OP_PLUS)
+	if (!read_breg(e, &cfa->reg, &zero) || zero || cursor_u8(e) != OP_LIT0 + 8 ||
+	    cursor_u8(e) != OP_MUL || cursor_u8(e) != OP_PLUS)
 		return false;
 	cfa->how = UNWIND_CFA_INDEX;
 	return true;
@@ -279,7 +298,8 @@ static void restore(struct machine *m, uint64_t reg)
 
 static void def_cfa(struct machine *m, uint64_t reg, int64_t off)
 {
-	m->now.cfa = (struct cfa){ reg <= m->cie->arch->n ? UNWIND_CFA_REG : UNWIND_CFA_NONE, (uint32_t)reg, off, 0 };
+	m->now.cfa = (struct cfa){ reg <= m->cie->arch->n ? UNWIND_CFA_REG : UNWIND_CFA_NONE,
+				   (uint32_t)reg, off, 0 };
 }
 
 /* A change of the register or the offset alone needs a CFA of that form. */
@@ -479,15 +499,23 @@ static struct unwind_rule rule_of(const struct machine *m)
 	struct unwind_rule none = { 0 };
 	int ra = ra_kind(arch, &f->ra);
 	if (ra == UNWIND_RA_ROOT) /* nothing else matters then */
-		return (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .reg = (uint8_t)arch->sp, .ra = UNWIND_RA_ROOT };
-	if (ra < 0 || f->cfa.how == UNWIND_CFA_NONE || f->cfa.reg >= arch->n || !fits(f->cfa.off, INT32_MAX) ||
-	    !fits(f->cfa.add, INT16_MAX))
+		return (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
+					     .reg = (uint8_t)arch->sp,
+					     .ra = UNWIND_RA_ROOT };
+	if (ra < 0 || f->cfa.how == UNWIND_CFA_NONE || f->cfa.reg >= arch->n ||
+	    !fits(f->cfa.off, INT32_MAX) || !fits(f->cfa.add, INT16_MAX))
 		return none;
-	struct unwind_rule r = { .cfa = (uint8_t)f->cfa.how, .reg = (uint8_t)f->cfa.reg, .fp = fp_kind(arch, &f->fp),
-				 .ra = (uint8_t)ra, .cfa_off = (int32_t)f->cfa.off, .cfa_add = (int16_t)f->cfa.add };
+	struct unwind_rule r = { .cfa = (uint8_t)f->cfa.how,
+				 .reg = (uint8_t)f->cfa.reg,
+				 .fp = fp_kind(arch, &f->fp),
+				 .ra = (uint8_t)ra,
+				 .cfa_off = (int32_t)f->cfa.off,
+				 .cfa_add = (int16_t)f->cfa.add };
 	if (r.fp != UNWIND_FP_SAME && r.fp != UNWIND_FP_LOST)
 		r.fp_off = (int32_t)f->fp.off;
-	r.ra_off = (int16_t)(ra != UNWIND_RA_REG ? f->ra.off : f->ra.how == HOW_SAME ? m->cie->ra_reg : f->ra.reg);
+	r.ra_off = (int16_t)(ra != UNWIND_RA_REG     ? f->ra.off
+			     : f->ra.how == HOW_SAME ? m->cie->ra_reg
+						     : f->ra.reg);
 	if (r.cfa == UNWIND_CFA_REG)
 		r.cfa_add = bx_place(&f->bx);
 	if (m->cie->is_signal)
@@ -527,8 +555,9 @@ int program_initial(struct cie *cie, struct cursor code, const struct pointer_ba
 	return 0;
 }
 
-int program_run(const struct cie *cie, struct cursor code, const struct pointer_base *base, uint64_t start,
-		uint64_t end, int (*piece)(void *, uint64_t, uint64_t, const struct unwind_rule *), void *ctx)
+int program_run(const struct cie *cie, struct cursor code, const struct pointer_base *base,
+		uint64_t start, uint64_t end,
+		int (*piece)(void *, uint64_t, uint64_t, const struct unwind_rule *), void *ctx)
 {
 	struct machine m;
 	struct unwind_rule rule;

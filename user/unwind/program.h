@@ -14,10 +14,10 @@
 enum how {
 	HOW_SAME = 0,
 	HOW_UNDEFINED,
-	HOW_CFA,      /* in memory at cfa + off */
-	HOW_REG,      /* in register reg */
-	HOW_AT_REG,   /* in memory at reg + off */
-	HOW_OTHER,    /* in a way that we do not follow */
+	HOW_CFA,    /* in memory at cfa + off */
+	HOW_REG,    /* in register reg */
+	HOW_AT_REG, /* in memory at reg + off */
+	HOW_OTHER,  /* in a way that we do not follow */
 };
 
 struct saved {
@@ -41,8 +41,8 @@ struct frame_state {
 struct arch {
 	uint16_t machine; /* EM_* */
 	uint32_t sp, fp, ra;
-	uint32_t kept;    /* one more, followed above the leaf */
-	uint32_t n;       /* those below are integer registers */
+	uint32_t kept; /* one more, followed above the leaf */
+	uint32_t n;    /* those below are integer registers */
 	/*
 	 * A call leaves the return address in register ra (glibc's rawmemchr: in x15), else on the
 	 * stack
@@ -62,7 +62,7 @@ struct cie {
 	int64_t data_align;
 	uint32_t ra_reg;
 	uint8_t pointer; /* encoding of addresses */
-	bool has_data;   /* entries carry a length of augmentation data */
+	bool has_data;	 /* entries carry a length of augmentation data */
 	bool is_signal;
 	bool good;
 	struct frame_state initial;
@@ -87,8 +87,10 @@ int program_initial(struct cie *cie, struct cursor code, const struct pointer_ba
  * The instructions of one entry for [start, end): each piece with its rule goes to `piece`. 0,
  * -EBADMSG when they do not make sense, or what piece returned.
  */
-int program_run(const struct cie *cie, struct cursor code, const struct pointer_base *base, uint64_t start,
-		uint64_t end,
-		int (*piece)(void *ctx, uint64_t start, uint64_t end, const struct unwind_rule *rule), void *ctx);
+int program_run(const struct cie *cie, struct cursor code, const struct pointer_base *base,
+		uint64_t start, uint64_t end,
+		int (*piece)(void *ctx, uint64_t start, uint64_t end,
+			     const struct unwind_rule *rule),
+		void *ctx);
 
 #endif

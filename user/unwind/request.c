@@ -9,7 +9,8 @@
 /* Both ends are this program on this machine: arrays travel as they stand in memory. */
 int unwind_encode(const struct unwind_table *t, struct buf *out)
 {
-	int rc = buf_reserve(out, 64 + 4 * ((size_t)t->n_pages + 1 + t->n_rows) + t->n_rules * sizeof(*t->rules));
+	int rc = buf_reserve(out, 64 + 4 * ((size_t)t->n_pages + 1 + t->n_rows) +
+					  t->n_rules * sizeof(*t->rules));
 	rc = rc ? rc : buf_add_u64(out, t->first_page);
 	rc = rc ? rc : buf_add_u32(out, t->n_pages);
 	rc = rc ? rc : buf_add_u32(out, (uint32_t)t->n_rows);
@@ -54,7 +55,8 @@ static void *take(struct cursor *c, size_t n, size_t size)
 static bool is_sound(const struct unwind_table *t)
 {
 	static const struct unwind_rule none;
-	if (!t->n_rules || t->n_rules > UNWIND_FILE_RULES_MAX || memcmp(&t->rules[0], &none, sizeof(none)))
+	if (!t->n_rules || t->n_rules > UNWIND_FILE_RULES_MAX ||
+	    memcmp(&t->rules[0], &none, sizeof(none)))
 		return false;
 	for (uint32_t i = 0; i < t->n_pages; i++)
 		if (t->page_at[i] > t->page_at[i + 1])
@@ -79,15 +81,18 @@ int unwind_decode(struct unwind_table **ret, const struct buf *in)
 	t->n_rules = t->cap_rules = cursor_u32(&c);
 	t->fdes = cursor_u64(&c);
 	t->refused = cursor_u64(&c);
-	bool fits = !c.bad && t->n_pages && t->n_pages <= UNWIND_FILE_PAGES_MAX && t->n_rows <= UNWIND_ROWS_MAX &&
-		    t->n_rules <= UNWIND_FILE_RULES_MAX;
+	bool fits = !c.bad && t->n_pages && t->n_pages <= UNWIND_FILE_PAGES_MAX &&
+		    t->n_rows <= UNWIND_ROWS_MAX && t->n_rules <= UNWIND_FILE_RULES_MAX;
 	if (fits) {
 		t->page_at = take(&c, (size_t)t->n_pages + 1, sizeof(*t->page_at));
 		t->rows = take(&c, t->n_rows, sizeof(*t->rows));
 		t->rules = take(&c, t->n_rules, sizeof(*t->rules));
 	}
 	bool whole = fits && !c.bad && !cursor_left(&c);
-	int rc = !whole ? -EBADMSG : !t->page_at || !t->rows || !t->rules ? -ENOMEM : is_sound(t) ? 0 : -EBADMSG;
+	int rc = !whole					? -EBADMSG
+		 : !t->page_at || !t->rows || !t->rules ? -ENOMEM
+		 : is_sound(t)				? 0
+							: -EBADMSG;
 	if (rc) {
 		unwind_table_free(t);
 		return rc;

@@ -25,7 +25,8 @@ static uint32_t *recent_slot(struct table_builder *b, const struct unwind_rule *
 	uint64_t words[2];
 	_Static_assert(sizeof(words) == sizeof(*rule), "two words");
 	memcpy(words, rule, sizeof(words));
-	return &b->recent[((words[0] ^ words[1] * 31) * 0x9e3779b97f4a7c15ull >> 32) % TABLE_RECENT];
+	return &b->recent[((words[0] ^ words[1] * 31) * 0x9e3779b97f4a7c15ull >> 32) %
+			  TABLE_RECENT];
 }
 
 static int rule_id(struct table_builder *b, const struct unwind_rule *rule, uint32_t *ret)
@@ -209,6 +210,6 @@ const struct unwind_rule *unwind_table_find(const struct unwind_table *t, uint64
 
 size_t unwind_table_memory(const struct unwind_table *t)
 {
-	return sizeof(*t) + (t->n_pages + 1) * sizeof(*t->page_at) + t->cap_rows * sizeof(*t->rows) +
-	       t->cap_rules * sizeof(*t->rules);
+	return sizeof(*t) + (t->n_pages + 1) * sizeof(*t->page_at) +
+	       t->cap_rows * sizeof(*t->rows) + t->cap_rules * sizeof(*t->rules);
 }

@@ -17,11 +17,11 @@ struct table_builder {
 	struct unwind_table *t;
 	struct idhash rules;
 	uint32_t recent[TABLE_RECENT]; /* ids by a cheap hash; 0: none */
-	uint64_t first, end; /* the text: [first, end) */
-	uint64_t at;         /* up to here everything has its rule */
-	uint32_t page;       /* the page that rows are added to */
-	uint32_t rule;       /* what holds at `at` */
-	uint32_t padding;    /* gaps of so many bytes are not told from what stands before them */
+	uint64_t first, end;	       /* the text: [first, end) */
+	uint64_t at;		       /* up to here everything has its rule */
+	uint32_t page;		       /* the page that rows are added to */
+	uint32_t rule;		       /* what holds at `at` */
+	uint32_t padding; /* gaps of so many bytes are not told from what stands before them */
 };
 
 /*
@@ -35,7 +35,8 @@ int table_begin(struct table_builder *b, const struct elf_image *img, uint32_t p
  * This rule (cfa UNWIND_CFA_NONE: no rule) holds in [start, end). What is before an earlier piece's
  * end is left out.
  */
-int table_add(struct table_builder *b, uint64_t start, uint64_t end, const struct unwind_rule *rule);
+int table_add(struct table_builder *b, uint64_t start, uint64_t end,
+	      const struct unwind_rule *rule);
 
 /* No more pieces. The table is the caller's. */
 int table_end(struct table_builder *b, struct unwind_table **ret);

@@ -22,14 +22,14 @@
 
 #define UNWIND_SECTION_MAX (48u * 1024 * 1024) /* bytes of one section; libLLVM has 11 MB */
 #define UNWIND_ROWS_MAX (4u * 1024 * 1024)     /* rows of one file; libLLVM has 1.0M */
-#define UNWIND_FILE_RULES_MAX 4096u            /* distinct rules of one file; libLLVM has 631 */
+#define UNWIND_FILE_RULES_MAX 4096u	       /* distinct rules of one file; libLLVM has 631 */
 #define UNWIND_FILE_PAGES_MAX (UNWIND_PAGES / 2)
 
 struct unwind_table {
 	uint64_t first_page; /* vaddr >> 12 */
 	uint32_t n_pages;
-	uint32_t *page_at;   /* [n_pages + 1]: the first row of each page */
-	uint32_t *rows;      /* low 12 bits of the address << 20 | index into rules */
+	uint32_t *page_at; /* [n_pages + 1]: the first row of each page */
+	uint32_t *rows;	   /* low 12 bits of the address << 20 | index into rules */
 	size_t n_rows, cap_rows;
 	struct unwind_rule *rules; /* [0] is no rule */
 	size_t n_rules, cap_rules;
@@ -41,7 +41,8 @@ struct unwind_table {
  * -EBADMSG: the sections lie; -E2BIG: a cap. One entry that cannot be understood is passed over and
  * counted in `refused`; what follows it is used.
  */
-int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const char *name, struct err *err);
+int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const char *name,
+		   struct err *err);
 void unwind_table_free(struct unwind_table *t);
 
 /* The rule at vaddr, or NULL. */

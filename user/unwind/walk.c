@@ -70,8 +70,8 @@ static __always_inline __u64 unwind_address_mask(void)
 }
 #endif
 
-unsigned unwind_walk(const struct unwind_tables *t, const struct unwind_memory *m, const struct user_registers *regs,
-		     uint64_t *out, enum counter *ret_end)
+unsigned unwind_walk(const struct unwind_tables *t, const struct unwind_memory *m,
+		     const struct user_registers *regs, uint64_t *out, enum counter *ret_end)
 {
 	walk.t = t;
 	walk.m = m;

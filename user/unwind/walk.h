@@ -19,7 +19,7 @@ struct unwind_tables {
 	uint32_t n_ranges;
 	const struct unwind_page *pages; /* [UNWIND_PAGES] */
 	const struct unwind_rule *rules; /* [UNWIND_RULES] */
-	uint32_t *const *shards;         /* [UNWIND_SHARDS], NULL where there is none */
+	uint32_t *const *shards;	 /* [UNWIND_SHARDS], NULL where there is none */
 	uint32_t *(*shard)(void *ctx, unsigned shard); /* the same by asking; NULL: by the array */
 	void *ctx;
 };
@@ -40,7 +40,7 @@ uint64_t unwind_address_bits(void);
  * least 1. What a signal interrupted is written as its address + 1, as the program does. *ret_end
  * is the counter that says why they end.
  */
-unsigned unwind_walk(const struct unwind_tables *t, const struct unwind_memory *m, const struct user_registers *regs,
-		     uint64_t *out, enum counter *ret_end);
+unsigned unwind_walk(const struct unwind_tables *t, const struct unwind_memory *m,
+		     const struct user_registers *regs, uint64_t *out, enum counter *ret_end);
 
 #endif

@@ -36,8 +36,9 @@ uint32_t crc32c_table(const void *data, size_t len)
 	uint32_t c = ~0u;
 	for (; len >= 8; p += 8, len -= 8) {
 		uint32_t lo = le32(p) ^ c, hi = le32(p + 4);
-		c = table[7][lo & 0xff] ^ table[6][lo >> 8 & 0xff] ^ table[5][lo >> 16 & 0xff] ^ table[4][lo >> 24] ^
-		    table[3][hi & 0xff] ^ table[2][hi >> 8 & 0xff] ^ table[1][hi >> 16 & 0xff] ^ table[0][hi >> 24];
+		c = table[7][lo & 0xff] ^ table[6][lo >> 8 & 0xff] ^ table[5][lo >> 16 & 0xff] ^
+		    table[4][lo >> 24] ^ table[3][hi & 0xff] ^ table[2][hi >> 8 & 0xff] ^
+		    table[1][hi >> 16 & 0xff] ^ table[0][hi >> 24];
 	}
 	for (; len; p++, len--)
 		c = c >> 8 ^ table[0][(c ^ *p) & 0xff];

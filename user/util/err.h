@@ -10,7 +10,7 @@
 #define ASCRIBE_UTIL_ERR_H
 
 struct err {
-	int code;       /* negative errno, 0 when nothing was set */
+	int code;	/* negative errno, 0 when nothing was set */
 	char text[500]; /* one line, no newline, no trailing period */
 };
 

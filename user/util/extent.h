@@ -17,7 +17,7 @@ struct extent {
 struct extents {
 	struct extent *v; /* sorted, never touching */
 	size_t n, cap;
-	uint32_t used;    /* elements taken */
+	uint32_t used; /* elements taken */
 };
 
 /* All n elements are free. 0 or -ENOMEM. */

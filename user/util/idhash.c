@@ -45,12 +45,14 @@ int idhash_reserve(struct idhash *h)
 	return 0;
 }
 
-uint32_t idhash_find(const struct idhash *h, uint32_t hash, bool (*eq)(const void *ctx, uint32_t id, const void *key),
-		     const void *ctx, const void *key)
+uint32_t idhash_find(const struct idhash *h, uint32_t hash,
+		     bool (*eq)(const void *ctx, uint32_t id, const void *key), const void *ctx,
+		     const void *key)
 {
 	if (!h->cap)
 		return IDHASH_NONE;
-	for (size_t i = hash & (h->cap - 1); h->slots[i].id != IDHASH_NONE; i = (i + 1) & (h->cap - 1))
+	for (size_t i = hash & (h->cap - 1); h->slots[i].id != IDHASH_NONE;
+	     i = (i + 1) & (h->cap - 1))
 		if (h->slots[i].hash == hash && eq(ctx, h->slots[i].id, key))
 			return h->slots[i].id;
 	return IDHASH_NONE;

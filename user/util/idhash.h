@@ -33,8 +33,9 @@ uint32_t idhash_hash(struct idhash *h, const void *data, size_t len);
 int idhash_reserve(struct idhash *h);
 
 /* The id for which eq(ctx, id, key) holds, or IDHASH_NONE. */
-uint32_t idhash_find(const struct idhash *h, uint32_t hash, bool (*eq)(const void *ctx, uint32_t id, const void *key),
-		     const void *ctx, const void *key);
+uint32_t idhash_find(const struct idhash *h, uint32_t hash,
+		     bool (*eq)(const void *ctx, uint32_t id, const void *key), const void *ctx,
+		     const void *key);
 
 /* After idhash_reserve, with an id that is not in the table. */
 void idhash_put(struct idhash *h, uint32_t hash, uint32_t id);

@@ -68,7 +68,8 @@ static inline uint32_t idset_next(const struct idset *s, uint32_t id)
 static inline uint32_t idset_before(const struct idset *s, uint32_t id)
 {
 	size_t i = id / 64;
-	uint64_t left = i < s->n_words && id % 64 ? s->words[i] << (64 - id % 64) >> (64 - id % 64) : 0;
+	uint64_t left =
+		i < s->n_words && id % 64 ? s->words[i] << (64 - id % 64) >> (64 - id % 64) : 0;
 	while (!left && i-- > 0)
 		left = s->words[i];
 	return left ? (uint32_t)(64 * i) + 63 - (uint32_t)__builtin_clzll(left) : IDSET_NONE;

@@ -21,8 +21,8 @@ struct list {
 };
 
 /* The struct that has this node as member, NULL for NULL. */
-#define LIST_ENTRY(node, type, member)                                                             \
-	((node) ? (type *)(void *)((char *)(node)-offsetof(type, member)) : NULL)
+#define LIST_ENTRY(node, type, member) \
+	((node) ? (type *)(void *)((char *)(node) - offsetof(type, member)) : NULL)
 
 static inline void list_append(struct list *l, struct list_node *n)
 {

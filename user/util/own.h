@@ -32,7 +32,7 @@ struct own_memory {
 	uint64_t files;	    /* pages of files and of BPF maps that are mapped */
 	/* That this process had at its peak, beyond what it has now: own_begin_peak */
 	uint64_t more;
-	uint64_t children;  /* anonymous memory of all descendants */
+	uint64_t children; /* anonymous memory of all descendants */
 	unsigned n_children;
 	uint64_t first_children_cpu_ns; /* CPU time of the direct children themselves */
 };

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void pass(uint32_t *to, const uint32_t *from, size_t n, const uint32_t *keys, int shift, uint32_t *count)
+static void pass(uint32_t *to, const uint32_t *from, size_t n, const uint32_t *keys, int shift,
+		 uint32_t *count)
 {
 	uint32_t at = 0;
 	for (int d = 0; d < 256; d++) {

@@ -66,7 +66,8 @@ static int duration_part(const char **p, int64_t *ret)
 		return -EINVAL;
 	int64_t whole = 0;
 	for (; isdigit((unsigned char)*s); s++) {
-		if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, *s - '0', &whole))
+		if (__builtin_mul_overflow(whole, 10, &whole) ||
+		    __builtin_add_overflow(whole, *s - '0', &whole))
 			return -ERANGE;
 	}
 	const char *frac = s;
@@ -162,7 +163,8 @@ static int zone_seconds(const char *p, struct tm *tm, int64_t *ret)
 		return 0;
 	}
 	char sign = *p;
-	if (literal(&p, "+-") || digits(&p, 2, 0, 23, &h) || literal(&p, ":") || digits(&p, 2, 0, 59, &m) || *p)
+	if (literal(&p, "+-") || digits(&p, 2, 0, 23, &h) || literal(&p, ":") ||
+	    digits(&p, 2, 0, 59, &m) || *p)
 		return -EINVAL;
 	int64_t off = (h * 60 + m) * 60;
 	*ret = sign == '-' ? utc + off : utc - off;
@@ -180,7 +182,8 @@ static int days_of_month(int year, int month)
 static int clock_time(const char **p, struct tm *tm, int64_t *ret_ns, bool *ret_seconds)
 {
 	int64_t ns = 0;
-	if (digits(p, 2, 0, 23, &tm->tm_hour) || literal(p, ":") || digits(p, 2, 0, 59, &tm->tm_min))
+	if (digits(p, 2, 0, 23, &tm->tm_hour) || literal(p, ":") ||
+	    digits(p, 2, 0, 59, &tm->tm_min))
 		return -EINVAL;
 	*ret_seconds = **p == ':';
 	if (*ret_seconds && (literal(p, ":") || digits(p, 2, 0, 60, &tm->tm_sec)))
@@ -202,8 +205,9 @@ static int date_time(const char *p, int64_t *ret_ns)
 	struct tm tm = { 0 };
 	int64_t ns = 0, seconds;
 	bool whole = true;
-	if (digits(&p, 4, 1970, 2262, &tm.tm_year) || literal(&p, "-") || digits(&p, 2, 1, 12, &tm.tm_mon) ||
-	    literal(&p, "-") || digits(&p, 2, 1, 31, &tm.tm_mday) || tm.tm_mday > days_of_month(tm.tm_year, tm.tm_mon))
+	if (digits(&p, 4, 1970, 2262, &tm.tm_year) || literal(&p, "-") ||
+	    digits(&p, 2, 1, 12, &tm.tm_mon) || literal(&p, "-") ||
+	    digits(&p, 2, 1, 31, &tm.tm_mday) || tm.tm_mday > days_of_month(tm.tm_year, tm.tm_mon))
 		return -EINVAL;
 	if (*p && (literal(&p, "Tt ") || clock_time(&p, &tm, &ns, &whole)))
 		return -EINVAL;
@@ -291,7 +295,8 @@ int times_parse(const char *text, int64_t now_ns, int64_t *ret_ns)
 		if (rc)
 			return rc;
 		int64_t v;
-		if (text[3] == '-' ? __builtin_sub_overflow(now_ns, d, &v) : __builtin_add_overflow(now_ns, d, &v))
+		if (text[3] == '-' ? __builtin_sub_overflow(now_ns, d, &v)
+				   : __builtin_add_overflow(now_ns, d, &v))
 			return -ERANGE;
 		*ret_ns = v;
 		return 0;

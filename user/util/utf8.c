@@ -13,11 +13,16 @@ static bool continues(const unsigned char *p, size_t n)
 size_t utf8_char(const char *s, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)s;
-	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	size_t n = p[0] < 0x80	 ? 1
+		   : p[0] < 0xc2 ? 0
+		   : p[0] < 0xe0 ? 2
+		   : p[0] < 0xf0 ? 3
+		   : p[0] < 0xf5 ? 4
+				 : 0;
 	if (!n || n > len || !continues(p, n))
 		return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
-	    (p[0] == 0xf4 && p[1] > 0x8f))
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return n;
 }
@@ -36,9 +41,9 @@ bool utf8_is_hidden(const char *s, size_t n)
 	static const struct {
 		unsigned first, last;
 	} hidden[] = {
-		{ 0, 0x1f },	     { 0x7f, 0x9f },	  { 0xad, 0xad },      { 0x61c, 0x61c },     { 0x180e, 0x180e },
-		{ 0x200b, 0x200f },  { 0x2028, 0x202e },  { 0x2060, 0x206f },  { 0xfeff, 0xfeff },   { 0xfff9, 0xfffb },
-		{ 0xe0000, 0xe0fff },
+		{ 0, 0x1f },	    { 0x7f, 0x9f },	{ 0xad, 0xad },	      { 0x61c, 0x61c },
+		{ 0x180e, 0x180e }, { 0x200b, 0x200f }, { 0x2028, 0x202e },   { 0x2060, 0x206f },
+		{ 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe0fff },
 	};
 	unsigned code = utf8_code(s, n);
 	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)

@@ -11,7 +11,8 @@ static int64_t span(const char *name)
 	static const struct {
 		const char *name;
 		int64_t s;
-	} v[] = { { "10 s", 10 }, { "1 m", 60 }, { "10 m", 600 }, { "1 h", 3600 }, { "6 h", 21600 }, { "24 h", 86400 },
+	} v[] = { { "10 s", 10 },    { "1 m", 60 },	  { "10 m", 600 },
+		  { "1 h", 3600 },   { "6 h", 21600 },	  { "24 h", 86400 },
 		  { "7 d", 604800 }, { "30 d", 2592000 }, { "1 y", 31536000 } };
 	for (size_t i = 0; i < 9; i++)
 		if (!strcmp(v[i].name, name))
@@ -42,7 +43,9 @@ struct timing {
 
 static struct query_spec spec_of(const struct question *q, int64_t from, int64_t to)
 {
-	struct query_spec s = { .from_ns = from, .to_ns = to, .where = q->where, .labels = QUERY_NO_LABELS };
+	struct query_spec s = {
+		.from_ns = from, .to_ns = to, .where = q->where, .labels = QUERY_NO_LABELS
+	};
 	if (q->kind == FLAME)
 		s.least = EXPORT_FLAME_LEAST;
 	if (q->kind == BY_KEY) {
@@ -63,16 +66,20 @@ static void note(struct timing *t, struct query *q, size_t rows)
 /* The least of the steps that the server chooses from that is not less. */
 static int64_t nice_step(int64_t ns)
 {
-	static const int64_t s[] = { 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 14400, 43200, 86400, 604800 };
+	static const int64_t s[] = { 10,   20,	 60,	120,   300,   600,   1200,
+				     3600, 7200, 14400, 43200, 86400, 604800 };
 	size_t i = 0;
 	while (i + 1 < sizeof(s) / sizeof(s[0]) && s[i] * 1000000000 < ns)
 		i++;
 	return s[i] * 1000000000;
 }
 
-static void ask_chart(struct store *s, const struct question *q, int64_t from, int64_t to, struct timing *t)
+static void ask_chart(struct store *s, const struct question *q, int64_t from, int64_t to,
+		      struct timing *t)
 {
-	struct query_series_spec spec = { .range = spec_of(q, from, to), .keys = &q->key, .n_keys = 1, .top = 10 };
+	struct query_series_spec spec = {
+		.range = spec_of(q, from, to), .keys = &q->key, .n_keys = 1, .top = 10
+	};
 	struct query_series *r;
 	spec.step_ns = nice_step((to - from) / 300);
 	check(query_series(&r, s, &spec, &err), "chart");
@@ -81,7 +88,8 @@ static void ask_chart(struct store *s, const struct question *q, int64_t from, i
 	query_series_free(r);
 }
 
-static void ask_diff(struct store *s, const struct question *q, int64_t from, int64_t to, struct timing *t)
+static void ask_diff(struct store *s, const struct question *q, int64_t from, int64_t to,
+		     struct timing *t)
 {
 	struct query_spec spec = spec_of(q, from, to);
 	struct query_diff_tree *r;
@@ -98,7 +106,8 @@ static void ask_diff(struct store *s, const struct question *q, int64_t from, in
 	query_close(a);
 }
 
-static void ask_once(struct store *s, const struct question *q, int64_t from, int64_t to, struct timing *t)
+static void ask_once(struct store *s, const struct question *q, int64_t from, int64_t to,
+		     struct timing *t)
 {
 	struct query_spec spec = spec_of(q, from, to);
 	const struct query_node *nodes;
@@ -125,7 +134,8 @@ static void ask_once(struct store *s, const struct question *q, int64_t from, in
  * CPU time, the best of three, or of a dozen where the store stays open and each question adds to
  * what it knows; the memory of the first. dir: the store is opened anew each time.
  */
-static struct timing ask(struct store *s, const char *dir, const struct question *q, int64_t from, int64_t to)
+static struct timing ask(struct store *s, const char *dir, const struct question *q, int64_t from,
+			 int64_t to)
 {
 	struct timing best = { .ms = 1e12 };
 	double began = wall(), peak = 0;
@@ -145,11 +155,16 @@ static struct timing ask(struct store *s, const char *dir, const struct question
 	return best;
 }
 
-static void print(const char *range, const struct question *q, const struct timing *warm, const struct timing *opened)
+static void print(const char *range, const struct question *q, const struct timing *warm,
+		  const struct timing *opened)
 {
-	printf("  %-5s %-16s %9.2f ms  just opened %9.2f ms, %6.1f MiB  %4" PRIu64 " blocks %8zu %s%s\n", range, q->name,
-	       warm->ms, opened->ms, opened->peak_mib, warm->blocks, warm->rows,
-	       q->kind == CHART ? "steps" : q->kind == BY_KEY ? "rows" : "nodes", opened->bounded ? ", cut" : "");
+	printf("  %-5s %-16s %9.2f ms  just opened %9.2f ms, %6.1f MiB  %4" PRIu64
+	       " blocks %8zu %s%s\n",
+	       range, q->name, warm->ms, opened->ms, opened->peak_mib, warm->blocks, warm->rows,
+	       q->kind == CHART	   ? "steps"
+	       : q->kind == BY_KEY ? "rows"
+				   : "nodes",
+	       opened->bounded ? ", cut" : "");
 	fflush(stdout);
 }
 
@@ -170,8 +185,10 @@ static void time_strings(struct store *s)
 		sum += (uint8_t)*store_string(s, ids[i], &len) + len;
 	}
 	double ns = 1e9 * (wall() - at) / (1 << 20);
-	printf("  symbol trie        %u strings, %" PRIu64 " bytes of %" PRIu64 " raw: %.3f; id -> string %.1f ns (sum %" PRIu64
-	       ")\n", n - 1, sizes.strings, raw, raw ? (double)sizes.strings / (double)raw : 0, ns, sum & 1);
+	printf("  symbol trie        %u strings, %" PRIu64 " bytes of %" PRIu64
+	       " raw: %.3f; id -> string %.1f ns (sum %" PRIu64 ")\n",
+	       n - 1, sizes.strings, raw, raw ? (double)sizes.strings / (double)raw : 0, ns,
+	       sum & 1);
 	free(ids);
 }
 
@@ -194,7 +211,9 @@ static bool query_id(const char *dir, char *where, size_t cap)
 /* What the store has, from its first window to its last. */
 static void whole_range(struct store *s, int64_t *first, int64_t *last)
 {
-	struct query_spec all = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .labels = QUERY_TOTALS };
+	struct query_spec all = { .from_ns = INT64_MIN,
+				  .to_ns = INT64_MAX,
+				  .labels = QUERY_TOTALS };
 	struct query *q;
 	check(query_open(&q, s, &all, &err), "query");
 	*first = query_info(q)->from_ns;
@@ -204,7 +223,8 @@ static void whole_range(struct store *s, int64_t *first, int64_t *last)
 
 void query_store(const char *dir, const char *only)
 {
-	static const char *const names[] = { "10 s", "1 m", "10 m", "1 h", "6 h", "24 h", "7 d", "30 d", "1 y" };
+	static const char *const names[] = { "10 s", "1 m", "10 m", "1 h", "6 h",
+					     "24 h", "7 d", "30 d", "1 y" };
 	char one[128];
 	const struct question questions[] = {
 		{ "flame graph", FLAME, .key = NULL },
@@ -212,7 +232,8 @@ void query_store(const char *dir, const char *only)
 		{ "chart", CHART, .key = "container" },
 		{ "one query_id", FLAME, .where = one },
 		{ "one tenant", FLAME, .where = "tenant=\"tenant-3\"" },
-		{ "two tenants", DIFF, .where = "tenant=\"tenant-3\"", .than = "tenant=\"tenant-5\"" },
+		{ "two tenants", DIFF, .where = "tenant=\"tenant-3\"",
+		  .than = "tenant=\"tenant-5\"" },
 		{ "by tenant", BY_KEY, .key = "tenant" },
 	};
 	size_t n = query_id(dir, one, sizeof(one)) ? 7 : 3;
@@ -225,7 +246,8 @@ void query_store(const char *dir, const char *only)
 	puts("  range what               warm CPU");
 	for (size_t i = 0; i < 9; i++) {
 		/* Not on a round time: the worst covers begin and end between slots. */
-		int64_t to = last - (last - first > span(names[i]) ? 7 * WINDOW_NS : 0), from = to - span(names[i]);
+		int64_t to = last - (last - first > span(names[i]) ? 7 * WINDOW_NS : 0),
+			from = to - span(names[i]);
 		if (from < first)
 			break;
 		if (only && strcmp(only, names[i]))
@@ -257,17 +279,21 @@ static void cover_range(struct store *s, const char *name, int64_t first, int64_
 		double at = cpu();
 		for (uint64_t i = 0; i < n; i++) {
 			struct store_cover c;
-			int64_t from = first + (int64_t)(draw_real() * (double)(last - first - span(name)));
+			int64_t from = first +
+				       (int64_t)(draw_real() * (double)(last - first - span(name)));
 			int64_t to = from + span(name);
 			check(store_round(s, &from, &to, &err), "round");
-			check(store_cover(s, from, to, labels ? STORE_NARROW_KEYS : STORE_FOLDED, container,
-					  labels ? 1 : 0, &c, &err), "cover");
+			check(store_cover(s, from, to, labels ? STORE_NARROW_KEYS : STORE_FOLDED,
+					  container, labels ? 1 : 0, &c, &err),
+			      "cover");
 			sum += c.n;
 			most = c.n > most ? c.n : most;
 			store_cover_free(&c);
 		}
-		printf("  any %-5s %-13s %5.1f blocks on average, at most %3" PRIu64 " (of %" PRIu64 " ranges, %.2f ms each)\n", name,
-		       labels ? "by container" : "stacks", (double)sum / (double)n, most, n, 1e3 * (cpu() - at) / (double)n);
+		printf("  any %-5s %-13s %5.1f blocks on average, at most %3" PRIu64 " (of %" PRIu64
+		       " ranges, %.2f ms each)\n",
+		       name, labels ? "by container" : "stacks", (double)sum / (double)n, most, n,
+		       1e3 * (cpu() - at) / (double)n);
 	}
 }
 

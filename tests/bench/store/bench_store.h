@@ -91,7 +91,7 @@ uint32_t stack_id(const struct corpus *c, uint32_t i);
 struct recorded {
 	struct {
 		uint32_t stack, samples;
-	} * v;
+	} *v;
 	size_t n;
 };
 /* The windows of the *.folded files in dir, in the order of their names. */
@@ -99,7 +99,8 @@ size_t real_windows(const struct corpus *c, const char *dir, struct recorded **r
 
 /* ---- the commands ---- */
 
-void write_store(const char *dir, const char *kind, uint64_t windows, int64_t seconds, const char *stacks);
+void write_store(const char *dir, const char *kind, uint64_t windows, int64_t seconds,
+		 const char *stacks);
 void query_store(const char *dir, const char *only); /* only: of this range, NULL: of all */
 void cover_store(const char *dir);
 void compare(const char *dir, const char *scratch, uint64_t windows);

@@ -100,7 +100,8 @@ uint32_t setting(const char *name, uint32_t otherwise)
 struct zipf zipf_new(uint32_t n)
 {
 	struct zipf z = { n, need(calloc(n, sizeof(*z.alias))), need(calloc(n, sizeof(*z.keep))) };
-	uint32_t *small = need(calloc(2 * (size_t)n, sizeof(*small))), *large = small + n, n_small = 0, n_large = 0;
+	uint32_t *small = need(calloc(2 * (size_t)n, sizeof(*small))), *large = small + n,
+		 n_small = 0, n_large = 0;
 	double sum = 0;
 	for (uint32_t i = 0; i < n; i++)
 		sum += z.keep[i] = pow(i + 1, -ZIPF);
@@ -138,7 +139,8 @@ uint32_t zipf_draw(const struct zipf *z)
 
 /* ---- files ---- */
 
-const char *const level_names[N_LEVELS] = { "10s-", "1m-", "5m-", "20m-", "1h-", "4h-", "1d-", "1w-", "4w-", "postings-" };
+const char *const level_names[N_LEVELS] = { "10s-", "1m-", "5m-", "20m-", "1h-",
+					    "4h-",  "1d-", "1w-", "4w-",  "postings-" };
 
 static int level_of(const char *name)
 {

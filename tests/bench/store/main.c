@@ -30,7 +30,8 @@ int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc >= 6 && !strcmp(argv[1], "write") && atoll(argv[4]) > 0 && atoll(argv[5]) > 0)
-		write_store(argv[2], argv[3], (uint64_t)atoll(argv[4]), atoll(argv[5]), argc > 6 ? argv[6] : NULL);
+		write_store(argv[2], argv[3], (uint64_t)atoll(argv[4]), atoll(argv[5]),
+			    argc > 6 ? argv[6] : NULL);
 	else if (argc == 3 && !strcmp(argv[1], "cover"))
 		cover_store(argv[2]);
 	else if ((argc == 3 || argc == 4) && !strcmp(argv[1], "query"))

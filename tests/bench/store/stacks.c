@@ -65,7 +65,9 @@ uint32_t stack_id(const struct corpus *c, uint32_t i)
 		return c->ids[i];
 	for (const char *q; p < end; p = q + 1) {
 		q = strchrnul(p, ';');
-		check(store_add_stack(c->w, c->ids[i], add_frame(c->w, p, (size_t)(q - p)), &c->ids[i]), "stack");
+		check(store_add_stack(c->w, c->ids[i], add_frame(c->w, p, (size_t)(q - p)),
+				      &c->ids[i]),
+		      "stack");
 	}
 	return c->ids[i];
 }
@@ -160,13 +162,16 @@ void real_stacks(struct corpus *c, const char *dir, uint32_t want)
 static int made_name(char *out, size_t cap)
 {
 	static const char *const words[] = {
-		"read", "write", "lock", "page", "node", "hash", "table", "index", "query", "parse", "token", "buffer",
-		"stream", "frame", "block", "cache", "merge", "sort", "scan", "visit", "expr", "plan", "commit", "send",
+		"read",	 "write", "lock",  "page",   "node",   "hash",	"table",  "index",
+		"query", "parse", "token", "buffer", "stream", "frame", "block",  "cache",
+		"merge", "sort",  "scan",  "visit",  "expr",   "plan",	"commit", "send",
 	};
 	int n = snprintf(out, cap, "%s::%s_%s::", words[draw(4)], words[draw(12)], words[draw(24)]);
 	for (uint32_t i = 0, k = 3 + draw(3); i < k; i++)
-		n += snprintf(out + n, cap - (size_t)n, "%s%s", words[draw(24)], i + 1 < k ? "_" : "");
-	return n + snprintf(out + n, cap - (size_t)n, "%u(%s)", draw(100), draw(2) ? "int" : "std::string const&");
+		n += snprintf(out + n, cap - (size_t)n, "%s%s", words[draw(24)],
+			      i + 1 < k ? "_" : "");
+	return n + snprintf(out + n, cap - (size_t)n, "%u(%s)", draw(100),
+			    draw(2) ? "int" : "std::string const&");
 }
 
 /* Each stack leaves an earlier one somewhere on its way: shared prefixes, as in programs. */
@@ -180,7 +185,8 @@ void made_stacks(struct corpus *c, uint32_t want)
 		made_name(names[i], sizeof(names[i]));
 	for (uint32_t i = 0; i < want; i++) {
 		uint32_t from = i ? draw(i) : 0, leave = 1 + draw(draw(8) + 1u);
-		uint32_t keep = depth[from] > leave ? depth[from] - leave : 0, length = 8 + draw(14) + draw(15);
+		uint32_t keep = depth[from] > leave ? depth[from] - leave : 0,
+			 length = 8 + draw(14) + draw(15);
 		memcpy(paths[i], paths[from], keep * sizeof(uint32_t));
 		if (keep >= length || keep > 60)
 			length = keep + 1;
@@ -223,7 +229,8 @@ static int by_line(const void *a, const void *b)
 	return strcmp(ordered->lines[*(const uint32_t *)a], ordered->lines[*(const uint32_t *)b]);
 }
 
-static void read_window(const struct corpus *c, const uint32_t *order, const char *path, struct recorded *w)
+static void read_window(const struct corpus *c, const uint32_t *order, const char *path,
+			struct recorded *w)
 {
 	char *line = NULL;
 	size_t cap = 0, room = 0;

@@ -80,8 +80,10 @@ struct substrate {
 
 static void print_substrate(const char *name, const struct substrate *r, uint64_t n, uint64_t live)
 {
-	printf("  %-28s %7.2f MB for %" PRIu64 " live of %" PRIu64 " blobs, written %5.2fx the payload, %6.2f ms each\n", name,
-	       (double)r->size / 1e6, live, n, (double)r->written / (double)r->payload, 1e3 * r->s / (double)n);
+	printf("  %-28s %7.2f MB for %" PRIu64 " live of %" PRIu64
+	       " blobs, written %5.2fx the payload, %6.2f ms each\n",
+	       name, (double)r->size / 1e6, live, n, (double)r->written / (double)r->payload,
+	       1e3 * r->s / (double)n);
 }
 
 static void sql(sqlite3 *db, const char *text)
@@ -159,7 +161,8 @@ static struct substrate in_lmdb(const char *dir, const struct blob *v, uint64_t 
 	for (uint64_t i = 0; i < n; i++) {
 		MDB_txn *txn;
 		uint64_t key = i, old = i - live;
-		MDB_val k = { sizeof(key), &key }, d = { v[i].len, v[i].data }, o = { sizeof(old), &old };
+		MDB_val k = { sizeof(key), &key }, d = { v[i].len, v[i].data },
+			o = { sizeof(old), &old };
 		lmdb(mdb_txn_begin(env, NULL, 0, &txn));
 		if (!i)
 			lmdb(mdb_dbi_open(txn, NULL, MDB_INTEGERKEY, &dbi));
@@ -194,7 +197,8 @@ static struct substrate in_files(const char *dir, const struct blob *v, uint64_t
 				close(fd);
 			snprintf(path, sizeof(path), "%s/files/%" PRIu64, dir, i / per);
 			fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-			snprintf(path, sizeof(path), "%s/files/%" PRIu64, dir, i / per - live / per - 1);
+			snprintf(path, sizeof(path), "%s/files/%" PRIu64, dir,
+				 i / per - live / per - 1);
 			if (i / per > live / per)
 				unlink(path);
 		}
@@ -219,7 +223,9 @@ void compare(const char *dir, const char *scratch, uint64_t windows)
 	measure(dir);
 	uint64_t level0 = sizes.level[0];
 	check(store_open(&s, dir, &err), "open");
-	struct query_spec all = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .labels = QUERY_NO_LABELS };
+	struct query_spec all = { .from_ns = INT64_MIN,
+				  .to_ns = INT64_MAX,
+				  .labels = QUERY_NO_LABELS };
 	struct query *q;
 	check(query_open(&q, s, &all, &err), "query");
 	uint64_t have = query_info(q)->windows;
@@ -232,13 +238,16 @@ void compare(const char *dir, const char *scratch, uint64_t windows)
 	store_close(s);
 	double samples = (double)windows * SAMPLES;
 	printf("  rows per window    %" PRIu64 "\n", rows / (2 * windows));
-	printf("  pprof.gz           %7.3f bytes per sample, %5.1f ms per window (of %" PRIu64 " windows)\n", (double)n_pprof / samples,
-	       pprof_ms / (double)windows, windows);
-	printf("  folded.gz          %7.3f bytes per sample, %5.1f ms per window%s\n", (double)n_folded / samples,
-	       folded_ms / (double)windows, " (labels but comm are not in it)");
+	printf("  pprof.gz           %7.3f bytes per sample, %5.1f ms per window (of %" PRIu64
+	       " windows)\n",
+	       (double)n_pprof / samples, pprof_ms / (double)windows, windows);
+	printf("  folded.gz          %7.3f bytes per sample, %5.1f ms per window%s\n",
+	       (double)n_folded / samples, folded_ms / (double)windows,
+	       " (labels but comm are not in it)");
 	struct blob *v = make_blobs(n_blobs, (size_t)(level0 / (have ? have : 1)));
 	struct substrate r = in_files(scratch, v, n_blobs, live);
-	printf("  blobs of the size of our blocks, %.1f KB, each synced, on %s:\n", (double)r.payload / (double)n_blobs / 1e3, scratch);
+	printf("  blobs of the size of our blocks, %.1f KB, each synced, on %s:\n",
+	       (double)r.payload / (double)n_blobs / 1e3, scratch);
 	print_substrate("append, unlink (as we do)", &r, n_blobs, live);
 	r = in_sqlite(scratch, v, n_blobs, live);
 	print_substrate("SQLite, WAL, FULL", &r, n_blobs, live);

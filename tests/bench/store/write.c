@@ -4,15 +4,19 @@
 
 static struct label text(const char *key, const char *value)
 {
-	return (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .str = value,
-			       .str_len = (uint32_t)strlen(value), .type = LABEL_STRING };
+	return (struct label){ .key = key,
+			       .key_len = (uint32_t)strlen(key),
+			       .str = value,
+			       .str_len = (uint32_t)strlen(value),
+			       .type = LABEL_STRING };
 }
 
 static void uuid(char *out)
 {
 	uint64_t a = draw64(), b = draw64();
-	snprintf(out, 37, "%08x-%04x-4%03x-%04x-%012" PRIx64, (uint32_t)(a >> 32), (uint32_t)a >> 16, (uint32_t)a & 0xfff,
-		 (uint32_t)(b >> 48 & 0x3fff) | 0x8000, b & 0xffffffffffff);
+	snprintf(out, 37, "%08x-%04x-4%03x-%04x-%012" PRIx64, (uint32_t)(a >> 32),
+		 (uint32_t)a >> 16, (uint32_t)a & 0xfff, (uint32_t)(b >> 48 & 0x3fff) | 0x8000,
+		 b & 0xffffffffffff);
 }
 
 struct load {
@@ -34,7 +38,8 @@ static void make_sets(struct load *l)
 	struct label v[3];
 	for (uint32_t i = 0; i < (l->high ? QUERIES : l->n_containers); i++) {
 		size_t n = 0;
-		snprintf(container, sizeof(container), "%012x", 0x9e3779b1u * (l->high ? zipf_draw(&l->containers) : i));
+		snprintf(container, sizeof(container), "%012x",
+			 0x9e3779b1u * (l->high ? zipf_draw(&l->containers) : i));
 		v[n++] = text("container", container);
 		if (l->high) {
 			snprintf(tenant, sizeof(tenant), "tenant-%u", zipf_draw(&l->tenants));
@@ -53,10 +58,12 @@ static void replay_window(struct load *l, uint32_t event, const struct recorded 
 	make_sets(l);
 	l->samples = 0;
 	for (size_t i = 0; i < r->n; i++) {
-		uint32_t set = (uint32_t)((uint64_t)(r->v[i].stack * 0x9e3779b1u) * l->n_containers >> 32);
+		uint32_t set =
+			(uint32_t)((uint64_t)(r->v[i].stack * 0x9e3779b1u) * l->n_containers >> 32);
 		l->samples += r->v[i].samples;
-		check(store_add_row(l->w, l->sets[set], stack_id(l->c, r->v[i].stack), event, r->v[i].samples,
-				    10101010ull * r->v[i].samples), "row");
+		check(store_add_row(l->w, l->sets[set], stack_id(l->c, r->v[i].stack), event,
+				    r->v[i].samples, 10101010ull * r->v[i].samples),
+		      "row");
 	}
 }
 
@@ -72,9 +79,13 @@ static void make_window(struct load *l, uint32_t event)
 			set = draw(QUERIES);
 			stack = draw_real() < HIGH_HOME ? home[set] : stack;
 		} else {
-			set = draw_real() < LOW_HOME ? (uint32_t)((uint64_t)(stack * 0x9e3779b1u) * l->n_containers >> 32) : zipf_draw(&l->containers);
+			set = draw_real() < LOW_HOME ? (uint32_t)((uint64_t)(stack * 0x9e3779b1u) *
+									  l->n_containers >>
+								  32)
+						     : zipf_draw(&l->containers);
 		}
-		check(store_add_row(l->w, l->sets[set], stack_id(l->c, stack), event, 1, 10101010), "row");
+		check(store_add_row(l->w, l->sets[set], stack_id(l->c, stack), event, 1, 10101010),
+		      "row");
 	}
 }
 
@@ -91,17 +102,20 @@ static void commit(struct load *l, uint64_t i)
 					 { 1, l->samples / 2, l->samples / 2, lost, lost } };
 	struct store_totals t = { c, 2, 0, 0, 0 };
 	int64_t t0 = T0 + (int64_t)i * l->window_ns;
-	check(store_commit_window(l->w, t0, t0 + l->window_ns, (int64_t)(i + 1) * l->window_ns, &t, &err), "commit");
+	check(store_commit_window(l->w, t0, t0 + l->window_ns, (int64_t)(i + 1) * l->window_ns, &t,
+				  &err),
+	      "commit");
 }
 
-static void print_write(const char *kind, const struct load *l, uint64_t windows, double samples, const double *ms,
-			const double *sorted, uint64_t written, double grown)
+static void print_write(const char *kind, const struct load *l, uint64_t windows, double samples,
+			const double *ms, const double *sorted, uint64_t written, double grown)
 {
 	double sum = 0, parents = 0;
 	for (uint64_t i = 0; i < windows; i++)
 		sum += ms[i];
-	printf("%s: %" PRIu64 " windows of %.0f s (%.1f h), %.0f samples\n", kind, windows, (double)l->window_ns / 1e9,
-	       (double)windows * (double)l->window_ns / 3.6e12, samples);
+	printf("%s: %" PRIu64 " windows of %.0f s (%.1f h), %.0f samples\n", kind, windows,
+	       (double)l->window_ns / 1e9, (double)windows * (double)l->window_ns / 3.6e12,
+	       samples);
 	for (int k = 0; k < N_LEVELS; k++) {
 		if (sizes.level[k])
 			printf("  level %d %-10.*s %12" PRIu64 " bytes  %7.3f per sample\n", k,
@@ -109,28 +123,37 @@ static void print_write(const char *kind, const struct load *l, uint64_t windows
 			       (double)sizes.level[k] / samples);
 		parents += k ? (double)sizes.level[k] : 0;
 	}
-	printf("  symbols            %12" PRIu64 " bytes  %7.3f per sample\n", sizes.symbols, (double)sizes.symbols / samples);
-	printf("  label sets         %12" PRIu64 " bytes  %7.3f per sample\n", sizes.labels, (double)sizes.labels / samples);
-	printf("  all                %12" PRIu64 " bytes  %7.3f per sample; without symbols %.3f\n", sizes.all,
-	       (double)sizes.all / samples, (double)(sizes.all - sizes.symbols) / samples);
+	printf("  symbols            %12" PRIu64 " bytes  %7.3f per sample\n", sizes.symbols,
+	       (double)sizes.symbols / samples);
+	printf("  label sets         %12" PRIu64 " bytes  %7.3f per sample\n", sizes.labels,
+	       (double)sizes.labels / samples);
+	printf("  all                %12" PRIu64 " bytes  %7.3f per sample; without symbols %.3f\n",
+	       sizes.all, (double)sizes.all / samples,
+	       (double)(sizes.all - sizes.symbols) / samples);
 	printf("  write amplification            %7.3f  (bytes written / level 0 and label sets, both without symbols)\n",
 	       ((double)written - (double)sizes.symbols) / (double)(sizes.level[0] + sizes.labels));
-	printf("  parents / level 0              %7.3f\n", sizes.level[0] ? parents / (double)sizes.level[0] : 0);
+	printf("  parents / level 0              %7.3f\n",
+	       sizes.level[0] ? parents / (double)sizes.level[0] : 0);
 	printf("  CPU per window     mean %.1f ms, median %.1f, p95 %.1f, most %.1f (rows, sets and commit)\n",
-	       sum / (double)windows, sorted[windows / 2], sorted[windows * 95 / 100], sorted[windows - 1]);
+	       sum / (double)windows, sorted[windows / 2], sorted[windows * 95 / 100],
+	       sorted[windows - 1]);
 	printf("  writer resident    %.1f MiB above what the load itself takes\n", grown);
 }
 
-void write_store(const char *dir, const char *kind, uint64_t windows, int64_t seconds, const char *stacks)
+void write_store(const char *dir, const char *kind, uint64_t windows, int64_t seconds,
+		 const char *stacks)
 {
 	static const char *const lost[] = { "lost" }, *const flagged[] = { "idle" };
 	const struct store_meta meta = { "bench", "bench", kind, lost, 1, flagged, 1, T0 };
 	const struct store_event clock = { "cpu-clock", "nanoseconds", 10101010, 10101010 };
 	struct corpus c = { 0 };
-	struct load l = { .c = &c, .high = !strcmp(kind, "high"), .samples = strcmp(kind, "thin") ? SAMPLES : 20 };
+	struct load l = { .c = &c,
+			  .high = !strcmp(kind, "high"),
+			  .samples = strcmp(kind, "thin") ? SAMPLES : 20 };
 	l.window_ns = seconds * 1000000000;
 	bool real = !strcmp(kind, "real");
-	double samples = 0, *ms = need(calloc(2 * windows + 1, sizeof(*ms))), *sorted = ms + windows;
+	double samples = 0, *ms = need(calloc(2 * windows + 1, sizeof(*ms))),
+	       *sorted = ms + windows;
 	uint32_t event, want = setting("N_STACKS", real ? UINT32_MAX : 34670);
 	char id[37];
 	/* So that it is resident before, as the stacks are */

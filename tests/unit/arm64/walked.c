@@ -133,7 +133,8 @@ int main(int argc, char **argv)
 	FILE *in = fopen("/proc/self/maps", "r"), *out = argc > 1 ? fopen(argv[1], "w") : NULL;
 	if (!in || !out)
 		return 2;
-	fprintf(out, "%p %p %p %p\n", (void *)bare, (const void *)bare_end, (const void *)small, (const void *)small_end);
+	fprintf(out, "%p %p %p %p\n", (void *)bare, (const void *)bare_end, (const void *)small,
+		(const void *)small_end);
 	while (fgets(line, sizeof(line), in))
 		fputs(line, out);
 	fclose(out);

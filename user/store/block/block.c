@@ -25,15 +25,16 @@ static int encode_info(struct buf *out, const struct block *b, uint8_t n_columns
 	buf_add_u64(out, b->mark.bytes);
 	for (int k = 1; k <= N_DICTS; k++)
 		buf_add_u32(out, b->mark.count[k]);
-	const uint32_t v[] = { i->seq,	  i->n_children, i->child_lo, i->child_hi,  i->n_windows,
-			       i->anchor, i->n_folded,	 i->n_table,  i->window_lo, i->window_hi,
-			       i->idle };
+	const uint32_t v[] = { i->seq,	     i->n_children, i->child_lo, i->child_hi,
+			       i->n_windows, i->anchor,	    i->n_folded, i->n_table,
+			       i->window_lo, i->window_hi,  i->idle };
 	for (size_t k = 0; k < sizeof(v) / sizeof(v[0]); k++)
 		buf_add_u32(out, v[k]);
 	return buf_add_u32(out, 0); /* the checksum */
 }
 
-static int encode_entry(struct buf *out, uint8_t id, uint8_t codec, size_t raw_len, const uint8_t *stored, size_t len)
+static int encode_entry(struct buf *out, uint8_t id, uint8_t codec, size_t raw_len,
+			const uint8_t *stored, size_t len)
 {
 	int rc = buf_reserve(out, COLUMN_SIZE);
 	if (rc)
@@ -64,7 +65,8 @@ static int encode_columns(struct buf *out, const struct block *b, struct buf *da
 		else
 			rc = codec_pack(data, c->data, c->len, &codec);
 		if (!rc)
-			rc = encode_entry(out, i, codec, c->len, data->data + before, data->len - before);
+			rc = encode_entry(out, i, codec, c->len, data->data + before,
+					  data->len - before);
 	}
 	return rc;
 }
@@ -149,7 +151,8 @@ static int decode_columns(struct block_head *h, struct cursor *c, uint8_t n, siz
 			if (h->has >> id & 1)
 				return -EBADMSG;
 			h->has |= 1u << id;
-			h->column[id] = (struct block_column){ (uint32_t)at, raw, stored, crc, codec };
+			h->column[id] =
+				(struct block_column){ (uint32_t)at, raw, stored, crc, codec };
 		}
 		at += stored;
 	}
@@ -197,7 +200,8 @@ int block_decode_head(struct block_head *ret, const uint8_t *data, size_t len, u
 int block_unpack(const struct block_head *h, enum column c, const uint8_t *stored, struct buf *out)
 {
 	const struct block_column *d = &h->column[c];
-	if (!block_has(h, c) || d->raw_len > FRAME_STORED_MAX || crc32c(stored, d->stored_len) != d->crc)
+	if (!block_has(h, c) || d->raw_len > FRAME_STORED_MAX ||
+	    crc32c(stored, d->stored_len) != d->crc)
 		return -EBADMSG;
 	return codec_unpack(out, d->codec, stored, d->stored_len, d->raw_len);
 }

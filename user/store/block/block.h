@@ -46,7 +46,8 @@ struct block_head {
 #define BLOCK_HEAD_MAX (BLOCK_SIZE + COLUMNS_OF_BLOCK_MAX * COLUMN_SIZE)
 
 /* data: the first len bytes of a payload of payload_len, BLOCK_HEAD_MAX or all of it. -EBADMSG. */
-int block_decode_head(struct block_head *ret, const uint8_t *data, size_t len, uint64_t payload_len);
+int block_decode_head(struct block_head *ret, const uint8_t *data, size_t len,
+		      uint64_t payload_len);
 /*
  * Check a head whose fixed part of `size` bytes was decoded into h, and decode the directory of n
  * columns behind it, at c. -EBADMSG.

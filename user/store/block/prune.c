@@ -52,8 +52,9 @@ static void add_shares(const struct prune_sums *of, size_t e, float *share)
 	for (size_t i = 0; i < n; i++) {
 		const struct rows_sum *sum = &of->v[e][i];
 		if (sum->samples)
-			share[d->leaves[i]] += (float)((samples > 0 ? (double)sum->samples / samples : 1) +
-						       (value > 0 ? (double)sum->value / value : 0));
+			share[d->leaves[i]] +=
+				(float)((samples > 0 ? (double)sum->samples / samples : 1) +
+					(value > 0 ? (double)sum->value / value : 0));
 	}
 }
 
@@ -115,7 +116,8 @@ int prune_translate(struct translation *t, const struct idset *keep)
 {
 	uint32_t mine;
 	int rc = 0;
-	for (uint32_t id = idset_next(keep, 1); !rc && id != IDSET_NONE; id = idset_next(keep, id + 1))
+	for (uint32_t id = idset_next(keep, 1); !rc && id != IDSET_NONE;
+	     id = idset_next(keep, id + 1))
 		rc = translate_stack(t, id, &mine);
 	return rc;
 }

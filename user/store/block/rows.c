@@ -155,7 +155,9 @@ void rows_writer_fini(struct rows_writer *w)
 void rows_begin(struct rows_reader *r, const struct block_head *h, const struct buf *raw, bool sets,
 		const struct rows_limits *l)
 {
-	*r = (struct rows_reader){ .limits = *l, .has_value = block_has(h, COLUMN_VALUE), .groups_left = h->info.n_folded };
+	*r = (struct rows_reader){ .limits = *l,
+				   .has_value = block_has(h, COLUMN_VALUE),
+				   .groups_left = h->info.n_folded };
 	r->has_sets = sets && !h->info.level;
 	r->rows_left = r->has_sets ? h->info.n_rows : 0;
 	for (int i = 0; i < N; i++)
@@ -196,14 +198,16 @@ int rows_next_group(struct rows_reader *r)
 	}
 	if (!r->groups_left--)
 		return r->groups_left = 0, end(r);
-	uint64_t step = cursor_varint(&c[LEAF]), event = cursor_varint(&c[EVENT]), samples = cursor_varint(&c[SAMPLES]);
-	if (step >= r->limits.n_leaves - r->group.stack || event >= r->limits.n_events || !samples ||
-	    (r->begun && !step && event <= r->group.event))
+	uint64_t step = cursor_varint(&c[LEAF]), event = cursor_varint(&c[EVENT]),
+		 samples = cursor_varint(&c[SAMPLES]);
+	if (step >= r->limits.n_leaves - r->group.stack || event >= r->limits.n_events ||
+	    !samples || (r->begun && !step && event <= r->group.event))
 		return -EBADMSG;
 	r->group.stack += (uint32_t)step;
 	r->group.event = (uint32_t)event;
 	r->group.samples = samples;
-	r->group.value = r->has_value ? cursor_varint(&c[VALUE]) : samples * r->limits.events[event].period;
+	r->group.value =
+		r->has_value ? cursor_varint(&c[VALUE]) : samples * r->limits.events[event].period;
 	r->begun = true;
 	if (r->has_sets && begin_sets(r))
 		return -EBADMSG;
@@ -213,20 +217,23 @@ int rows_next_group(struct rows_reader *r)
 int rows_take(struct rows_reader *r, struct store_row *out, unsigned cap)
 {
 	unsigned n = r->left < cap ? r->left : cap;
-	uint64_t period = r->limits.events[r->group.event].period, samples_left = r->samples_left, set = r->next_set;
+	uint64_t period = r->limits.events[r->group.event].period, samples_left = r->samples_left,
+		 set = r->next_set;
 	struct cursor sets = r->column[SET], samples = r->column[SET_SAMPLES];
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t step = cursor_varint(&sets);
 		if (step > UINT32_MAX || (set += step) >= r->limits.n_sets)
 			return -EBADMSG;
-		out[i] = (struct store_row){ (uint32_t)set++, r->group.stack, r->group.event, samples_left, r->value_left };
+		out[i] = (struct store_row){ (uint32_t)set++, r->group.stack, r->group.event,
+					     samples_left, r->value_left };
 		if (!--r->left)
 			break;
 		uint64_t less = cursor_varint(&samples);
 		if (less >= samples_left - r->left) /* each of those to come has one at least */
 			return -EBADMSG;
 		out[i].samples = less + 1;
-		out[i].value = r->has_value ? cursor_varint(&r->column[SET_VALUE]) : (less + 1) * period;
+		out[i].value =
+			r->has_value ? cursor_varint(&r->column[SET_VALUE]) : (less + 1) * period;
 		samples_left -= out[i].samples;
 		r->value_left -= out[i].value;
 	}
@@ -246,7 +253,8 @@ int rows_next(struct rows_reader *r)
 /* As rows_take, which would write each row and have it read again. */
 int rows_sum(struct rows_reader *r, struct rows_sum *by_set)
 {
-	uint64_t period = r->limits.events[r->group.event].period, samples_left = r->samples_left, set = r->next_set;
+	uint64_t period = r->limits.events[r->group.event].period, samples_left = r->samples_left,
+		 set = r->next_set;
 	struct cursor sets = r->column[SET], samples = r->column[SET_SAMPLES];
 	uint32_t n_sets = r->limits.n_sets;
 	for (r->rows_left -= r->left; r->left;) {

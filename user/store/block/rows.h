@@ -26,7 +26,7 @@ void rows_fini(struct rows *r);
 /* All zero but for `events` and `folded`. */
 struct rows_writer {
 	const struct store_event *events;
-	bool folded;  /* sums of groups alone */
+	bool folded;   /* sums of groups alone */
 	bool explicit; /* a value is not samples x period */
 	uint32_t leaf, n_groups, n_rows;
 	struct buf column[COLUMN_SET_VALUE - COLUMN_LEAF + 1];
@@ -55,7 +55,7 @@ struct rows_reader {
 	uint32_t groups_left, rows_left; /* of the block */
 	uint32_t left;			 /* rows of this group */
 	uint64_t samples_left, value_left;
-	uint64_t next_set;		 /* the least that the next row may have */
+	uint64_t next_set;	/* the least that the next row may have */
 	struct store_row group; /* set 0: the sum */
 	struct store_row row;
 	bool begun;

@@ -40,7 +40,8 @@ static int compare_label(const struct settable_label *a, const struct settable_l
 	return c ? c : (a->len > b->len) - (a->len < b->len);
 }
 
-int settable_compare(const struct settable *t, const struct settable_set *a, const struct settable_set *b)
+int settable_compare(const struct settable *t, const struct settable_set *a,
+		     const struct settable_set *b)
 {
 	if (a->narrow != b->narrow)
 		return a->narrow < b->narrow ? -1 : 1;
@@ -123,7 +124,8 @@ int value_decode(struct cursor *c, struct settable_label *ret, char *text)
 {
 	uint8_t type = cursor_u8(c);
 	const uint8_t *p;
-	*ret = (struct settable_label){ .type = type == VALUE_INT ? LABEL_INT : LABEL_STRING, .str = "" };
+	*ret = (struct settable_label){ .type = type == VALUE_INT ? LABEL_INT : LABEL_STRING,
+					.str = "" };
 	if (type == VALUE_INT) {
 		ret->num = (int64_t)unzigzag(cursor_varint(c));
 	} else if (type == VALUE_TEXT) {
@@ -208,20 +210,26 @@ static int decode_label(struct decoder *d, struct settable_label *ret, bool *ret
 	*ret_wanted = !d->keys || d->keys->wants(d->keys->ctx, (uint32_t)key);
 	if (type == VALUE_INT) {
 		d->last_int += unzigzag(cursor_varint(&d->c[T(INT)]));
-		*ret = (struct settable_label){ .key = (uint32_t)key, .type = LABEL_INT, .str = (char *)text->data + text->len,
+		*ret = (struct settable_label){ .key = (uint32_t)key,
+						.type = LABEL_INT,
+						.str = (char *)text->data + text->len,
 						.num = (int64_t)d->last_int };
 		return d->c[T(INT)].bad ? -EBADMSG : 0;
 	}
 	uint64_t len = type == VALUE_TEXT ? cursor_varint(&d->c[T(LEN)]) : 16;
-	const uint8_t *p = len <= STRING_MAX ? cursor_bytes(&d->c[type == VALUE_TEXT ? T(TEXT) : T(BIN)], len) : NULL;
+	const uint8_t *p = len <= STRING_MAX
+				   ? cursor_bytes(&d->c[type == VALUE_TEXT ? T(TEXT) : T(BIN)], len)
+				   : NULL;
 	if (!p || d->c[T(LEN)].bad)
 		return -EBADMSG;
 	if (!*ret_wanted)
 		return 0;
-	*ret = (struct settable_label){ .key = (uint32_t)key, .str = (char *)text->data + text->len };
+	*ret = (struct settable_label){ .key = (uint32_t)key,
+					.str = (char *)text->data + text->len };
 	if (type == VALUE_TEXT)
 		memcpy(text->data + text->len, p, len);
-	ret->len = type == VALUE_TEXT ? (uint32_t)len : unpack(type, p, (char *)text->data + text->len);
+	ret->len = type == VALUE_TEXT ? (uint32_t)len
+				      : unpack(type, p, (char *)text->data + text->len);
 	text->len += ret->len;
 	return 0;
 }
@@ -241,12 +249,13 @@ static int decode_set(struct decoder *d, uint64_t *narrow, uint32_t n_narrow)
 		t->n_labels += !rc && wanted;
 	}
 	if (!rc)
-		t->sets[t->n++] = (struct settable_set){ (uint32_t)*narrow, first, (uint32_t)t->n_labels - first };
+		t->sets[t->n++] = (struct settable_set){ (uint32_t)*narrow, first,
+							 (uint32_t)t->n_labels - first };
 	return rc;
 }
 
-int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow, uint32_t n_keys,
-		    const struct settable_keys *keys)
+int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow,
+		    uint32_t n_keys, const struct settable_keys *keys)
 {
 	struct settable t = { 0 };
 	struct decoder d = { .t = &t, .n_keys = n_keys, .keys = keys };
@@ -294,14 +303,18 @@ uint32_t settable_columns(const struct settable_label *value)
 {
 	uint8_t bin[16];
 	enum value_type type = pack(value, bin);
-	return 1u << (type == VALUE_INT ? COLUMN_TABLE_INT : type == VALUE_TEXT ? COLUMN_TABLE_TEXT : COLUMN_TABLE_BIN);
+	return 1u << (type == VALUE_INT	   ? COLUMN_TABLE_INT
+		      : type == VALUE_TEXT ? COLUMN_TABLE_TEXT
+					   : COLUMN_TABLE_BIN);
 }
 
 bool settable_may_have(const struct buf *raw, const struct settable_label *value)
 {
 	uint8_t bin[16];
 	enum value_type type = pack(value, bin);
-	const struct buf *b = &raw[type == VALUE_INT ? T(INT) : type == VALUE_TEXT ? T(TEXT) : T(BIN)];
+	const struct buf *b = &raw[type == VALUE_INT	? T(INT)
+				   : type == VALUE_TEXT ? T(TEXT)
+							: T(BIN)];
 	if (type == VALUE_TEXT)
 		return !value->len || (b->len && memmem(b->data, b->len, value->str, value->len));
 	if (type == VALUE_INT) {

@@ -19,7 +19,9 @@ struct settable_label {
 /* The value of a label, borrowed; the key is left to the caller. */
 static inline struct settable_label settable_value(const struct label *l)
 {
-	return (struct settable_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
+	return (struct settable_label){
+		.len = l->str_len, .type = l->type, .str = l->str, .num = l->num
+	};
 }
 
 /* The opposite: a label with this value, borrowed. */
@@ -50,7 +52,8 @@ struct settable {
 };
 
 void settable_fini(struct settable *t);
-int settable_add(struct settable *t, uint32_t narrow, const struct settable_label *labels, size_t n);
+int settable_add(struct settable *t, uint32_t narrow, const struct settable_label *labels,
+		 size_t n);
 
 /* In the order of sets. */
 int settable_encode(struct block *b, const struct settable *t);
@@ -65,13 +68,14 @@ struct settable_keys {
  * raw[]: the columns from COLUMN_TABLE_NARROW on, unpacked. keys: sets have no other labels; NULL:
  * all. -EBADMSG.
  */
-int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow, uint32_t n_keys,
-		    const struct settable_keys *keys);
+int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow,
+		    uint32_t n_keys, const struct settable_keys *keys);
 /*
  * The same without their labels: n is 0 in all sets. It takes a tenth of the memory where values
  * are UUIDs.
  */
-int settable_decode_narrow(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow);
+int settable_decode_narrow(struct settable *ret, const struct buf *raw, size_t n,
+			   uint32_t n_narrow);
 
 /*
  * Whether a value may be in the table, whatever its key, from the columns that settable_columns
@@ -81,7 +85,8 @@ uint32_t settable_columns(const struct settable_label *value);
 bool settable_may_have(const struct buf *raw, const struct settable_label *value);
 
 /* For sorting: by narrow set, then labels. */
-int settable_compare(const struct settable *t, const struct settable_set *a, const struct settable_set *b);
+int settable_compare(const struct settable *t, const struct settable_set *a,
+		     const struct settable_set *b);
 
 /* A typed value by itself: type, then its bytes. */
 int value_encode(struct buf *out, const struct settable_label *l);

@@ -46,7 +46,8 @@ static bool same_value(const void *ctx, uint32_t id, const void *key)
 	const struct settable_label *a = &((const struct top_list *)ctx)->v[id].value, *b = key;
 	if (a->type != b->type)
 		return false;
-	return a->type == LABEL_INT ? a->num == b->num : a->len == b->len && !memcmp(a->str, b->str, a->len);
+	return a->type == LABEL_INT ? a->num == b->num
+				    : a->len == b->len && !memcmp(a->str, b->str, a->len);
 }
 
 static uint32_t hash_value(struct top_list *l, const struct settable_label *v)
@@ -55,7 +56,8 @@ static uint32_t hash_value(struct top_list *l, const struct settable_label *v)
 				    : idhash_hash(&l->hash, v->str, v->len);
 }
 
-static int find_value(struct top_list *l, const struct settable_label *v, bool *ret_new, struct top_value **ret)
+static int find_value(struct top_list *l, const struct settable_label *v, bool *ret_new,
+		      struct top_value **ret)
 {
 	uint32_t hash = hash_value(l, v), id = idhash_find(&l->hash, hash, same_value, l, v);
 	*ret_new = id == IDHASH_NONE;
@@ -78,7 +80,8 @@ static int find_value(struct top_list *l, const struct settable_label *v, bool *
 	return 0;
 }
 
-int top_add(struct top *t, uint32_t key, uint32_t event, const struct settable_label *value, uint64_t samples)
+int top_add(struct top *t, uint32_t key, uint32_t event, const struct settable_label *value,
+	    uint64_t samples)
 {
 	struct top_list *l;
 	struct top_value *v;
@@ -131,7 +134,8 @@ static int by_samples(const void *pa, const void *pb)
 		return a->value.type < b->value.type ? -1 : 1;
 	if (a->value.type == LABEL_INT)
 		return a->value.num < b->value.num ? -1 : a->value.num > b->value.num;
-	int c = memcmp(a->value.str, b->value.str, a->value.len < b->value.len ? a->value.len : b->value.len);
+	int c = memcmp(a->value.str, b->value.str,
+		       a->value.len < b->value.len ? a->value.len : b->value.len);
 	return c ? c : (a->value.len > b->value.len) - (a->value.len < b->value.len);
 }
 

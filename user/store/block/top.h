@@ -13,16 +13,16 @@
 
 struct top_value {
 	struct settable_label value; /* text owned by the top */
-	uint64_t samples;	  /* at least */
-	uint64_t error;		  /* and at most so many more */
+	uint64_t samples;	     /* at least */
+	uint64_t error;		     /* and at most so many more */
 };
 
 struct top_list {
 	uint32_t key; /* string of the segment's label sets */
 	uint32_t event;
-	uint64_t total;	  /* samples that carry the key */
-	uint64_t bound;	  /* of any value that is not listed */
-	uint64_t known;	  /* while merging: sum of the bounds of the lists merged so far */
+	uint64_t total; /* samples that carry the key */
+	uint64_t bound; /* of any value that is not listed */
+	uint64_t known; /* while merging: sum of the bounds of the lists merged so far */
 	struct top_value *v;
 	size_t n, cap;
 	struct idhash hash;
@@ -36,7 +36,8 @@ struct top {
 void top_list_fini(struct top_list *l);
 void top_fini(struct top *t);
 /* Samples of one value, exactly. */
-int top_add(struct top *t, uint32_t key, uint32_t event, const struct settable_label *value, uint64_t samples);
+int top_add(struct top *t, uint32_t key, uint32_t event, const struct settable_label *value,
+	    uint64_t samples);
 /* Another list of (key, event), as decoded from a child. */
 int top_merge(struct top *t, uint32_t key, uint32_t event, const struct top_list *from);
 /* Keep TOP_K values of each list, in order of samples. */

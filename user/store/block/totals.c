@@ -4,8 +4,8 @@
 #include "store/file/format.h"
 #include "util/array.h"
 
-static int encode_cpu(struct buf *b, const struct store_cpu_totals *t, size_t n_lost, size_t n_flagged, size_t pad_lost,
-		      size_t pad_flagged)
+static int encode_cpu(struct buf *b, const struct store_cpu_totals *t, size_t n_lost,
+		      size_t n_flagged, size_t pad_lost, size_t pad_flagged)
 {
 	int rc = buf_add_varint(b, t->cpu);
 	if (!rc)
@@ -19,10 +19,11 @@ static int encode_cpu(struct buf *b, const struct store_cpu_totals *t, size_t n_
 	return rc;
 }
 
-int totals_encode(struct buf *b, const struct store_totals *t, size_t n_lost, size_t n_flagged, size_t pad_lost,
-		  size_t pad_flagged)
+int totals_encode(struct buf *b, const struct store_totals *t, size_t n_lost, size_t n_flagged,
+		  size_t pad_lost, size_t pad_flagged)
 {
-	const uint64_t v[] = { t->outside, t->own_cpu_ns, t->own_rss, t->n_cpus, pad_lost, pad_flagged };
+	const uint64_t v[] = { t->outside, t->own_cpu_ns, t->own_rss,
+			       t->n_cpus,  pad_lost,	  pad_flagged };
 	int rc = 0;
 	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)
 		rc = buf_add_varint(b, v[i]);
@@ -44,7 +45,9 @@ static int add_cpu(struct totals *t, uint32_t number, struct store_cpu_totals **
 	if (!counters)
 		return -ENOMEM;
 	struct store_cpu_totals *cpu = &t->t.cpu[t->t.n_cpus++];
-	*cpu = (struct store_cpu_totals){ .cpu = number, .lost = counters, .flagged = counters + t->n_lost };
+	*cpu = (struct store_cpu_totals){ .cpu = number,
+					  .lost = counters,
+					  .flagged = counters + t->n_lost };
 	*ret = cpu;
 	return 0;
 }

@@ -16,8 +16,8 @@ struct totals {
 };
 
 /* What the caller's counters lack up to pad_lost and pad_flagged is 0. */
-int totals_encode(struct buf *b, const struct store_totals *t, size_t n_lost, size_t n_flagged, size_t pad_lost,
-		  size_t pad_flagged);
+int totals_encode(struct buf *b, const struct store_totals *t, size_t n_lost, size_t n_flagged,
+		  size_t pad_lost, size_t pad_flagged);
 
 /* -EBADMSG, -ENOMEM. */
 int totals_decode(struct totals *ret, struct cursor *c, size_t n_lost, size_t n_flagged);

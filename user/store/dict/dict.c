@@ -135,7 +135,8 @@ static bool same_frame(const void *ctx, uint32_t id, const void *key)
 static bool frame_valid(const struct dicts *d, const struct store_frame *f)
 {
 	uint32_t n = d->strings.n;
-	return f->function < n && f->module < n && f->build_id < n && f->file < n && f->kind <= UINT8_MAX;
+	return f->function < n && f->module < n && f->build_id < n && f->file < n &&
+	       f->kind <= UINT8_MAX;
 }
 
 static int frame_reserve(struct dicts *d)
@@ -179,7 +180,8 @@ uint32_t dicts_find_frame(const struct dicts *d, const struct store_frame *f)
 }
 
 /* Each column holds the difference to the frame before, in the same batch. */
-static int frames_encode(const struct dicts *d, uint32_t from, struct buf *columns, uint32_t *ret_next)
+static int frames_encode(const struct dicts *d, uint32_t from, struct buf *columns,
+			 uint32_t *ret_next)
 {
 	uint64_t last[FRAME_FIELDS] = { 0 }, v[FRAME_FIELDS];
 	uint32_t id = from;
@@ -205,15 +207,18 @@ static int frames_decode(struct dicts *d, struct cursor *c, uint32_t n)
 			v[i] += unzigzag(cursor_varint(&c[i]));
 			bad |= c[i].bad || (i < FRAME_FIELDS - 1 && v[i] > UINT32_MAX);
 		}
-		struct store_frame f = { (uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3],
-					 (uint32_t)v[4], (uint32_t)v[5], (uint32_t)v[6], v[7] };
+		struct store_frame f = { (uint32_t)v[0], (uint32_t)v[1],
+					 (uint32_t)v[2], (uint32_t)v[3],
+					 (uint32_t)v[4], (uint32_t)v[5],
+					 (uint32_t)v[6], v[7] };
 		if (bad || !frame_valid(d, &f))
 			return -EBADMSG;
 		int rc = frame_reserve(d);
 		if (rc)
 			return rc;
 		if (d->index)
-			idhash_put(&d->frame_hash, idhash_hash(&d->frame_hash, v, sizeof(v)), d->n_frames);
+			idhash_put(&d->frame_hash, idhash_hash(&d->frame_hash, v, sizeof(v)),
+				   d->n_frames);
 		d->frames[d->n_frames++] = f;
 	}
 	return 0;
@@ -267,7 +272,8 @@ uint32_t dicts_find_stack(const struct dicts *d, uint32_t parent, uint32_t frame
 }
 
 /* Columns: distance to the parent; frame, as the difference to the one before. */
-static int stacks_encode(const struct dicts *d, uint32_t from, struct buf *columns, uint32_t *ret_next)
+static int stacks_encode(const struct dicts *d, uint32_t from, struct buf *columns,
+			 uint32_t *ret_next)
 {
 	uint32_t id = from;
 	uint64_t last = 0;
@@ -295,7 +301,8 @@ static int stacks_decode(struct dicts *d, struct cursor *c, uint32_t n)
 	for (uint32_t k = 0; k < n; k++) {
 		uint64_t back = cursor_varint(&c[0]);
 		frame += unzigzag(cursor_varint(&c[1]));
-		if (c[0].bad || c[1].bad || !back || back > d->n_stacks || !frame || frame >= d->n_frames)
+		if (c[0].bad || c[1].bad || !back || back > d->n_stacks || !frame ||
+		    frame >= d->n_frames)
 			return -EBADMSG;
 		struct stack_node node = { d->n_stacks - (uint32_t)back, (uint32_t)frame };
 		int rc = d->index ? stack_index_reserve(&d->stack_index, d->stacks) : 0;
@@ -340,7 +347,8 @@ int dicts_add_leaf(struct dicts *d, uint32_t stack, uint32_t *ret_id)
 }
 
 /* One column: the difference to the stack before. */
-static int leaves_encode(const struct dicts *d, uint32_t from, struct buf *column, uint32_t *ret_next)
+static int leaves_encode(const struct dicts *d, uint32_t from, struct buf *column,
+			 uint32_t *ret_next)
 {
 	uint32_t id = from;
 	uint64_t last = 0;
@@ -371,15 +379,16 @@ static int leaves_decode(struct dicts *d, struct cursor *c, uint32_t n)
 
 /* ---- events ---- */
 
-static int event_append(struct dicts *d, const char *name, size_t name_len, const char *unit, size_t unit_len,
-			uint64_t ns_per_sample, uint64_t period)
+static int event_append(struct dicts *d, const char *name, size_t name_len, const char *unit,
+			size_t unit_len, uint64_t ns_per_sample, uint64_t period)
 {
 	if (d->n_events >= EVENTS_MAX)
 		return -E2BIG;
 	int rc = ARRAY_RESERVE(d->events, d->events_cap, (size_t)d->n_events + 1);
 	if (rc)
 		return rc;
-	struct store_event e = { strndup(name, name_len), strndup(unit, unit_len), ns_per_sample, period };
+	struct store_event e = { strndup(name, name_len), strndup(unit, unit_len), ns_per_sample,
+				 period };
 	if (!e.name || !e.unit) {
 		event_fini(&e);
 		return -ENOMEM;
@@ -392,8 +401,8 @@ bool dicts_find_event(const struct dicts *d, const struct store_event *e, uint32
 {
 	for (uint32_t i = 0; i < d->n_events; i++) {
 		const struct store_event *o = &d->events[i];
-		if (o->ns_per_sample == e->ns_per_sample && o->period == e->period && !strcmp(o->name, e->name) &&
-		    !strcmp(o->unit, e->unit)) {
+		if (o->ns_per_sample == e->ns_per_sample && o->period == e->period &&
+		    !strcmp(o->name, e->name) && !strcmp(o->unit, e->unit)) {
 			*ret_id = i;
 			return true;
 		}
@@ -458,7 +467,9 @@ static int events_decode(struct dicts *d, struct cursor *c, uint32_t n)
 /* ---- batches ---- */
 
 #define COLUMNS_MAX 9
-_Static_assert(SET_COLUMNS <= COLUMNS_MAX && FRAME_FIELDS <= COLUMNS_MAX && STRINGS_COLUMNS <= COLUMNS_MAX, "columns");
+_Static_assert(SET_COLUMNS <= COLUMNS_MAX && FRAME_FIELDS <= COLUMNS_MAX &&
+		       STRINGS_COLUMNS <= COLUMNS_MAX,
+	       "columns");
 
 static const uint8_t n_columns[N_DICTS + 1] = {
 	[KIND_STRINGS] = STRINGS_COLUMNS,
@@ -469,8 +480,8 @@ static const uint8_t n_columns[N_DICTS + 1] = {
 	[KIND_LEAVES] = 1,
 };
 
-int dicts_encode(const struct dicts *d, enum kind kind, const struct dict_mark *mark, struct buf *out,
-		 struct dict_mark *ret_next)
+int dicts_encode(const struct dicts *d, enum kind kind, const struct dict_mark *mark,
+		 struct buf *out, struct dict_mark *ret_next)
 {
 	struct buf columns[COLUMNS_MAX] = { BUF_INIT };
 	struct dict_mark next = { 0 };

@@ -92,8 +92,8 @@ struct dict_mark {
  * Append to out the payload of one frame that begins at *mark, a batch at most; *ret_next is where
  * the next begins.
  */
-int dicts_encode(const struct dicts *d, enum kind kind, const struct dict_mark *mark, struct buf *out,
-		 struct dict_mark *ret_next);
+int dicts_encode(const struct dicts *d, enum kind kind, const struct dict_mark *mark,
+		 struct buf *out, struct dict_mark *ret_next);
 
 /*
  * Append n decoded entries. -EBADMSG when they are malformed or name ids that do not exist; -E2BIG,

@@ -102,7 +102,8 @@ static bool same_text(const void *ctx, uint32_t id, const void *key)
 static int intern_text(struct setpool *p, const char **text, uint32_t len)
 {
 	uint32_t hash = idhash_hash(&p->text_hash, *text, len);
-	uint32_t id = idhash_find(&p->text_hash, hash, same_text, p, &(struct text_key){ *text, len });
+	uint32_t id =
+		idhash_find(&p->text_hash, hash, same_text, p, &(struct text_key){ *text, len });
 	if (id != IDHASH_NONE) {
 		*text = p->texts[id].p;
 		return 0;
@@ -134,16 +135,18 @@ static bool same_set(const void *ctx, uint32_t id, const void *key)
 }
 
 /* Return the id of a list, IDHASH_NONE where it is not there or a key comes twice. */
-static uint32_t find_list(const struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_hash)
+static uint32_t find_list(const struct setpool *p, const struct label *labels, size_t n,
+			  uint32_t *ret_hash)
 {
 	uint64_t key = labels_list_key(labels, n, p->seed);
 	*ret_hash = (uint32_t)(key ^ key >> 32);
-	return n ? idhash_find(&p->hash, *ret_hash, same_set, p, &(struct set_key){ labels, n }) : 0;
+	return n ? idhash_find(&p->hash, *ret_hash, same_set, p, &(struct set_key){ labels, n })
+		 : 0;
 }
 
 /* The same for a list that was not found: normalized in `set`, which has room for n. */
-static uint32_t find_normalized(const struct setpool *p, const struct label *labels, size_t n, struct label *set,
-				size_t *ret_n, uint32_t *hash)
+static uint32_t find_normalized(const struct setpool *p, const struct label *labels, size_t n,
+				struct label *set, size_t *ret_n, uint32_t *hash)
 {
 	memcpy(set, labels, n * sizeof(*set));
 	*ret_n = labels_normalize(set, n);
@@ -162,8 +165,8 @@ bool setpool_find(const struct setpool *p, const struct label *labels, size_t n,
 }
 
 /* The order of a list beside the set that was made of it; NULL: that of the set. -ENOMEM. */
-static int keep_order(struct setpool *p, const struct label *set, const struct label *labels, size_t n,
-		      const uint8_t **ret)
+static int keep_order(struct setpool *p, const struct label *set, const struct label *labels,
+		      size_t n, const uint8_t **ret)
 {
 	uint8_t order[SET_LABELS_MAX], *own = NULL;
 	bool sorted = true;
@@ -182,8 +185,8 @@ static int keep_order(struct setpool *p, const struct label *set, const struct l
 }
 
 /* A set that is not there yet, with the order of the list that it was made of. */
-static int add_set(struct setpool *p, const struct label *set, size_t n, const struct label *list, uint32_t hash,
-		   uint32_t *ret_id)
+static int add_set(struct setpool *p, const struct label *set, size_t n, const struct label *list,
+		   uint32_t hash, uint32_t *ret_id)
 {
 	const uint8_t *order = NULL;
 	if (p->n >= IDS_MAX)

@@ -24,8 +24,8 @@ struct setpool {
 	struct setpool_chunk *chunks;
 	struct setpool_set *sets;
 	size_t cap;
-	uint32_t n; /* with the empty set */
-	size_t bytes; /* of the chunks */
+	uint32_t n;    /* with the empty set */
+	size_t bytes;  /* of the chunks */
 	uint64_t seed; /* of the sets' keys */
 	struct idhash hash, text_hash;
 	struct setpool_text *texts;

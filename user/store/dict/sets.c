@@ -24,7 +24,9 @@ size_t dicts_set(const struct dicts *d, uint32_t id, const struct set_label **re
 struct label dicts_label(const struct dicts *d, const struct set_label *l)
 {
 	size_t len;
-	struct label out = { .key = strings_get(&d->label_text, l->key, &len), .str = "", .type = l->type };
+	struct label out = { .key = strings_get(&d->label_text, l->key, &len),
+			     .str = "",
+			     .type = l->type };
 	out.key_len = (uint32_t)len;
 	if (l->type == LABEL_INT) {
 		out.num = (int64_t)l->value;
@@ -120,7 +122,8 @@ static int encode_set(const struct dicts *d, uint32_t id, struct buf *c)
 		if (!rc)
 			rc = buf_add_u8(&c[TYPES], (uint8_t)v[i].type);
 		if (!rc)
-			rc = buf_add_varint(&c[VALUES], v[i].type == LABEL_INT ? zigzag(v[i].value) : v[i].value);
+			rc = buf_add_varint(&c[VALUES], v[i].type == LABEL_INT ? zigzag(v[i].value)
+									       : v[i].value);
 	}
 	return rc;
 }
@@ -129,7 +132,8 @@ static int encode_set(const struct dicts *d, uint32_t id, struct buf *c)
  * All the strings go before the sets that name them: strings may fill several batches with no set
  * in them. A string whose set could not be added stays and costs only its bytes.
  */
-int sets_encode(const struct dicts *d, const struct dict_mark *mark, struct buf *c, struct dict_mark *ret_next)
+int sets_encode(const struct dicts *d, const struct dict_mark *mark, struct buf *c,
+		struct dict_mark *ret_next)
 {
 	struct dict_mark next = *mark;
 	int rc = strings_encode(&d->label_text, mark->text, d->label_text.n, c, &next.text);
@@ -175,7 +179,8 @@ static int decode_set(struct dicts *d, struct cursor *c)
 		return rc;
 	append(d, v, n);
 	if (d->index)
-		idhash_put(&d->set_hash, idhash_hash(&d->set_hash, v, n * sizeof(*v)), d->n_sets - 1);
+		idhash_put(&d->set_hash, idhash_hash(&d->set_hash, v, n * sizeof(*v)),
+			   d->n_sets - 1);
 	return 0;
 }
 

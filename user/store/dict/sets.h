@@ -11,7 +11,8 @@
 
 #define SET_COLUMNS (STRINGS_COLUMNS + 5)
 
-int sets_encode(const struct dicts *d, const struct dict_mark *mark, struct buf *columns, struct dict_mark *ret_next);
+int sets_encode(const struct dicts *d, const struct dict_mark *mark, struct buf *columns,
+		struct dict_mark *ret_next);
 int sets_decode(struct dicts *d, struct cursor *c, uint32_t n);
 
 #endif

@@ -22,7 +22,8 @@ int strings_init(struct strings *t)
 
 size_t strings_bytes(const struct strings *t)
 {
-	return t->text.cap + t->cap * sizeof(*t->v) + t->hash.cap * sizeof(*t->hash.slots) + t->nodes_cap * sizeof(*t->nodes);
+	return t->text.cap + t->cap * sizeof(*t->v) + t->hash.cap * sizeof(*t->hash.slots) +
+	       t->nodes_cap * sizeof(*t->nodes);
 }
 
 void strings_fini(struct strings *t)
@@ -138,7 +139,8 @@ uint32_t strings_find(const struct strings *t, const char *s, size_t len)
 	struct idhash seeded = t->hash; /* of an empty table the seed may be drawn */
 	if (!len || !t->hash.cap)
 		return len ? UINT32_MAX : 0;
-	return idhash_find(&t->hash, idhash_hash(&seeded, s, len), same_string, t, &(struct key){ s, len });
+	return idhash_find(&t->hash, idhash_hash(&seeded, s, len), same_string, t,
+			   &(struct key){ s, len });
 }
 
 static int reserve(struct strings *t, size_t len)
@@ -180,7 +182,8 @@ int strings_add(struct strings *t, const char *s, size_t len, uint32_t *ret_id)
 		return rc;
 	id = t->n;
 	uint32_t near = crit_nearest(t, (const uint8_t *)s, len);
-	size_t lcp = near ? common_prefix(text_of(t, near), t->v[near].len, (const uint8_t *)s, len) : 0;
+	size_t lcp =
+		near ? common_prefix(text_of(t, near), t->v[near].len, (const uint8_t *)s, len) : 0;
 	t->v[id] = (struct string){ .off = t->text.len, .len = (uint32_t)len };
 	choose_reference(t, &t->v[id], near, lcp);
 	buf_add(&t->text, s, len);
@@ -196,7 +199,8 @@ int strings_add(struct strings *t, const char *s, size_t len, uint32_t *ret_id)
  * Columns: distance to the referred string (0: none); bytes taken from it, only where there is one;
  * length; bytes.
  */
-int strings_encode(const struct strings *t, uint32_t from, uint32_t to, struct buf *columns, uint32_t *ret_next)
+int strings_encode(const struct strings *t, uint32_t from, uint32_t to, struct buf *columns,
+		   uint32_t *ret_next)
 {
 	uint32_t id = from;
 	for (; id < to && id - from < BATCH_IDS && columns[3].len < BATCH_BYTES; id++) {
@@ -241,7 +245,8 @@ static int decode_one(struct strings *t, struct cursor *c)
 	uint64_t back = cursor_varint(&c[0]);
 	uint64_t lcp = back ? cursor_varint(&c[1]) : 0;
 	uint64_t rest = cursor_varint(&c[2]);
-	if (c[0].bad || c[1].bad || c[2].bad || back >= t->n || rest > STRING_MAX || lcp > STRING_MAX)
+	if (c[0].bad || c[1].bad || c[2].bad || back >= t->n || rest > STRING_MAX ||
+	    lcp > STRING_MAX)
 		return -EBADMSG;
 	uint32_t ref = back ? t->n - (uint32_t)back : 0;
 	if (lcp > t->v[ref].len || lcp + rest > STRING_MAX || !(lcp + rest) ||

@@ -19,15 +19,15 @@
 struct string {
 	uint64_t off;
 	uint32_t len;
-	uint32_t ref;   /* 0: none */
-	uint32_t lcp;   /* 0 when there is no ref */
+	uint32_t ref;	/* 0: none */
+	uint32_t lcp;	/* 0 when there is no ref */
 	uint32_t depth; /* references to follow */
 };
 
 struct crit_node {
 	uint32_t child[2]; /* node index, or STRINGS_LEAF | string id */
-	uint32_t byte;     /* at which this node decides */
-	uint32_t mask;     /* one bit of the symbol there, see strings.c */
+	uint32_t byte;	   /* at which this node decides */
+	uint32_t mask;	   /* one bit of the symbol there, see strings.c */
 };
 
 #define STRINGS_LEAF 0x80000000u
@@ -65,7 +65,8 @@ const char *strings_get(const struct strings *t, uint32_t id, size_t *ret_len);
  * Append strings from..to-1 to STRINGS_COLUMNS buffers, at most a batch: *ret_next is the first id
  * left out.
  */
-int strings_encode(const struct strings *t, uint32_t from, uint32_t to, struct buf *columns, uint32_t *ret_next);
+int strings_encode(const struct strings *t, uint32_t from, uint32_t to, struct buf *columns,
+		   uint32_t *ret_next);
 
 /*
  * Append n decoded strings. With index, they can be found by strings_add. -EBADMSG, -E2BIG,

@@ -20,7 +20,7 @@ struct translation {
 	const struct dicts *from;
 	struct dicts *to;
 	bool no_new_events; /* the other has all there are: another one is damage */
-	bool no_lines; /* frames lose their source lines */
+	bool no_lines;	    /* frames lose their source lines */
 	bool frozen; /* the other has the stacks that matter: what it lacks of one becomes a frame
 			(other) */
 	uint32_t other_frame;

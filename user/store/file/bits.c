@@ -69,7 +69,8 @@ int bits_pack(struct buf *out, const void *data, size_t len)
 	if (!rc)
 		rc = buf_reserve(&packed, ZSTD_compressBound(classes.len));
 	if (!rc)
-		n = ZSTD_compress(packed.data, packed.cap, classes.data, classes.len, COMPRESSION_LEVEL_BITS);
+		n = ZSTD_compress(packed.data, packed.cap, classes.data, classes.len,
+				  COMPRESSION_LEVEL_BITS);
 	if (!rc && ZSTD_isError(n))
 		rc = -ENOMEM;
 	if (!rc)
@@ -89,7 +90,7 @@ int bits_pack(struct buf *out, const void *data, size_t len)
 /* The bits behind the highest one of each value, from their lowest on. */
 struct bit_reader {
 	const uint8_t *p, *end;
-	uint64_t have;	     /* the n lowest are next */
+	uint64_t have; /* the n lowest are next */
 	unsigned int n;
 };
 
@@ -124,7 +125,8 @@ static inline uint8_t *put_varint(uint8_t *to, uint64_t v)
 #define VARINT_SLACK 8
 
 /* Room for raw_len + VARINT_SLACK was made. */
-static int join(struct buf *out, const uint8_t *classes, size_t n, const struct cursor *bits, size_t raw_len)
+static int join(struct buf *out, const uint8_t *classes, size_t n, const struct cursor *bits,
+		size_t raw_len)
 {
 	struct bit_reader r = { .p = bits->p, .end = bits->end };
 	uint8_t *to = out->data + out->len, *end = to + raw_len;
@@ -152,7 +154,9 @@ int bits_unpack(struct buf *out, const uint8_t *data, size_t len, size_t raw_len
 	if (c.bad || !n || n > raw_len) /* a varint has a byte at least */
 		return -EBADMSG;
 	uint8_t *classes = malloc(n);
-	int rc = classes && raw_len <= SIZE_MAX - VARINT_SLACK ? buf_reserve(out, raw_len + VARINT_SLACK) : -ENOMEM;
+	int rc = classes && raw_len <= SIZE_MAX - VARINT_SLACK
+			 ? buf_reserve(out, raw_len + VARINT_SLACK)
+			 : -ENOMEM;
 	if (!rc && decompress(classes, n, packed, n_packed) != n)
 		rc = -EBADMSG;
 	if (!rc)

@@ -19,18 +19,21 @@ void file_name(char out[FILE_NAME_SIZE], struct place p)
 int file_other_version(const char *what, uint32_t version, struct err *err)
 {
 	if (version > FORMAT_VERSION)
-		return err_set(err, -EPROTONOSUPPORT,
-			       "%s was written by a newer version (format %u; this program knows %u): use that version",
-			       what, version, FORMAT_VERSION);
+		return err_set(
+			err, -EPROTONOSUPPORT,
+			"%s was written by a newer version (format %u; this program knows %u): use that version",
+			what, version, FORMAT_VERSION);
 	if (version == FORMAT_OLD)
 		return err_set(err, -EPROTONOSUPPORT,
 			       "%s was written by an older version (format %u; this program writes "
 			       "%u): rewrite the store "
 			       "with `ascribe store compact`, or name a new directory",
 			       what, version, FORMAT_VERSION);
-	return err_set(err, -EPROTONOSUPPORT,
-		       "%s was written by an older version (format %u; this program knows %u): read it with that version, "
-		       "and name a new directory to record", what, version, FORMAT_VERSION);
+	return err_set(
+		err, -EPROTONOSUPPORT,
+		"%s was written by an older version (format %u; this program knows %u): read it with that version, "
+		"and name a new directory to record",
+		what, version, FORMAT_VERSION);
 }
 
 static void put32(uint8_t *p, uint32_t v)
@@ -98,7 +101,8 @@ static int make_dirs(int dir_fd, const char **path, int *ret_fd)
 			rc = -errno;
 		else if (fsync(at))
 			rc = -errno;
-		int next = rc ? -1 : openat(at, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		int next =
+			rc ? -1 : openat(at, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 		if (!rc && next < 0)
 			rc = -errno;
 		close(at);
@@ -136,7 +140,8 @@ static int check_header(struct file *f, uint32_t wanted_version, uint64_t store_
 	uint8_t h[FILE_HEADER_SIZE];
 	int rc = file_read(f, 0, h, sizeof(h));
 	if (rc)
-		return err_set(err, rc, "%s is cut short at %llu bytes", f->path, (unsigned long long)f->size);
+		return err_set(err, rc, "%s is cut short at %llu bytes", f->path,
+			       (unsigned long long)f->size);
 	struct cursor c = { h + 8, h + sizeof(h), 0 };
 	uint32_t version = cursor_u32(&c), kind = cursor_u32(&c);
 	uint64_t id = cursor_u64(&c);
@@ -145,12 +150,15 @@ static int check_header(struct file *f, uint32_t wanted_version, uint64_t store_
 		return err_set(err, -EBADMSG, "%s: the file header is damaged (offset 0)", f->path);
 	if (version != wanted_version)
 		return file_other_version(f->path, version, err);
-	if (kind != (f->place.kind | (uint32_t)f->place.level << 8) || id != store_id || serial != f->place.serial)
-		return err_set(err, -EBADMSG, "%s belongs to another store or place (offset 0)", f->path);
+	if (kind != (f->place.kind | (uint32_t)f->place.level << 8) || id != store_id ||
+	    serial != f->place.serial)
+		return err_set(err, -EBADMSG, "%s belongs to another store or place (offset 0)",
+			       f->path);
 	return 0;
 }
 
-int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id, bool write, struct err *err)
+int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id,
+	      bool write, struct err *err)
 {
 	char name[FILE_NAME_SIZE];
 	file_name(name, p);
@@ -162,7 +170,8 @@ int file_open_as(struct file *f, int dir_fd, const char *dir, const char *name, 
 {
 	*f = (struct file){ .fd = -1, .place = p };
 	snprintf(f->path, sizeof(f->path), "%s/%s", dir, name);
-	f->fd = openat(dir_fd, name, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	f->fd = openat(dir_fd, name,
+		       (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (f->fd < 0)
 		return err_sys(err, -errno, "cannot open %s", f->path);
 	struct stat st;
@@ -211,7 +220,8 @@ int file_read_whole(int dir_fd, const char *name, size_t min, size_t max, struct
 	if (f.fd < 0)
 		return -errno;
 	int rc = fstat(f.fd, &st) ? -errno : 0;
-	if (!rc && (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < min || (uint64_t)st.st_size > max))
+	if (!rc &&
+	    (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < min || (uint64_t)st.st_size > max))
 		rc = -EBADMSG;
 	if (!rc)
 		rc = buf_reserve(ret, (size_t)st.st_size);
@@ -250,7 +260,8 @@ static bool decode_frame(uint64_t offset, const uint8_t *p, struct frame *ret)
 	return true;
 }
 
-int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct frame *ret, struct buf *payload)
+int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct frame *ret,
+	       struct buf *payload)
 {
 	uint8_t head[FRAME_SIZE];
 	struct frame h;

@@ -27,9 +27,9 @@ struct place {
 struct file {
 	int fd; /* -1: closed */
 	struct place place;
-	uint64_t size; /* when it was opened, and what was committed since */
-	uint64_t end;  /* durable up to here */
-	uint64_t tail; /* written up to here */
+	uint64_t size;	/* when it was opened, and what was committed since */
+	uint64_t end;	/* durable up to here */
+	uint64_t tail;	/* written up to here */
 	char path[512]; /* for messages */
 };
 
@@ -55,7 +55,8 @@ int file_create(int dir_fd, const char *dir, struct place p, uint64_t store_id, 
  * Open and check the file header. -ENOENT when missing, -EBADMSG when the header is damaged,
  * -EPROTONOSUPPORT; -ENODATA when it is shorter than its header.
  */
-int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id, bool write, struct err *err);
+int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id,
+	      bool write, struct err *err);
 /* The same with the name of the file and the version of the format that its header shall have. */
 int file_open_as(struct file *f, int dir_fd, const char *dir, const char *name, uint32_t version,
 		 struct place p, uint64_t store_id, bool write, struct err *err);
@@ -75,7 +76,8 @@ int file_read(const struct file *f, uint64_t offset, void *out, size_t len);
  * present but damaged; else an error of pread. payload (may be NULL: not read, not checked) is
  * cleared first and holds the stored bytes, still compressed.
  */
-int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct frame *ret, struct buf *payload);
+int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct frame *ret,
+	       struct buf *payload);
 
 /*
  * Every frame of [from, to) that is whole, one after the other; stops at the first non-zero result

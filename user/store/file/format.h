@@ -28,8 +28,8 @@ enum kind {
 	KIND_SETS = 4,
 	KIND_EVENTS = 5,
 	KIND_LEAVES = 6,
-	KIND_BLOCKS = 7, /* a segment, and a block of it */
-	KIND_INDEX = 8,  /* of a sealed segment */
+	KIND_BLOCKS = 7,  /* a segment, and a block of it */
+	KIND_INDEX = 8,	  /* of a sealed segment */
 	KIND_SYMBOLS = 9, /* the dictionaries of a segment that is still open */
 };
 
@@ -90,25 +90,25 @@ enum value_type {
  * Limits: a reader refuses what is above them, so that a damaged or hostile file cannot make it
  * allocate at will.
  */
-#define STRING_MAX 65535u            /* bytes of one string */
-#define STRING_DEPTH_MAX 16u         /* back-references until a string that stands by itself */
-#define TEXT_MAX (1ull << 30)        /* bytes of all strings of one table */
-#define IDS_MAX (1u << 30)           /* ids of one dictionary */
-#define SET_LABELS_MAX 256u          /* labels of one set */
+#define STRING_MAX 65535u     /* bytes of one string */
+#define STRING_DEPTH_MAX 16u  /* back-references until a string that stands by itself */
+#define TEXT_MAX (1ull << 30) /* bytes of all strings of one table */
+#define IDS_MAX (1u << 30)    /* ids of one dictionary */
+#define SET_LABELS_MAX 256u   /* labels of one set */
 #define EVENTS_MAX 4096u
-#define COUNTERS_MAX 256u            /* names of losses, and of flags */
+#define COUNTERS_MAX 256u /* names of losses, and of flags */
 #define CPUS_MAX 65536u
-#define ROWS_MAX (1u << 22)          /* rows of one window */
-#define FRAME_RAW_MAX (64u << 20)    /* bytes of a dictionary frame before compression */
+#define ROWS_MAX (1u << 22)	  /* rows of one window */
+#define FRAME_RAW_MAX (64u << 20) /* bytes of a dictionary frame before compression */
 #define FRAME_STORED_MAX (256u << 20)
 #define HEADER_PAYLOAD_MAX (1u << 20)
 #define MANIFEST_PAYLOAD_MAX (64u << 20)
 #define COLUMNS_OF_BLOCK_MAX 32u
-#define TABLE_MAX (1u << 22)         /* label sets of one block */
-#define TOP_K 256u                   /* values kept of a key with too many of them */
-#define SUMS_MAX 4096u               /* label sets of a parent's sums */
-#define PROJECTED_MAX 20000u         /* values of a projected key */
-#define KEYS_MAX 4096u               /* keys of a block */
+#define TABLE_MAX (1u << 22) /* label sets of one block */
+#define TOP_K 256u	     /* values kept of a key with too many of them */
+#define SUMS_MAX 4096u	     /* label sets of a parent's sums */
+#define PROJECTED_MAX 20000u /* values of a projected key */
+#define KEYS_MAX 4096u	     /* keys of a block */
 
 /* A writer begins a new dictionary frame at these, far below the limits. */
 #define BATCH_BYTES (4u << 20)

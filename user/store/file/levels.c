@@ -2,9 +2,15 @@
 #include "store/file/levels.h"
 
 const struct level levels[N_SEGMENT_LEVELS] = {
-	{ "10s", 10 * SECOND_NS, 6 * HOUR_NS }, { "1m", MINUTE_NS, 6 * HOUR_NS },    { "5m", 5 * MINUTE_NS, DAY_NS },
-	{ "20m", 20 * MINUTE_NS, DAY_NS },	{ "1h", HOUR_NS, WEEK_NS },	     { "4h", 4 * HOUR_NS, WEEK_NS },
-	{ "1d", DAY_NS, 4 * WEEK_NS },		{ "1w", WEEK_NS, 52 * WEEK_NS },     { "4w", 4 * WEEK_NS, 52 * WEEK_NS },
+	{ "10s", 10 * SECOND_NS, 6 * HOUR_NS },
+	{ "1m", MINUTE_NS, 6 * HOUR_NS },
+	{ "5m", 5 * MINUTE_NS, DAY_NS },
+	{ "20m", 20 * MINUTE_NS, DAY_NS },
+	{ "1h", HOUR_NS, WEEK_NS },
+	{ "4h", 4 * HOUR_NS, WEEK_NS },
+	{ "1d", DAY_NS, 4 * WEEK_NS },
+	{ "1w", WEEK_NS, 52 * WEEK_NS },
+	{ "4w", 4 * WEEK_NS, 52 * WEEK_NS },
 	{ "postings", HOUR_NS, 6 * HOUR_NS },
 };
 

@@ -24,8 +24,8 @@ int message_frame(struct buf *out, const char magic[8], uint64_t store_id,
 	return buf_add(out, payload->data, payload->len);
 }
 
-int message_check(const struct buf *b, const char magic[8], uint32_t wanted_version, uint64_t *ret_store_id,
-		  uint32_t *ret_version)
+int message_check(const struct buf *b, const char magic[8], uint32_t wanted_version,
+		  uint64_t *ret_store_id, uint32_t *ret_version)
 {
 	struct cursor c = { b->data + 8, b->data + b->len, 0 };
 	uint32_t version = cursor_u32(&c), len = cursor_u32(&c);

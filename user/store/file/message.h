@@ -11,10 +11,11 @@
 #include <protobuf-c/protobuf-c.h>
 
 /* Append the fixed part and the payload. -ENOMEM. */
-int message_frame(struct buf *out, const char magic[8], uint64_t store_id, const struct buf *payload);
+int message_frame(struct buf *out, const char magic[8], uint64_t store_id,
+		  const struct buf *payload);
 /* Check a whole file. -EBADMSG; -EPROTONOSUPPORT: it has another version than the wanted one. */
-int message_check(const struct buf *b, const char magic[8], uint32_t wanted_version, uint64_t *ret_store_id,
-		  uint32_t *ret_version);
+int message_check(const struct buf *b, const char magic[8], uint32_t wanted_version,
+		  uint64_t *ret_store_id, uint32_t *ret_version);
 /* Append a message. -ENOMEM. */
 int message_pack(struct buf *out, const ProtobufCMessage *m);
 /* The payload of a file, to be freed with protobuf_c_message_free_unpacked. -EBADMSG, -ENOMEM. */

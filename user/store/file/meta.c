@@ -58,7 +58,8 @@ static bool came_before(const struct store_meta *const *from, size_t i)
 	return false;
 }
 
-int meta_join(struct store_meta *ret, const struct store_meta *const *from, size_t n, struct meta_map *ret_maps)
+int meta_join(struct store_meta *ret, const struct store_meta *const *from, size_t n,
+	      struct meta_map *ret_maps)
 {
 	struct names lost = { .n = 0 }, flagged = { .n = 0 };
 	struct store_meta m = { .created_ns = from[0]->created_ns };
@@ -67,8 +68,11 @@ int meta_join(struct store_meta *ret, const struct store_meta *const *from, size
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++) {
 		rc = map_names(&lost, from[i]->lost_names, from[i]->n_lost, &ret_maps[i].lost_at);
-		rc = rc ? rc : map_names(&flagged, from[i]->flagged_names, from[i]->n_flagged, &ret_maps[i].flagged_at);
-		m.created_ns = from[i]->created_ns < m.created_ns ? from[i]->created_ns : m.created_ns;
+		rc = rc ? rc
+			: map_names(&flagged, from[i]->flagged_names, from[i]->n_flagged,
+				    &ret_maps[i].flagged_at);
+		m.created_ns =
+			from[i]->created_ns < m.created_ns ? from[i]->created_ns : m.created_ns;
 		os = strcmp(os, from[i]->os) ? "several" : os;
 		if (!came_before(from, i))
 			join(host, sizeof(host), from[i]->host);

@@ -14,7 +14,8 @@ struct meta_map {
  * Join the meta of n stores: counters by their names, other texts each once. ret_maps: [n], zero,
  * to be freed with meta_map_fini whatever the result. -E2BIG: too many counters; -ENOMEM.
  */
-int meta_join(struct store_meta *ret, const struct store_meta *const *from, size_t n, struct meta_map *ret_maps);
+int meta_join(struct store_meta *ret, const struct store_meta *const *from, size_t n,
+	      struct meta_map *ret_maps);
 void meta_map_fini(struct meta_map *m);
 /* Free an owned meta. */
 void meta_fini(struct store_meta *m);

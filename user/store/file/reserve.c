@@ -10,7 +10,8 @@ void reserve_keep(int dir_fd)
 	struct stat st;
 	if (!fstatat(dir_fd, RESERVE_NAME, &st, AT_SYMLINK_NOFOLLOW))
 		return;
-	int fd = openat(dir_fd, RESERVE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(dir_fd, RESERVE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+			0600);
 	if (fd < 0)
 		return;
 	if (posix_fallocate(fd, 0, RESERVE_SIZE))

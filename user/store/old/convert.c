@@ -28,8 +28,8 @@ bool store_is_old(const char *dir)
 	uint32_t version = 0;
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = fd < 0 ? -errno
-			: file_read_whole(fd, HEADER_NAME, HEADER_SIZE, HEADER_SIZE + HEADER_PAYLOAD_MAX,
-					  &b);
+			: file_read_whole(fd, HEADER_NAME, HEADER_SIZE,
+					  HEADER_SIZE + HEADER_PAYLOAD_MAX, &b);
 	rc = rc ? rc : message_check(&b, HEADER_MAGIC, 0, &id, &version);
 	buf_fini(&b);
 	if (fd >= 0)
@@ -134,7 +134,7 @@ struct converting {
 	struct store_writer *w;
 	/* from the symbols that the old store has read to those of the writer */
 	struct translation to;
-	uint32_t generation;   /* that `to` is about */
+	uint32_t generation; /* that `to` is about */
 	struct store_conversion *done;
 	struct err *err;
 };
@@ -173,7 +173,8 @@ static int map_set(struct converting *c, const struct old_contents *b, uint32_t 
 	struct label labels[STORE_SET_MAX];
 	const struct settable_set *ts = b->table.n ? &b->table.sets[set] : NULL;
 	uint32_t id;
-	size_t n = contents_labels(&c->o.labels.d, ts ? ts->narrow : set, &b->table, ts, NULL, labels);
+	size_t n =
+		contents_labels(&c->o.labels.d, ts ? ts->narrow : set, &b->table, ts, NULL, labels);
 	for (size_t i = 0; i < n; i++)
 		if (memchr(labels[i].key, 0, labels[i].key_len))
 			return -EBADMSG;
@@ -203,7 +204,8 @@ static int add_group(struct converting *c, const struct old_contents *b, struct 
 			return more;
 		rc = map[row->set] ? 0 : map_set(c, b, row->set, map);
 		rc = rc ? rc
-			: store_add_row(c->w, map[row->set] - 1, stack, event, row->samples, row->value);
+			: store_add_row(c->w, map[row->set] - 1, stack, event, row->samples,
+					row->value);
 	}
 	return rc;
 }
@@ -233,7 +235,8 @@ static int convert_block(struct converting *c, const struct old_block *r)
 	rc = rc ? rc : writer_commit_copy(c->w, &r->b, &b.totals.t, c->err);
 	/* A writer on a full disk cuts what is old: here that would be what was just converted. */
 	if (!rc && c->w->state.shed)
-		rc = err_set(c->err, -ENOSPC, "cannot convert %s: no room in %s", c->o.dir, c->w->s.dir);
+		rc = err_set(c->err, -ENOSPC, "cannot convert %s: no room in %s", c->o.dir,
+			     c->w->s.dir);
 	if (!rc) {
 		c->done->windows++;
 		c->done->parents += r->b.level > 0;

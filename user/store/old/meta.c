@@ -76,8 +76,8 @@ static int decode_header(struct store_meta *m, struct cursor *c)
 int old_read_header(struct old_store *o, struct err *err)
 {
 	struct buf b = BUF_INIT;
-	int rc = read_meta(o, HEADER_NAME, HEADER_MAGIC, HEADER_PAYLOAD_MAX, &b, &o->header.store_id,
-			   err);
+	int rc = read_meta(o, HEADER_NAME, HEADER_MAGIC, HEADER_PAYLOAD_MAX, &b,
+			   &o->header.store_id, err);
 	if (!rc) {
 		struct cursor c = { b.data + HEADER_SIZE, b.data + b.len, 0 };
 		rc = damaged(o, HEADER_NAME, decode_header(&o->header.meta, &c), err);

@@ -13,8 +13,8 @@
 
 /* What a conversion carried over, and what it could not. */
 struct store_conversion {
-	uint64_t windows;  /* written */
-	uint64_t bytes;	   /* written */
+	uint64_t windows; /* written */
+	uint64_t bytes;	  /* written */
 	/* Of these: blocks of a higher level, since their windows had been cut by retention */
 	uint64_t parents;
 	/* windows left out: one of those blocks holds them, and others that were cut */

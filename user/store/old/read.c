@@ -83,7 +83,8 @@ static int add_block(struct old_store *o, const struct old_block *r)
 {
 	const struct old_segment *s = &o->segments[r->segment];
 	const struct old_block *last = o->n_blocks ? &o->blocks[o->n_blocks - 1] : NULL;
-	if (r->b.level != s->level || (last && last->segment == r->segment && r->b.seq <= last->b.seq))
+	if (r->b.level != s->level ||
+	    (last && last->segment == r->segment && r->b.seq <= last->b.seq))
 		return -EBADMSG;
 	int rc = ARRAY_RESERVE(o->blocks, o->blocks_cap, o->n_blocks + 1);
 	if (!rc)
@@ -164,7 +165,8 @@ static int end_of_blocks(struct old_store *o, const struct old_segment *s, uint6
  * A block is written after the one before was synced: only the last one can be torn behind its
  * head.
  */
-static int check_last(struct old_store *o, const struct old_segment *s, size_t first, struct err *err)
+static int check_last(struct old_store *o, const struct old_segment *s, size_t first,
+		      struct err *err)
 {
 	struct buf payload = BUF_INIT;
 	struct frame h;
@@ -182,8 +184,8 @@ static int check_last(struct old_store *o, const struct old_segment *s, size_t f
 static int load_open(struct old_store *o, uint32_t i, struct err *err)
 {
 	const struct old_segment *s = &o->segments[i];
-	uint64_t offset = FILE_HEADER_SIZE, limit = s->state == SEGMENT_CLOSED ? s->end : o->file.size,
-		 end;
+	uint64_t offset = FILE_HEADER_SIZE,
+		 limit = s->state == SEGMENT_CLOSED ? s->end : o->file.size, end;
 	size_t first = o->n_blocks;
 	struct old_block r = { .segment = i };
 	bool is_block = false;
@@ -273,22 +275,24 @@ static int on_frame(void *ctx, const struct frame *h, const uint8_t *payload)
 {
 	struct loading *l = ctx;
 	l->raw.len = 0;
-	if (h->kind != l->kind || h->raw_len > FRAME_RAW_MAX || h->first != dicts_count(l->d, l->kind))
+	if (h->kind != l->kind || h->raw_len > FRAME_RAW_MAX ||
+	    h->first != dicts_count(l->d, l->kind))
 		return -EBADMSG;
 	int rc = codec_unpack(&l->raw, h->codec, payload, h->stored_len, h->raw_len);
 	return rc ? rc : dicts_decode(l->d, l->kind, l->raw.data, l->raw.len, h->count);
 }
 
 /* Up to its end or its first bad frame: what a block needs of it is held against that. */
-static int load_dictionary(struct old_store *o, struct old_dicts *y, enum kind kind, struct err *err)
+static int load_dictionary(struct old_store *o, struct old_dicts *y, enum kind kind,
+			   struct err *err)
 {
 	const struct place p = { kind, y->serial, 0 };
 	char name[FILE_NAME_SIZE];
 	struct file f;
 	struct loading l = { &y->d, kind, BUF_INIT };
 	dictionary_name(name, kind, y->serial);
-	int rc =
-		file_open_as(&f, o->dir_fd, o->dir, name, FORMAT_OLD, p, o->header.store_id, false, err);
+	int rc = file_open_as(&f, o->dir_fd, o->dir, name, FORMAT_OLD, p, o->header.store_id, false,
+			      err);
 	if (rc == -ENOENT)
 		return err_set(err, -EBADMSG, "%s is missing: the store is damaged", f.path);
 	if (rc)
@@ -324,8 +328,8 @@ static int check_marks(const struct old_store *o, const struct old_block *r, str
 		if (r->bytes[k] <= y->good[k])
 			continue;
 		dictionary_name(name, k, y->serial);
-		return err_set(err, -EBADMSG, "%s/%s is damaged or cut short at offset %llu", o->dir,
-			       name, (unsigned long long)y->good[k]);
+		return err_set(err, -EBADMSG, "%s/%s is damaged or cut short at offset %llu",
+			       o->dir, name, (unsigned long long)y->good[k]);
 	}
 	return 0;
 }
@@ -395,11 +399,13 @@ static int decode_contents(struct old_store *o, struct old_contents *c)
 		return rc;
 	return !block_has(h, COLUMN_TABLE_NARROW)
 		       ? -EBADMSG
-		       : settable_decode(&c->table, c->column + COLUMN_TABLE_NARROW, h->info.n_table,
-					 n[KIND_SETS], o->labels.d.label_text.n, NULL);
+		       : settable_decode(&c->table, c->column + COLUMN_TABLE_NARROW,
+					 h->info.n_table, n[KIND_SETS], o->labels.d.label_text.n,
+					 NULL);
 }
 
-int old_read(struct old_store *o, const struct old_block *r, struct old_contents *ret, struct err *err)
+int old_read(struct old_store *o, const struct old_block *r, struct old_contents *ret,
+	     struct err *err)
 {
 	*ret = (struct old_contents){ 0 };
 	int rc = open_segment(o, r->segment, err);

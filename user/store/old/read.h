@@ -80,7 +80,8 @@ struct old_contents {
 int old_open(struct old_store *ret, const char *dir, struct err *err);
 void old_close(struct old_store *o);
 /* Read a block, and the dictionaries that it names into o->symbols and o->labels. */
-int old_read(struct old_store *o, const struct old_block *r, struct old_contents *ret, struct err *err);
+int old_read(struct old_store *o, const struct old_block *r, struct old_contents *ret,
+	     struct err *err);
 void old_contents_fini(struct old_contents *c);
 int old_damaged(const struct old_store *o, const struct old_block *r, struct err *err);
 

@@ -73,8 +73,8 @@ static int remove_unnamed(int dir_fd, const struct named *l)
 		return rc;
 	}
 	for (struct dirent *e; !rc && (e = readdir(d));)
-		if (e->d_name[0] != '.' && !is_named(l, e->d_name) && unlinkat(dirfd(d), e->d_name, 0) &&
-		    errno != ENOENT)
+		if (e->d_name[0] != '.' && !is_named(l, e->d_name) &&
+		    unlinkat(dirfd(d), e->d_name, 0) && errno != ENOENT)
 			rc = -errno;
 	closedir(d);
 	return rc;
@@ -94,11 +94,15 @@ static int remove_below(const char *dir, const char *name)
 /* Make DIR what it was before steps 1 to 3. */
 static int undo(const struct rewrite *r)
 {
-	struct old_store o = { .dir = (char *)r->dir, .dir_fd = r->lock.s.dir_fd, .file = { .fd = -1 } };
+	struct old_store o = { .dir = (char *)r->dir,
+			       .dir_fd = r->lock.s.dir_fd,
+			       .file = { .fd = -1 } };
 	if (faccessat(o.dir_fd, STORE_REWRITING, F_OK, AT_SYMLINK_NOFOLLOW) &&
 	    faccessat(o.dir_fd, OLD_MANIFEST_NAME, F_OK, AT_SYMLINK_NOFOLLOW))
 		return 0;
-	int rc = renameat(o.dir_fd, OLD_MANIFEST_NAME, o.dir_fd, MANIFEST_NAME) && errno != ENOENT ? -errno : 0;
+	int rc = renameat(o.dir_fd, OLD_MANIFEST_NAME, o.dir_fd, MANIFEST_NAME) && errno != ENOENT
+			 ? -errno
+			 : 0;
 	rc = rc ? rc : old_read_header(&o, NULL);
 	rc = rc ? rc : old_read_manifest(&o, NULL);
 	rc = rc ? rc : remove_unnamed(o.dir_fd, &(struct named){ NULL, o.segments, o.n_segments });
@@ -158,7 +162,8 @@ static int make_new(const struct rewrite *r, struct err *err)
 {
 	int rc = undo(r);
 	if (rc)
-		return err_sys(err, rc, "cannot remove what an interrupted rewrite left in %s", r->dir);
+		return err_sys(err, rc, "cannot remove what an interrupted rewrite left in %s",
+			       r->dir);
 	if (!mkdir(r->new, 0700))
 		return 0;
 	return err_sys(err, -errno, "cannot make the directory %s, to rewrite the store", r->new);
@@ -198,7 +203,9 @@ static int move_segments(int dir_fd)
 {
 	int rc = mkdirat(dir_fd, "seg", 0700) && errno != EEXIST ? -errno : 0;
 	int to = rc ? -1 : openat(dir_fd, "seg", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	int from = rc ? -1 : openat(dir_fd, STORE_REWRITING "/seg", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int from = rc ? -1
+		      : openat(dir_fd, STORE_REWRITING "/seg",
+			       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	bool empty = from < 0 && errno == ENOENT;
 	DIR *d = from < 0 ? NULL : fdopendir(from);
 	if (!rc && (to < 0 || (!d && !empty)))
@@ -220,7 +227,8 @@ static int move_segments(int dir_fd)
 static int keep_manifest(int dir_fd)
 {
 	struct buf b = BUF_INIT;
-	int rc = file_read_whole(dir_fd, MANIFEST_NAME, HEADER_SIZE, MANIFEST_PAYLOAD_MAX + HEADER_SIZE, &b);
+	int rc = file_read_whole(dir_fd, MANIFEST_NAME, HEADER_SIZE,
+				 MANIFEST_PAYLOAD_MAX + HEADER_SIZE, &b);
 	rc = rc ? rc : file_replace(dir_fd, OLD_MANIFEST_NAME, b.data, b.len);
 	buf_fini(&b);
 	return rc;
@@ -276,7 +284,8 @@ int store_rewrite(const char *dir, struct store_conversion *ret, struct err *err
 	r->dir = dir;
 	r->lock.lock_fd = -1;
 	store_init(&r->lock.s);
-	bool fits = (size_t)snprintf(r->new, sizeof(r->new), "%s/" STORE_REWRITING, dir) < sizeof(r->new);
+	bool fits = (size_t)snprintf(r->new, sizeof(r->new), "%s/" STORE_REWRITING, dir) <
+		    sizeof(r->new);
 	int rc = fits ? rewrite(r, ret, err)
 		      : err_set(err, -ENAMETOOLONG, "the path of the store %s is too long", dir);
 	store_fini(&r->lock.s);

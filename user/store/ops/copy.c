@@ -238,7 +238,8 @@ static int map_totals(struct copy *c, const struct copy_source *from, const stru
 		cpu->lost = *ret_counters + i * each;
 		cpu->flagged = cpu->lost + m->n_lost;
 		map_counters(cpu->lost, t->cpu[i].lost, old->n_lost, from->counters.lost_at);
-		map_counters(cpu->flagged, t->cpu[i].flagged, old->n_flagged, from->counters.flagged_at);
+		map_counters(cpu->flagged, t->cpu[i].flagged, old->n_flagged,
+			     from->counters.flagged_at);
 	}
 	return 0;
 }
@@ -445,13 +446,18 @@ static int found(void *ctx, const struct store_row *rows, size_t n)
  * *ret: no row matches, by the fewest blocks that can tell. Where labels are gone from some, rows
  * are looked at one by one: false.
  */
-static int matches_nothing(struct store *s, const struct store_deletion *d, bool *ret, struct err *err)
+static int matches_nothing(struct store *s, const struct store_deletion *d, bool *ret,
+			   struct err *err)
 {
 	const struct store_keys keys = { d->keys, d->n_keys };
 	struct looking l = { d, s };
-	const struct store_reading how = { .keys = d->keys ? &keys : NULL, .filter = look_at_set,
-					   .group = look_at_event, .rows = found,
-					   .fold_stacks = true, .fold_sets = true, .ctx = &l };
+	const struct store_reading how = { .keys = d->keys ? &keys : NULL,
+					   .filter = look_at_set,
+					   .group = look_at_event,
+					   .rows = found,
+					   .fold_stacks = true,
+					   .fold_sets = true,
+					   .ctx = &l };
 	struct store_cover c;
 	enum store_want want = d->keys ? STORE_KEY_SUMS : STORE_ALL_LABELS;
 	int rc = store_cover(s, d->from_ns, d->to_ns, want, d->keys, d->n_keys, &c, err);

@@ -14,8 +14,8 @@
 /* One of the stores that are read. */
 struct copy_source {
 	struct store *s;
-	struct translation to;	      /* ids of s in the dictionaries of the writer */
-	struct meta_map counters;     /* where they are among those of the writer */
+	struct translation to;	  /* ids of s in the dictionaries of the writer */
+	struct meta_map counters; /* where they are among those of the writer */
 	struct label host;
 	bool add_host;
 	char *key; /* that the stacks of the last parent were taken by */

@@ -34,7 +34,8 @@ static void release(struct staging *s)
 
 static int write_mark(int dir_fd, const char *text)
 {
-	int fd = openat(dir_fd, "lock", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd =
+		openat(dir_fd, "lock", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	size_t n = strlen(text);
@@ -60,7 +61,8 @@ static void reclaim(const char *tmp)
 	int fd = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB) && has_mark(fd))
+	if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB) &&
+	    has_mark(fd))
 		tree_remove(tmp);
 	close(fd);
 }
@@ -90,10 +92,11 @@ static int make(struct staging *s, bool replaces, struct err *err)
 {
 	struct stat st;
 	if (replaces && is_mount_point(s->name))
-		return err_set(err, -EBUSY,
-			       "%s is a mount point, which no new store can replace: keep the store in a "
-			       "directory below it",
-			       s->name);
+		return err_set(
+			err, -EBUSY,
+			"%s is a mount point, which no new store can replace: keep the store in a "
+			"directory below it",
+			s->name);
 	if (!replaces && !lstat(s->name, &st))
 		return err_set(err, -EEXIST, "%s exists: name a new directory", s->name);
 	int rc = begin(s);
@@ -102,9 +105,10 @@ static int make(struct staging *s, bool replaces, struct err *err)
 		rc = begin(s);
 	}
 	if (rc == -EEXIST)
-		return err_set(err, rc,
-			       "%s exists: another command is writing it, or it is not of ascribe; remove it then",
-			       s->tmp);
+		return err_set(
+			err, rc,
+			"%s exists: another command is writing it, or it is not of ascribe; remove it then",
+			s->tmp);
 	return rc ? err_sys(err, rc, "cannot make the directory %s", s->tmp) : 0;
 }
 
@@ -172,10 +176,11 @@ int staging_swap(struct staging *s, struct err *err)
 	take_over_mode(s);
 	int swapped = renameat2(AT_FDCWD, s->tmp, AT_FDCWD, s->name, RENAME_EXCHANGE) ? -errno : 0;
 	if (swapped == -EXDEV) /* overlayfs, where the directory is of a lower layer */
-		return err_set(err, swapped,
-			       "the file system cannot replace %s: copy the store by `ascribe store "
-			       "snapshot`, and work on the copy",
-			       s->name);
+		return err_set(
+			err, swapped,
+			"the file system cannot replace %s: copy the store by `ascribe store "
+			"snapshot`, and work on the copy",
+			s->name);
 	if (swapped)
 		return err_sys(err, swapped, "cannot exchange %s and %s", s->tmp, s->name);
 	(void)write_mark(s->fd, "");

@@ -10,12 +10,12 @@
 
 int block_damaged(const struct store *s, const struct block_ref *r, struct err *err)
 {
-	return err_set(err, -EBADMSG, "%s is damaged at offset %llu", s->segments[r->segment].file.path,
-		       (unsigned long long)r->offset);
+	return err_set(err, -EBADMSG, "%s is damaged at offset %llu",
+		       s->segments[r->segment].file.path, (unsigned long long)r->offset);
 }
 
-int block_read_raw(struct store *s, const struct block_ref *r, const struct block_head *h, enum column c, uint64_t at,
-		   void *out, size_t len, struct err *err)
+int block_read_raw(struct store *s, const struct block_ref *r, const struct block_head *h,
+		   enum column c, uint64_t at, void *out, size_t len, struct err *err)
 {
 	struct segment *g = &s->segments[r->segment];
 	int rc = segment_open(s, g, err);
@@ -42,8 +42,10 @@ int block_read_piece(struct store *s, const struct block_ref *r, const struct bl
 		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	int rc = block_read_raw(s, r, h, c, at->at, stored.data, at->stored_len, err);
 	if (!rc) {
-		rc = crc32c(stored.data, at->stored_len) != at->crc ? -EBADMSG :
-		     codec_unpack(ret, at->codec, stored.data, at->stored_len, at->raw_len);
+		rc = crc32c(stored.data, at->stored_len) != at->crc
+			     ? -EBADMSG
+			     : codec_unpack(ret, at->codec, stored.data, at->stored_len,
+					    at->raw_len);
 		if (rc)
 			rc = rc == -EBADMSG ? block_damaged(s, r, err)
 					    : err_sys(err, rc, "cannot read %s", s->dir);
@@ -52,7 +54,8 @@ int block_read_piece(struct store *s, const struct block_ref *r, const struct bl
 	return rc;
 }
 
-static int read_column(struct store *s, const struct block_ref *r, struct block_data *d, enum column c, struct err *err)
+static int read_column(struct store *s, const struct block_ref *r, struct block_data *d,
+		       enum column c, struct err *err)
 {
 	struct buf stored = BUF_INIT;
 	size_t len = d->head.column[c].stored_len;
@@ -73,17 +76,20 @@ static int read_column(struct store *s, const struct block_ref *r, struct block_
 
 static bool same_info(const struct store_block *a, const struct store_block *b)
 {
-	return a->t0_ns == b->t0_ns && a->t1_ns == b->t1_ns && a->level == b->level && a->seq == b->seq &&
-	       a->n_rows == b->n_rows && a->n_folded == b->n_folded && a->n_table == b->n_table;
+	return a->t0_ns == b->t0_ns && a->t1_ns == b->t1_ns && a->level == b->level &&
+	       a->seq == b->seq && a->n_rows == b->n_rows && a->n_folded == b->n_folded &&
+	       a->n_table == b->n_table;
 }
 
-int block_read(struct store *s, const struct block_ref *r, uint32_t wanted, struct block_data *ret, struct err *err)
+int block_read(struct store *s, const struct block_ref *r, uint32_t wanted, struct block_data *ret,
+	       struct err *err)
 {
 	uint8_t head[BLOCK_HEAD_MAX];
 	struct block_data d = { 0 };
 	size_t len = r->stored_len < sizeof(head) ? r->stored_len : sizeof(head);
 	int rc = block_read_raw(s, r, NULL, 0, 0, head, len, err);
-	if (!rc && (block_decode_head(&d.head, head, len, r->stored_len) || !same_info(&d.head.info, &r->b)))
+	if (!rc && (block_decode_head(&d.head, head, len, r->stored_len) ||
+		    !same_info(&d.head.info, &r->b)))
 		rc = block_damaged(s, r, err);
 	for (int c = 0; !rc && c < N_COLUMNS; c++)
 		if ((wanted & d.head.has) >> c & 1)

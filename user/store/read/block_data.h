@@ -20,12 +20,13 @@ struct block_data {
 	struct buf column[N_COLUMNS];
 };
 
-int block_read(struct store *s, const struct block_ref *r, uint32_t wanted, struct block_data *ret, struct err *err);
+int block_read(struct store *s, const struct block_ref *r, uint32_t wanted, struct block_data *ret,
+	       struct err *err);
 void block_data_fini(struct block_data *d);
 int block_damaged(const struct store *s, const struct block_ref *r, struct err *err);
 /* Bytes of a column as stored, not checked. */
-int block_read_raw(struct store *s, const struct block_ref *r, const struct block_head *h, enum column c, uint64_t at,
-		   void *out, size_t len, struct err *err);
+int block_read_raw(struct store *s, const struct block_ref *r, const struct block_head *h,
+		   enum column c, uint64_t at, void *out, size_t len, struct err *err);
 
 /* Append a part of such a column that has a checksum of its own, unpacked. */
 int block_read_piece(struct store *s, const struct block_ref *r, const struct block_head *h,

@@ -28,22 +28,24 @@ int contents_rows(struct store *s, const struct block_ref *r, const struct block
  * n = 0 where the block has none: rows name narrow sets then. labels: also those of the sets that
  * are in the table alone, of these keys (NULL: all).
  */
-int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, bool labels, const struct settable_keys *keys,
-		   struct settable *ret, struct err *err);
-int contents_totals(struct store *s, const struct block_ref *r, const struct block_data *d, struct totals *ret,
-		    struct err *err);
+int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d,
+		   bool labels, const struct settable_keys *keys, struct settable *ret,
+		   struct err *err);
+int contents_totals(struct store *s, const struct block_ref *r, const struct block_data *d,
+		    struct totals *ret, struct err *err);
 int contents_keys(struct store *s, const struct block_ref *r, const struct block_data *d,
 		  struct block_keys *ret, struct err *err);
 int contents_sums(struct store *s, const struct block_ref *r, const struct block_data *d,
 		  struct set_sums_reader *ret, struct err *err);
-int contents_top(struct store *s, const struct block_ref *r, const struct block_data *d, struct top *ret,
-		 struct err *err);
+int contents_top(struct store *s, const struct block_ref *r, const struct block_data *d,
+		 struct top *ret, struct err *err);
 bool contents_wants(const struct store_keys *keys, const char *key);
 /*
  * Those of keys (NULL: all) of a narrow set and of an entry of the table (NULL: none), together;
  * returns how many, at most STORE_SET_MAX.
  */
-size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct settable_set *ts,
-		       const struct settable_keys *keys, struct label *out);
+size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t,
+		       const struct settable_set *ts, const struct settable_keys *keys,
+		       struct label *out);
 
 #endif

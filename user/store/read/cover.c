@@ -58,7 +58,8 @@ static size_t first_seq(const struct segment *g, uint32_t seq)
 
 static bool may_hold(const struct segment *g, uint8_t level, int64_t t0, int64_t t1)
 {
-	return g->m.level == level && (g->m.state == SEGMENT_OPEN || (g->m.t0_ns < t1 && g->m.t1_ns > t0));
+	return g->m.level == level &&
+	       (g->m.state == SEGMENT_OPEN || (g->m.t0_ns < t1 && g->m.t1_ns > t0));
 }
 
 static bool is_child(const struct store_block *p, const struct store_block *c)
@@ -75,7 +76,8 @@ static int add_ref(const struct block_ref ***v, size_t *n, size_t *cap, const st
 	return rc;
 }
 
-int store_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret, size_t *ret_n)
+int store_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret,
+		   size_t *ret_n)
 {
 	const struct block_ref **v = NULL;
 	size_t n = 0, cap = 0;
@@ -84,13 +86,15 @@ int store_children(struct store *s, const struct block_ref *p, const struct bloc
 		struct segment *g = &s->segments[i];
 		if (!may_hold(g, (uint8_t)(p->b.level - 1), p->b.t0_ns, p->b.t1_ns))
 			continue;
-		if (g->m.state != SEGMENT_OPEN && (g->m.seq_lo >= p->b.child_hi || g->m.seq_hi <= p->b.child_lo))
+		if (g->m.state != SEGMENT_OPEN &&
+		    (g->m.seq_lo >= p->b.child_hi || g->m.seq_hi <= p->b.child_lo))
 			continue;
 		rc = segment_load(s, g, NULL);
 		if (rc == -ENOMEM)
 			break;
 		rc = 0;
-		for (size_t k = first_seq(g, p->b.child_lo); !rc && k < g->n_refs && g->refs[k].b.seq < p->b.child_hi; k++)
+		for (size_t k = first_seq(g, p->b.child_lo);
+		     !rc && k < g->n_refs && g->refs[k].b.seq < p->b.child_hi; k++)
 			if (is_child(&p->b, &g->refs[k].b))
 				rc = add_ref(&v, &n, &cap, &g->refs[k]);
 	}
@@ -106,7 +110,8 @@ int store_children(struct store *s, const struct block_ref *p, const struct bloc
 /* ---- the walk down ---- */
 
 /* The keys of a block, which are borrowed from d. */
-static int read_keys(struct walk *w, const struct block_ref *r, struct block_data *d, struct block_keys *ret)
+static int read_keys(struct walk *w, const struct block_ref *r, struct block_data *d,
+		     struct block_keys *ret)
 {
 	int rc = block_read(w->s, r, WANT_KEYS, d, w->err);
 	if (rc)
@@ -143,7 +148,8 @@ static int parent_has_detail(struct walk *w, const struct block_ref *r, bool *re
 		return rc;
 	*ret = block_answers(&keys, w->keys, w->n_keys, w->want != STORE_KEY_SUMS);
 	if (!*ret && w->value_key) {
-		const struct block_key *key = block_keys_find(&keys, w->value_key, strlen(w->value_key));
+		const struct block_key *key =
+			block_keys_find(&keys, w->value_key, strlen(w->value_key));
 		*ret_posted = key && key->windows == r->b.n_windows;
 	}
 	block_keys_fini(&keys);
@@ -204,7 +210,8 @@ static int is_edge(struct walk *w, const struct block_ref **children, size_t n, 
 }
 
 /* A parent that cannot answer, of which only some children are left: those may. */
-static void count_gone(struct walk *w, const struct block_ref *r, const struct block_ref **children, size_t n)
+static void count_gone(struct walk *w, const struct block_ref *r, const struct block_ref **children,
+		       size_t n)
 {
 	uint32_t left = 0;
 	for (size_t i = 0; i < n; i++)
@@ -251,7 +258,8 @@ static int visit(struct walk *w, const struct block_ref *r)
 
 static int by_slot(const void *pa, const void *pb)
 {
-	const struct block_ref *a = *(const struct block_ref *const *)pa, *b = *(const struct block_ref *const *)pb;
+	const struct block_ref *a = *(const struct block_ref *const *)pa,
+			       *b = *(const struct block_ref *const *)pb;
 	int64_t x = slot_of(a->b.level, a->b.t0_ns), y = slot_of(b->b.level, b->b.t0_ns);
 	if (a->b.level != b->b.level)
 		return a->b.level < b->b.level ? -1 : 1;
@@ -273,7 +281,8 @@ static size_t first_slot(const struct block_ref **v, size_t n, uint8_t level, in
 	return lo;
 }
 
-static bool is_part(const struct block_ref **parents, size_t n, uint8_t from, const struct store_block *c)
+static bool is_part(const struct block_ref **parents, size_t n, uint8_t from,
+		    const struct store_block *c)
 {
 	for (uint8_t level = from; n && level <= parents[n - 1]->b.level; level++) {
 		int64_t slot = slot_of(level, c->t0_ns);
@@ -289,8 +298,8 @@ static bool is_part(const struct block_ref **parents, size_t n, uint8_t from, co
 }
 
 /* The blocks from level on, to the highest or that of postings, which those of g may be part of. */
-static int list_parents(struct store *s, const struct segment *g, uint8_t level, const struct block_ref ***ret, size_t *ret_n,
-			struct err *err)
+static int list_parents(struct store *s, const struct segment *g, uint8_t level,
+			const struct block_ref ***ret, size_t *ret_n, struct err *err)
 {
 	const struct block_ref **v = NULL;
 	size_t n = 0, cap = 0;
@@ -302,7 +311,8 @@ static int list_parents(struct store *s, const struct segment *g, uint8_t level,
 	}
 	for (size_t i = 0; !rc && i < s->n_segments; i++) {
 		struct segment *p = &s->segments[i];
-		bool above = level == LEVEL_POSTINGS ? p->m.level == level : p->m.level >= level && p->m.level < N_LEVELS;
+		bool above = level == LEVEL_POSTINGS ? p->m.level == level
+						     : p->m.level >= level && p->m.level < N_LEVELS;
 		if (!above || !may_hold(p, p->m.level, t0, t1))
 			continue;
 		rc = segment_load(s, p, err);
@@ -328,14 +338,16 @@ int store_roots(struct store *s, uint8_t level, uint8_t parent_level, int64_t fr
 	int rc = 0;
 	/* above them there is nothing; postings have the same number */
 	bool top = level == N_LEVELS - 1;
-	uint32_t covered = s->manifest.covered[parent_level == LEVEL_POSTINGS ? LEVEL_POSTINGS : level];
+	uint32_t covered =
+		s->manifest.covered[parent_level == LEVEL_POSTINGS ? LEVEL_POSTINGS : level];
 	/* By index: loading may add nothing, but the callback may load. */
 	for (size_t i = 0; !rc && i < s->n_segments; i++) {
 		const struct block_ref **parents = NULL;
 		size_t n = 0;
 		if (!may_hold(&s->segments[i], level, from, to))
 			continue;
-		if (!top && s->segments[i].m.state != SEGMENT_OPEN && s->segments[i].m.seq_hi <= covered)
+		if (!top && s->segments[i].m.state != SEGMENT_OPEN &&
+		    s->segments[i].m.seq_hi <= covered)
 			continue;
 		rc = segment_load(s, &s->segments[i], err);
 		if (rc == -ENOENT) {
@@ -346,7 +358,8 @@ int store_roots(struct store *s, uint8_t level, uint8_t parent_level, int64_t fr
 			rc = list_parents(s, &s->segments[i], parent_level, &parents, &n, err);
 		for (size_t k = 0; !rc && k < s->segments[i].n_refs; k++) {
 			const struct block_ref *r = &s->segments[i].refs[k];
-			if (r->b.t0_ns < to && r->b.t1_ns > from && !is_part(parents, n, parent_level, &r->b))
+			if (r->b.t0_ns < to && r->b.t1_ns > from &&
+			    !is_part(parents, n, parent_level, &r->b))
 				rc = cb(ctx, r);
 		}
 		free(parents);
@@ -379,7 +392,8 @@ static const struct block_ref *window_by_seq(struct store *s, uint32_t seq)
 {
 	for (size_t i = s->n_segments; i-- > 0;) {
 		struct segment *g = &s->segments[i];
-		if (g->m.level || (g->m.state != SEGMENT_OPEN && (seq < g->m.seq_lo || seq >= g->m.seq_hi)))
+		if (g->m.level ||
+		    (g->m.state != SEGMENT_OPEN && (seq < g->m.seq_lo || seq >= g->m.seq_hi)))
 			continue;
 		if (segment_load(s, g, NULL))
 			continue;
@@ -495,14 +509,24 @@ static int finish(struct walk *w, int rc, struct store_cover *ret)
 	return 0;
 }
 
-int cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
-		const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err)
+int cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values,
+		size_t n_values, const char *const *keys, size_t n_keys, struct store_cover *ret,
+		struct err *err)
 {
 	struct settable_label forms[STORE_VALUES_MAX];
 	uint32_t hashes[STORE_VALUES_MAX];
 	char key[STRING_MAX + 1];
-	struct walk w = { .s = s, .from = from_ns, .to = to_ns, .want = STORE_NARROW_KEYS, .keys = keys, .n_keys = n_keys,
-			  .value_key = key, .values = forms, .hashes = hashes, .n_hashes = n_values, .err = err };
+	struct walk w = { .s = s,
+			  .from = from_ns,
+			  .to = to_ns,
+			  .want = STORE_NARROW_KEYS,
+			  .keys = keys,
+			  .n_keys = n_keys,
+			  .value_key = key,
+			  .values = forms,
+			  .hashes = hashes,
+			  .n_hashes = n_values,
+			  .err = err };
 	if (!n_values || n_values > STORE_VALUES_MAX || values->key_len > STRING_MAX)
 		return err_set(err, -EINVAL, "no value to look for");
 	memcpy(key, values->key, values->key_len);
@@ -519,10 +543,16 @@ int cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct la
 	return finish(&w, rc, ret);
 }
 
-int cover_rows(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
-	       size_t n_keys, struct store_cover *ret, struct err *err)
+int cover_rows(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want,
+	       const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err)
 {
-	struct walk w = { .s = s, .from = from_ns, .to = to_ns, .want = want, .keys = keys, .n_keys = n_keys, .err = err };
+	struct walk w = { .s = s,
+			  .from = from_ns,
+			  .to = to_ns,
+			  .want = want,
+			  .keys = keys,
+			  .n_keys = n_keys,
+			  .err = err };
 	return finish(&w, walk_down(&w), ret);
 }
 

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIN_STACKS 1024 /* that a segment may always add */
+#define MIN_STACKS 1024	      /* that a segment may always add */
 #define FEW_STACKS (1u << 17) /* that are translated in some 20 ms */
 
 /* By event of the segment: [n_leaves], or NULL. */
@@ -156,7 +156,8 @@ static size_t room_for(const struct store *s, const struct folding *f)
 {
 	bool few = f->least && f->mode == SUM_ALL;
 	size_t most = symbols_limit(s) / (few ? 3 : 2), has = dicts_bytes(&s->sym);
-	size_t room = (most > has ? most - has : 0) / STACK_BYTES, added = s->sym.n_stacks - f->first;
+	size_t room = (most > has ? most - has : 0) / STACK_BYTES,
+	       added = s->sym.n_stacks - f->first;
 	if (few && room > FEW_STACKS - (added < FEW_STACKS ? added : FEW_STACKS))
 		room = FEW_STACKS - (added < FEW_STACKS ? added : FEW_STACKS);
 	return room;
@@ -220,7 +221,8 @@ static int map_stacks(struct store *s, struct folding *f, struct translation *t,
 	const struct stack_node *nodes = of->d->stacks;
 	int rc = 0;
 	map[0] = 0;
-	for (uint32_t id = idset_next(used, 1); !rc && id != IDSET_NONE; id = idset_next(used, id + 1)) {
+	for (uint32_t id = idset_next(used, 1); !rc && id != IDSET_NONE;
+	     id = idset_next(used, id + 1)) {
 		uint32_t at = map[nodes[id].parent], frame, found;
 		if (of->same && of->same[id] != id) {
 			map[id] = map[of->same[id]];
@@ -260,7 +262,8 @@ static double busy_samples(const struct dicts *d, const struct rows_sum *v, size
  * segments are 1 in sum: a stack with 1/least of all samples has in one of them that part of it.
  * All samples are at least those that were seen so far.
  */
-static int least_share(struct folding *f, struct translation *t, const struct leaf_sums *l, double *ret)
+static int least_share(struct folding *f, struct translation *t, const struct leaf_sums *l,
+		       double *ret)
 {
 	double ratio = INFINITY;
 	*ret = 0;
@@ -325,7 +328,8 @@ static int fold_segment(struct store *s, const struct block_ref *const *refs, si
 	struct symbols *y = NULL;
 	struct leaf_sums l = { 0 };
 	struct store *of = store_of(s, refs[0]);
-	int rc = f->least ? store_functions(of, refs[0], &y, err) : store_translation(of, refs[0], SYMBOLS_NAMES, &t, err);
+	int rc = f->least ? store_functions(of, refs[0], &y, err)
+			  : store_translation(of, refs[0], SYMBOLS_NAMES, &t, err);
 	if (rc)
 		return rc;
 	t = y ? &y->functions : t;
@@ -342,7 +346,8 @@ static int fold_segment(struct store *s, const struct block_ref *const *refs, si
 static size_t segment_end(const struct block_ref *const *refs, size_t n, size_t from)
 {
 	size_t to = from;
-	while (to < n && refs[to]->segment == refs[from]->segment && refs[to]->part == refs[from]->part)
+	while (to < n && refs[to]->segment == refs[from]->segment &&
+	       refs[to]->part == refs[from]->part)
 		to++;
 	return to;
 }
@@ -391,7 +396,8 @@ static uint32_t at_of(const struct keysum *sum)
  * Return each stack's sum of an event with those of all stacks below it. Idle CPUs are not added to
  * the root.
  */
-static struct rows_sum *totals_of(const struct dicts *d, const struct keysum *v, size_t n, uint32_t event)
+static struct rows_sum *totals_of(const struct dicts *d, const struct keysum *v, size_t n,
+				  uint32_t event)
 {
 	struct rows_sum *total = calloc(d->n_stacks, sizeof(*total));
 	for (size_t i = 0; total && i < n; i++)
@@ -411,8 +417,8 @@ static struct rows_sum *totals_of(const struct dicts *d, const struct keysum *v,
  * Add the sums of an event to `to`, those of stacks with too few samples to the nearest with
  * enough.
  */
-static int keep_large(const struct dicts *d, const struct keysum *v, size_t n, uint32_t event, uint32_t least,
-		      struct keysums *to)
+static int keep_large(const struct dicts *d, const struct keysum *v, size_t n, uint32_t event,
+		      uint32_t least, struct keysums *to)
 {
 	struct rows_sum *total = totals_of(d, v, n, event);
 	uint32_t *near = malloc(d->n_stacks * sizeof(*near));
@@ -426,7 +432,8 @@ static int keep_large(const struct dicts *d, const struct keysum *v, size_t n, u
 		uint32_t id = at_of(&v[i]) & ~BELOW;
 		const struct rows_sum sum = { v[i].samples, v[i].value };
 		if (event_of(&v[i]) == event)
-			rc = add_sum(to, event, near[id] == id ? at_of(&v[i]) : near[id] | BELOW, &sum);
+			rc = add_sum(to, event, near[id] == id ? at_of(&v[i]) : near[id] | BELOW,
+				     &sum);
 	}
 	free(total);
 	free(near);
@@ -455,8 +462,8 @@ static int give(struct keysums *sums, int (*cb)(void *ctx, const struct store_ro
 	for (size_t i = 0, n = keysums_pack(sums); !rc && i < n; i++) {
 		const struct keysum *sum = &sums->v[i];
 		uint32_t at = at_of(sum);
-		const struct store_row row = { at & BELOW ? STORE_OTHER : 0, at & ~BELOW, event_of(sum),
-					       sum->samples, sum->value };
+		const struct store_row row = { at & BELOW ? STORE_OTHER : 0, at & ~BELOW,
+					       event_of(sum), sum->samples, sum->value };
 		rc = cb(ctx, &row);
 	}
 	return rc;

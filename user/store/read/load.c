@@ -71,7 +71,8 @@ static int load_header(struct store *s, struct err *err)
 	struct header h;
 	int rc = header_read(&h, s->dir_fd, s->dir, err);
 	if (rc == -ENOENT)
-		return err_set(err, -EINVAL, "%s is not a store of ascribe: it has no %s", s->dir, HEADER_NAME);
+		return err_set(err, -EINVAL, "%s is not a store of ascribe: it has no %s", s->dir,
+			       HEADER_NAME);
 	if (rc)
 		return rc;
 	header_fini(&s->header);
@@ -110,8 +111,9 @@ static struct manifest_stamp read_stamp(const struct store *s)
 bool store_is_stale(const struct store *s)
 {
 	struct manifest_stamp now = read_stamp(s);
-	return !s->write && (now.inode != s->stamp.inode || now.changed.tv_sec != s->stamp.changed.tv_sec ||
-			     now.changed.tv_nsec != s->stamp.changed.tv_nsec);
+	return !s->write &&
+	       (now.inode != s->stamp.inode || now.changed.tv_sec != s->stamp.changed.tv_sec ||
+		now.changed.tv_nsec != s->stamp.changed.tv_nsec);
 }
 
 int store_missing(const struct store *s, const char *path, struct err *err)
@@ -138,7 +140,8 @@ static int drop_short(struct store *s, struct segment *g, struct err *err)
 	if (n && fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
 		return store_missing(s, path, err);
 	uint64_t size = n ? (uint64_t)st.st_size : 0;
-	while (keep && g->refs[keep - 1].mark > (size > FILE_HEADER_SIZE ? size - FILE_HEADER_SIZE : 0))
+	while (keep &&
+	       g->refs[keep - 1].mark > (size > FILE_HEADER_SIZE ? size - FILE_HEADER_SIZE : 0))
 		keep--;
 	if (keep == n)
 		return 0;
@@ -176,7 +179,8 @@ static int load_manifest(struct store *s, struct err *err)
 	s->manifest = m;
 	while (s->n_segments)
 		store_drop_segment(s, s->n_segments - 1);
-	return store_take_segments(s, segments, n) ? err_sys(err, -ENOMEM, "cannot read %s", s->dir) : 0;
+	return store_take_segments(s, segments, n) ? err_sys(err, -ENOMEM, "cannot read %s", s->dir)
+						   : 0;
 }
 
 static int load_all(struct store *s, struct err *err)
@@ -213,7 +217,8 @@ int store_load(struct store *s, bool write, struct err *err)
 			break;
 	}
 	if (rc && rc != -ENOMEM && store_is_stale(s))
-		rc = err_set(err, -ESTALE, "the files of %s change faster than they can be read", s->dir);
+		rc = err_set(err, -ESTALE, "the files of %s change faster than they can be read",
+			     s->dir);
 	if (!rc && setpool_init(&s->sets))
 		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	return rc;

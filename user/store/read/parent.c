@@ -120,8 +120,7 @@ static int give_rest(struct reading *r, const struct rest *rest, uint32_t set)
 			const struct rows_sum *sum = &rest->v[e][leaf];
 			if (!sum->samples)
 				continue;
-			if (reading_leaf(r, leaf) ||
-			    translate_event(r->to, e, &r->event))
+			if (reading_leaf(r, leaf) || translate_event(r->to, e, &r->event))
 				return reading_failed(r, -ENOMEM);
 			int wanted = reading_wants_group(r, sum->samples, sum->value);
 			rc = wanted <= 0 ? wanted
@@ -184,7 +183,8 @@ static int give_group(struct projecting *p, const struct store_row *row, uint32_
 		return reading_failed(r, rc);
 	int wanted = reading_wants_group(r, row->samples, row->value);
 	return wanted <= 0 ? wanted
-			   : give_one(r, set, r->how->fold_stacks ? 0 : r->stack, row->samples, row->value);
+			   : give_one(r, set, r->how->fold_stacks ? 0 : r->stack, row->samples,
+				      row->value);
 }
 
 /* The groups of the value at hand: they are folded, or given with this set, or both. */

@@ -21,7 +21,8 @@ uint32_t postings_hash(const char *key, size_t key_len, const struct settable_la
 	return (uint32_t)XXH64(value->str, value->len, h) >> (32 - POSTINGS_HASH_BITS);
 }
 
-static int give(uint32_t base, const uint8_t *bitmap, size_t len, int (*cb)(void *ctx, uint32_t seq), void *ctx)
+static int give(uint32_t base, const uint8_t *bitmap, size_t len,
+		int (*cb)(void *ctx, uint32_t seq), void *ctx)
 {
 	roaring_bitmap_t *r = roaring_bitmap_portable_deserialize_safe((const char *)bitmap, len);
 	roaring_uint32_iterator_t it;
@@ -35,8 +36,8 @@ static int give(uint32_t base, const uint8_t *bitmap, size_t len, int (*cb)(void
 	return rc;
 }
 
-static int search(struct cursor *c, uint32_t at, uint32_t hash, uint32_t base, int (*cb)(void *ctx, uint32_t seq),
-		  void *ctx)
+static int search(struct cursor *c, uint32_t at, uint32_t hash, uint32_t base,
+		  int (*cb)(void *ctx, uint32_t seq), void *ctx)
 {
 	while (cursor_left(c) && at <= hash) {
 		uint64_t step = cursor_varint(c), what = cursor_varint(c);
@@ -46,13 +47,14 @@ static int search(struct cursor *c, uint32_t at, uint32_t hash, uint32_t base, i
 		at += (uint32_t)step;
 		if (at != hash)
 			continue;
-		return bitmap ? give(base, bitmap, what / 2, cb, ctx) : cb(ctx, base + (uint32_t)(what / 2));
+		return bitmap ? give(base, bitmap, what / 2, cb, ctx)
+			      : cb(ctx, base + (uint32_t)(what / 2));
 	}
 	return 0;
 }
 
-int postings_find(struct store *s, const struct block_ref *r, uint32_t hash, int (*cb)(void *ctx, uint32_t seq),
-		  void *ctx, struct err *err)
+int postings_find(struct store *s, const struct block_ref *r, uint32_t hash,
+		  int (*cb)(void *ctx, uint32_t seq), void *ctx, struct err *err)
 {
 	uint8_t fixed[8], entry[POSTINGS_ENTRY_SIZE];
 	struct block_data d;
@@ -60,8 +62,10 @@ int postings_find(struct store *s, const struct block_ref *r, uint32_t hash, int
 	int rc = block_read(s, r, 0, &d, err);
 	if (rc)
 		return rc;
-	const struct block_column *head = &d.head.column[COLUMN_POST_HEAD], *data = &d.head.column[COLUMN_POST_DATA];
-	if (!block_has(&d.head, COLUMN_POST_HEAD) || !block_has(&d.head, COLUMN_POST_DATA) || head->stored_len < 8)
+	const struct block_column *head = &d.head.column[COLUMN_POST_HEAD],
+				  *data = &d.head.column[COLUMN_POST_DATA];
+	if (!block_has(&d.head, COLUMN_POST_HEAD) || !block_has(&d.head, COLUMN_POST_DATA) ||
+	    head->stored_len < 8)
 		return block_damaged(s, r, err);
 	rc = block_read_raw(s, r, &d.head, COLUMN_POST_HEAD, 0, fixed, sizeof(fixed), err);
 	if (rc)
@@ -72,10 +76,13 @@ int postings_find(struct store *s, const struct block_ref *r, uint32_t hash, int
 	 * The shape is checked by the length of the column, which has a checksum; the rest by that
 	 * of the bucket.
 	 */
-	if (bits > POSTINGS_BITS_MAX || head->stored_len != 8 + ((uint64_t)POSTINGS_ENTRY_SIZE << bits) || base != r->b.child_lo)
+	if (bits > POSTINGS_BITS_MAX ||
+	    head->stored_len != 8 + ((uint64_t)POSTINGS_ENTRY_SIZE << bits) ||
+	    base != r->b.child_lo)
 		return block_damaged(s, r, err);
 	uint32_t n = bits ? hash >> (POSTINGS_HASH_BITS - bits) : 0;
-	rc = block_read_raw(s, r, &d.head, COLUMN_POST_HEAD, 8 + (uint64_t)n * POSTINGS_ENTRY_SIZE, entry, sizeof(entry), err);
+	rc = block_read_raw(s, r, &d.head, COLUMN_POST_HEAD, 8 + (uint64_t)n * POSTINGS_ENTRY_SIZE,
+			    entry, sizeof(entry), err);
 	if (rc)
 		return rc;
 	c = (struct cursor){ entry, entry + POSTINGS_ENTRY_SIZE, 0 };

@@ -24,7 +24,7 @@
 uint32_t postings_hash(const char *key, size_t key_len, const struct settable_label *value);
 
 /* Call cb with the seq of each window that may have it. */
-int postings_find(struct store *s, const struct block_ref *r, uint32_t hash, int (*cb)(void *ctx, uint32_t seq),
-		  void *ctx, struct err *err);
+int postings_find(struct store *s, const struct block_ref *r, uint32_t hash,
+		  int (*cb)(void *ctx, uint32_t seq), void *ctx, struct err *err);
 
 #endif

@@ -32,7 +32,8 @@ static const struct settable_keys *keys_of(const struct reading *r)
 }
 
 /* The set with the label of the host, in room; a set that is full stays as it is. */
-static const struct label *add_host(const struct reading *r, const struct label *labels, size_t *n, struct label *room)
+static const struct label *add_host(const struct reading *r, const struct label *labels, size_t *n,
+				    struct label *room)
 {
 	if (!r->host || *n == STORE_SET_MAX || labels_find(labels, *n, r->host) != *n)
 		return labels;
@@ -375,9 +376,12 @@ int store_block_read(struct store *s, const struct store_block *b, const struct 
 	struct reading r = { .s = s, .ref = store_ref(b), .how = how, .err = err };
 	if (s->host.str_len && (!how->keys || contents_wants(how->keys, s->host.key)))
 		r.host = &s->host;
-	int rc = b->flags & BLOCK_NO_LABELS ? err_set(err, -ENODATA, "the labels of this time are gone") : 0;
-	rc = rc ? rc : store_dicts(s, r.ref, b->level ? SYMBOLS_SETS : SYMBOLS_SETS | reading_names(&r), &r.d,
-			       err);
+	int rc = b->flags & BLOCK_NO_LABELS
+			 ? err_set(err, -ENODATA, "the labels of this time are gone")
+			 : 0;
+	rc = rc ? rc
+		: store_dicts(s, r.ref, b->level ? SYMBOLS_SETS : SYMBOLS_SETS | reading_names(&r),
+			      &r.d, err);
 	if (!rc)
 		rc = b->level ? reading_parent(&r) : read_window(&r);
 	if (rc == -ENODATA && host_is_all(&r))

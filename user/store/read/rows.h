@@ -31,7 +31,7 @@ struct reading {
 				   there is none */
 	uint32_t n_events;
 	const struct label *host; /* what sets without such a label get; NULL: nothing */
-	uint32_t stack, event; /* of the group at hand */
+	uint32_t stack, event;	  /* of the group at hand */
 	int (*cb)(void *ctx, const struct store_row *row);
 	void *ctx;
 	struct err *err;

@@ -15,7 +15,8 @@ static int find_function(const struct dicts *d, struct idhash *h, uint32_t frame
 {
 	const struct store_frame *f = &d->frames[frame];
 	const struct store_function_key key = store_function_key(f);
-	uint32_t hash = idhash_hash(h, &key, sizeof(key)), id = idhash_find(h, hash, same_function, d, f);
+	uint32_t hash = idhash_hash(h, &key, sizeof(key)),
+		 id = idhash_find(h, hash, same_function, d, f);
 	int rc = id == IDHASH_NONE ? idhash_reserve(h) : 0;
 	if (!rc && id == IDHASH_NONE)
 		idhash_put(h, hash, frame);

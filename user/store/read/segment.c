@@ -82,20 +82,24 @@ int segment_open(struct store *s, struct segment *g, struct err *err)
 		if (s->segments[i].m.state != SEGMENT_OPEN)
 			segment_close(s, &s->segments[i]);
 	struct place p = { KIND_BLOCKS, g->m.serial, g->m.level };
-	int rc = file_open(&g->file, s->dir_fd, s->dir, p, s->header.store_id, s->write && g->m.state == SEGMENT_OPEN,
-			   err);
+	int rc = file_open(&g->file, s->dir_fd, s->dir, p, s->header.store_id,
+			   s->write && g->m.state == SEGMENT_OPEN, err);
 	s->n_open += !rc;
 	return rc;
 }
 
-int segment_add_ref(struct store *s, struct segment *g, const struct block_head *h, uint64_t offset, uint32_t stored_len)
+int segment_add_ref(struct store *s, struct segment *g, const struct block_head *h, uint64_t offset,
+		    uint32_t stored_len)
 {
 	int rc = ARRAY_RESERVE(g->refs, g->refs_cap, g->n_refs + 1);
 	if (rc)
 		return rc;
 	struct block_ref *r = &g->refs[g->n_refs++];
-	*r = (struct block_ref){ .b = h->info, .offset = offset, .stored_len = stored_len,
-				  .segment = (uint32_t)(g - s->segments), .part = s->part };
+	*r = (struct block_ref){ .b = h->info,
+				 .offset = offset,
+				 .stored_len = stored_len,
+				 .segment = (uint32_t)(g - s->segments),
+				 .part = s->part };
 	r->mark = h->mark.bytes;
 	return 0;
 }
@@ -193,7 +197,8 @@ static int read_head(const struct file *f, uint64_t offset, uint64_t limit, stru
 }
 
 /* What follows offset is no whole block: the torn end, or damage with blocks behind it. */
-static int end_of_blocks(struct store *s, struct segment *g, uint64_t offset, uint64_t limit, struct err *err)
+static int end_of_blocks(struct store *s, struct segment *g, uint64_t offset, uint64_t limit,
+			 struct err *err)
 {
 	uint64_t found = UINT64_MAX;
 	if (offset >= limit)
@@ -204,8 +209,9 @@ static int end_of_blocks(struct store *s, struct segment *g, uint64_t offset, ui
 	if (found != UINT64_MAX || offset < g->m.end)
 		return err_set(err, -EBADMSG, "%s is damaged at offset %llu", g->file.path,
 			       (unsigned long long)offset);
-	snprintf(s->damage, sizeof(s->damage), "%s: the last block is incomplete (offset %llu), it is left out",
-		 g->file.path, (unsigned long long)offset);
+	snprintf(s->damage, sizeof(s->damage),
+		 "%s: the last block is incomplete (offset %llu), it is left out", g->file.path,
+		 (unsigned long long)offset);
 	return 0;
 }
 
@@ -231,7 +237,8 @@ static int check_last(struct store *s, struct segment *g, struct err *err)
 
 static int load_heads(struct store *s, struct segment *g, struct err *err)
 {
-	uint64_t offset = FILE_HEADER_SIZE, limit = g->m.state == SEGMENT_CLOSED ? g->m.end : g->file.size;
+	uint64_t offset = FILE_HEADER_SIZE,
+		 limit = g->m.state == SEGMENT_CLOSED ? g->m.end : g->file.size;
 	struct frame f;
 	struct block_head h;
 	int rc;

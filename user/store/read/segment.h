@@ -32,7 +32,7 @@ struct segment {
 	bool loaded;
 	struct block_ref *refs; /* in order of the file: of seq */
 	size_t n_refs, refs_cap;
-	struct symbols *symbols; /* NULL: not read */
+	struct symbols *symbols;  /* NULL: not read */
 	const struct dicts *live; /* what a writer is appending to; else NULL */
 	/* A writer's, for retention (age.c): when its newest block was written. */
 	bool dated;
@@ -57,7 +57,8 @@ void segment_unload(struct store *s, struct segment *g);
 void segment_describe(struct segment *g);
 /* The payload of the index frame of a sealed segment. */
 int segment_encode_index(struct buf *out, const struct segment *g);
-int segment_add_ref(struct store *s, struct segment *g, const struct block_head *h, uint64_t offset, uint32_t stored_len);
+int segment_add_ref(struct store *s, struct segment *g, const struct block_head *h, uint64_t offset,
+		    uint32_t stored_len);
 const struct block_ref *store_ref(const struct store_block *b);
 
 #endif

@@ -152,7 +152,8 @@ uint32_t store_n_events(const struct store *s)
 
 /* ---- totals ---- */
 
-static int read_totals(struct store *s, const struct block_ref *ref, struct totals *ret, struct err *err)
+static int read_totals(struct store *s, const struct block_ref *ref, struct totals *ret,
+		       struct err *err)
 {
 	struct block_data d;
 	int rc = block_read(s, ref, WANT_TOTALS, &d, err);
@@ -163,12 +164,15 @@ static int read_totals(struct store *s, const struct block_ref *ref, struct tota
 	return rc;
 }
 
-int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret, struct err *err)
+int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret,
+		       struct err *err)
 {
 	struct totals *t = calloc(1, sizeof(*t));
 	s = store_of(s, store_ref(b));
-	int rc = t ? read_totals(s, store_ref(b), t, err) : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
-	if (!rc && s->in && totals_map(t, s->in->header.meta.n_lost, s->in->header.meta.n_flagged, &s->counters)) {
+	int rc = t ? read_totals(s, store_ref(b), t, err)
+		   : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	if (!rc && s->in &&
+	    totals_map(t, s->in->header.meta.n_lost, s->in->header.meta.n_flagged, &s->counters)) {
 		totals_fini(t);
 		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	}
@@ -242,11 +246,13 @@ const struct store_window *store_window(struct store *s, size_t i, struct err *e
 	}
 	if (!s->window_totals[i].t.cpu && read_totals(s, r, &s->window_totals[i], err))
 		return NULL;
-	s->window = (struct store_window){ r->b.t0_ns, r->b.t1_ns, r->b.boot_ns, r->b.n_rows, s->window_totals[i].t };
+	s->window = (struct store_window){ r->b.t0_ns, r->b.t1_ns, r->b.boot_ns, r->b.n_rows,
+					   s->window_totals[i].t };
 	return &s->window;
 }
 
-int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
+int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct store_row *row),
+	       void *ctx, struct err *err)
 {
 	if (i >= store_n_windows(s))
 		return err_set(err, -EINVAL, "there is no window %zu", i);

@@ -21,7 +21,7 @@ struct store {
 	struct manifest manifest;
 	struct segment *segments;
 	size_t n_segments, segments_cap;
-	uint32_t n_open; /* descriptors of segments */
+	uint32_t n_open;  /* descriptors of segments */
 	struct dicts sym; /* a reader's: what was translated so far, and all events */
 	uint64_t n_uses;
 	struct setpool sets; /* a reader's label sets */
@@ -49,7 +49,7 @@ struct store {
 	struct meta_map counters; /* of a part: where they are among those of the union */
 	/* Committed windows are left out because of a dictionary: more than a crash does */
 	bool lost_windows;
-	char damage[700];  /* empty: none */
+	char damage[700]; /* empty: none */
 };
 
 /* The store that a block is in, of a union. */
@@ -97,6 +97,7 @@ int store_roots(struct store *s, uint8_t level, uint8_t parent_level, int64_t fr
  * The children of a parent that are there, to be freed (the list alone): fewer than n_children when
  * retention has cut some, or a disk has damaged their segment. -ENOMEM.
  */
-int store_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret, size_t *ret_n);
+int store_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret,
+		   size_t *ret_n);
 
 #endif

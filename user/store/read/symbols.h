@@ -10,10 +10,10 @@
 /* The dictionaries of a segment, read when a block needs them. */
 struct symbols {
 	struct dicts d;
-	bool begun;    /* d is there, with the events */
-	unsigned have; /* SYMBOLS_* that were read */
-	uint64_t good; /* bytes of their frames that were intact */
-	struct translation to; /* into store.sym */
+	bool begun;		      /* d is there, with the events */
+	unsigned have;		      /* SYMBOLS_* that were read */
+	uint64_t good;		      /* bytes of their frames that were intact */
+	struct translation to;	      /* into store.sym */
 	struct translation functions; /* the same without source lines */
 	uint32_t *same; /* [d.n_stacks]: as in struct prune_sums; NULL: not looked for, or each
 			   stands for itself */
@@ -37,10 +37,11 @@ int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const
  * A reader's: into the ids that it gives, of events and of what else is wanted (SYMBOLS_NAMES, or
  * 0).
  */
-int store_translation(struct store *s, const struct block_ref *r, unsigned what, struct translation **ret,
-		      struct err *err);
+int store_translation(struct store *s, const struct block_ref *r, unsigned what,
+		      struct translation **ret, struct err *err);
 /* The symbols themselves, with which stacks differ in source lines alone. */
-int store_functions(struct store *s, const struct block_ref *r, struct symbols **ret, struct err *err);
+int store_functions(struct store *s, const struct block_ref *r, struct symbols **ret,
+		    struct err *err);
 /*
  * Read more of them for a segment, all zero at first; y->good says how far. With an index for a
  * writer that goes on with them. After an error they are of no use.

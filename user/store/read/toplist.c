@@ -18,7 +18,7 @@ struct counting {
 	struct store *s;  /* the block's: of a union a part */
 	const char *key;
 	uint32_t event;
-	struct top top; /* one list, key 0, event 0 */
+	struct top top;	  /* one list, key 0, event 0 */
 	uint64_t *by_set; /* [n_sets]: samples of a block's rows */
 	size_t n_sets;
 	bool lacking; /* some window's labels are not in it */
@@ -113,7 +113,11 @@ static int add_set(struct counting *c, uint32_t set, uint64_t samples)
 static int count_rows(struct counting *c, const struct store_block *b)
 {
 	const struct store_keys keys = { &c->key, 1 };
-	const struct store_reading how = { .keys = &keys, .filter = carries_key, .group = is_counted, .rows = count_some, .fold_stacks = true,
+	const struct store_reading how = { .keys = &keys,
+					   .filter = carries_key,
+					   .group = is_counted,
+					   .rows = count_some,
+					   .fold_stacks = true,
 					   .ctx = c };
 	int rc = store_block_read(c->s, b, &how, c->err);
 	for (size_t i = 0; i < c->n_sets; i++) {
@@ -170,8 +174,13 @@ static int give(struct counting *c, struct store_top *ret)
 	for (size_t i = 0; l && i < l->n; i++) {
 		const struct settable_label *t = &l->v[i].value;
 		out.v[out.n++] = (struct store_top_value){
-			{ .key = "", .str = t->str, .num = t->num, .str_len = t->len, .type = t->type },
-			l->v[i].samples, l->v[i].error,
+			{ .key = "",
+			  .str = t->str,
+			  .num = t->num,
+			  .str_len = t->len,
+			  .type = t->type },
+			l->v[i].samples,
+			l->v[i].error,
 		};
 	}
 	out.total = l ? l->total : 0;
@@ -187,8 +196,8 @@ static int give(struct counting *c, struct store_top *ret)
 	return 0;
 }
 
-int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
-	      struct store_top *ret, struct err *err)
+int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key,
+	      uint32_t event, struct store_top *ret, struct err *err)
 {
 	struct counting c = { .of = s, .s = s, .key = key, .event = event, .err = err };
 	int rc = 0;

@@ -39,7 +39,8 @@ static void join_damage(struct store *s)
 		size_t n = strlen(s->damage);
 		s->lost_windows |= part->lost_windows;
 		if (part->damage[0])
-			snprintf(s->damage + n, sizeof(s->damage) - n, "%s%s", n ? "; " : "", part->damage);
+			snprintf(s->damage + n, sizeof(s->damage) - n, "%s%s", n ? "; " : "",
+				 part->damage);
 	}
 }
 
@@ -51,8 +52,11 @@ static int join_meta(struct store *s)
 		struct store *part = s->parts[i];
 		const char *host = part->header.meta.host;
 		from[i] = &part->header.meta;
-		part->host = (struct label){ .key = HOST_KEY, .key_len = strlen(HOST_KEY), .str = host,
-					     .str_len = (uint32_t)strlen(host), .type = LABEL_STRING };
+		part->host = (struct label){ .key = HOST_KEY,
+					     .key_len = strlen(HOST_KEY),
+					     .str = host,
+					     .str_len = (uint32_t)strlen(host),
+					     .type = LABEL_STRING };
 	}
 	int rc = meta_join(&s->header.meta, from, s->n_parts, maps);
 	for (size_t i = 0; i < s->n_parts; i++)
@@ -93,7 +97,8 @@ int store_open_all(struct store **ret, const char *const *dirs, size_t n, struct
 	if (n == 1)
 		return store_open(ret, dirs[0], err);
 	if (!n || n > STORE_UNION_MAX)
-		return err_set(err, -E2BIG, "from 1 to %d stores can be read as one", STORE_UNION_MAX);
+		return err_set(err, -E2BIG, "from 1 to %d stores can be read as one",
+			       STORE_UNION_MAX);
 	struct store *s = malloc(sizeof(*s));
 	if (!s)
 		return err_sys(err, -ENOMEM, "cannot open %s", dirs[0]);
@@ -123,13 +128,15 @@ struct question {
 	size_t n_keys;
 };
 
-static int cover_part(struct store *s, const struct question *q, struct store_cover *ret, struct err *err)
+static int cover_part(struct store *s, const struct question *q, struct store_cover *ret,
+		      struct err *err)
 {
 	int64_t from = q->from_ns, to = q->to_ns;
 	int rc = q->nearest ? store_round(s, &from, &to, err) : 0;
 	if (rc)
 		return rc;
-	return q->values ? cover_value(s, from, to, q->values, q->n_values, q->keys, q->n_keys, ret, err)
+	return q->values ? cover_value(s, from, to, q->values, q->n_values, q->keys, q->n_keys, ret,
+				       err)
 			 : cover_rows(s, from, to, q->want, q->keys, q->n_keys, ret, err);
 }
 
@@ -150,7 +157,8 @@ static int append_cover(struct store_cover *to, const struct store_cover *from)
 	return 0;
 }
 
-static int cover_all(struct store *s, const struct question *q, struct store_cover *ret, struct err *err)
+static int cover_all(struct store *s, const struct question *q, struct store_cover *ret,
+		     struct err *err)
 {
 	struct store_cover all = { 0 };
 	int rc = 0;
@@ -175,22 +183,25 @@ static int cover_all(struct store *s, const struct question *q, struct store_cov
 	return 0;
 }
 
-int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, bool nearest, const struct label *values,
-		      size_t n_values, const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err)
+int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, bool nearest,
+		      const struct label *values, size_t n_values, const char *const *keys,
+		      size_t n_keys, struct store_cover *ret, struct err *err)
 {
-	const struct question q = { from_ns, to_ns, nearest, STORE_NARROW_KEYS, values, n_values, keys, n_keys };
+	const struct question q = { from_ns, to_ns,    nearest, STORE_NARROW_KEYS,
+				    values,  n_values, keys,	n_keys };
 	return cover_all(s, &q, ret, err);
 }
 
-int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
-		size_t n_keys, struct store_cover *ret, struct err *err)
+int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want,
+		const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err)
 {
 	const struct question q = { from_ns, to_ns, false, want, NULL, 0, keys, n_keys };
 	return cover_all(s, &q, ret, err);
 }
 
-int store_cover_nearest(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
-			size_t n_keys, struct store_cover *ret, struct err *err)
+int store_cover_nearest(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want,
+			const char *const *keys, size_t n_keys, struct store_cover *ret,
+			struct err *err)
 {
 	const struct question q = { from_ns, to_ns, true, want, NULL, 0, keys, n_keys };
 	return cover_all(s, &q, ret, err);

@@ -113,7 +113,8 @@ int64_t age_of_segment(const struct store_writer *w, size_t i, int64_t now_ns)
 	const struct segment *g = &w->s.segments[i], *next = g->dated ? g : NULL;
 	for (size_t k = 0; !g->dated && k < w->s.n_segments; k++) {
 		const struct segment *c = &w->s.segments[k];
-		if (c->dated && c->m.level == g->m.level && c->m.serial > g->m.serial && (!next || c->m.serial < next->m.serial))
+		if (c->dated && c->m.level == g->m.level && c->m.serial > g->m.serial &&
+		    (!next || c->m.serial < next->m.serial))
 			next = c;
 	}
 	return next ? now_ns - written(w, next) : 0;

@@ -136,7 +136,8 @@ static int split_set(struct split *p, uint32_t id)
 static int by_entry(const void *pa, const void *pb, void *ctx)
 {
 	const struct settable *t = ctx;
-	const struct settable_set *a = &t->sets[*(const uint32_t *)pa], *b = &t->sets[*(const uint32_t *)pb];
+	const struct settable_set *a = &t->sets[*(const uint32_t *)pa],
+				  *b = &t->sets[*(const uint32_t *)pb];
 	return settable_compare(t, a, b);
 }
 
@@ -208,7 +209,9 @@ static int put_rows(struct rows_writer *out, const struct rows *rows)
 	int rc = 0;
 	for (size_t i = 0, end; !rc && i < rows->n; i = end) {
 		const struct store_row *v = &rows->v[i];
-		for (end = i + 1; end < rows->n && rows->v[end].stack == v->stack && rows->v[end].event == v->event; end++)
+		for (end = i + 1; end < rows->n && rows->v[end].stack == v->stack &&
+				  rows->v[end].event == v->event;
+		     end++)
 			;
 		rc = rows_put(out, v, end - i);
 	}
@@ -257,7 +260,8 @@ static int write_window(struct store_writer *w, struct block *b, const struct st
 	struct block_ref ref;
 	int rc = split_sets(&p);
 	if (!rc)
-		rc = totals_encode(&b->column[COLUMN_TOTALS], totals, w->n_lost, w->n_flagged, m->n_lost, m->n_flagged);
+		rc = totals_encode(&b->column[COLUMN_TOTALS], totals, w->n_lost, w->n_flagged,
+				   m->n_lost, m->n_flagged);
 	b->has |= 1u << COLUMN_TOTALS;
 	drop_empty_rows(&w->rows);
 	if (!rc)
@@ -290,7 +294,8 @@ enum anchor_rule {
 	ANCHOR_GIVEN, /* the block names one */
 };
 
-static int set_anchor(struct store_writer *w, struct block *b, enum anchor_rule rule, struct err *err)
+static int set_anchor(struct store_writer *w, struct block *b, enum anchor_rule rule,
+		      struct err *err)
 {
 	const struct manifest *m = &w->s.manifest;
 	if (rule == ANCHOR_GIVEN && b->info.anchor < m->n_anchors)
@@ -322,7 +327,8 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
  * What can be made up for later: said, counted, not a failure of the window. On a full disk what is
  * old goes all the same.
  */
-static void after_commit(struct store_writer *w, int64_t now_ns, int64_t boot_ns, size_t rows, bool committed)
+static void after_commit(struct store_writer *w, int64_t now_ns, int64_t boot_ns, size_t rows,
+			 bool committed)
 {
 	struct err err = { 0 };
 	if (w->opt.windows_only && !w->opt.recent_ns)
@@ -361,7 +367,9 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
 			const struct store_totals *totals, struct err *err)
 {
 	METRIC_TIME(store_write);
-	struct block b = { .info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 } };
+	struct block b = {
+		.info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 }
+	};
 	size_t rows = w->rows.n;
 	int rc = commit(w, &b, totals, ANCHOR_NOW, err);
 	block_fini(&b);
@@ -374,7 +382,9 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
 int store_commit_apart(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
 		       int (*fill)(struct store_writer *w, void *ctx), void *ctx, struct err *err)
 {
-	struct block b = { .info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 } };
+	struct block b = {
+		.info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 }
+	};
 	const struct store_totals none = { 0 };
 	const struct setpool sets = w->sets;
 	const struct rows rows = w->rows;

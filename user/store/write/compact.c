@@ -9,7 +9,6 @@
 
 #include "util/array.h"
 
-
 #include <errno.h>
 #include <stdio.h>
 
@@ -52,7 +51,8 @@ static bool slot_is_aside(const struct store_writer *w, uint8_t level, int64_t s
 {
 	for (uint8_t k = 0; k < level; k++)
 		for (size_t i = 0; i < w->pending[k].n; i++)
-			if (w->pending[k].v[i].aside && slot_of(level, w->pending[k].v[i].b.t0_ns) == slot)
+			if (w->pending[k].v[i].aside &&
+			    slot_of(level, w->pending[k].v[i].b.t0_ns) == slot)
 				return true;
 	return false;
 }
@@ -61,7 +61,8 @@ static bool slot_is_aside(const struct store_writer *w, uint8_t level, int64_t s
  * The blocks of the first slot of this level that is due: *ret_n of them from *ret_from on; 0:
  * none.
  */
-static void find_due(struct store_writer *w, uint8_t level, int64_t before, size_t *ret_from, size_t *ret_n)
+static void find_due(struct store_writer *w, uint8_t level, int64_t before, size_t *ret_from,
+		     size_t *ret_n)
 {
 	struct pending *p = &w->pending[level - 1];
 	size_t to;
@@ -72,7 +73,8 @@ static void find_due(struct store_writer *w, uint8_t level, int64_t before, size
 		int64_t slot = slot_of(level, p->v[from].b.t0_ns);
 		for (to = from; to < p->n && slot_of(level, p->v[to].b.t0_ns) == slot; to++)
 			;
-		if (!slot_is_due(level, slot, before) || (w->any_aside && slot_is_aside(w, level, slot)))
+		if (!slot_is_due(level, slot, before) ||
+		    (w->any_aside && slot_is_aside(w, level, slot)))
 			continue;
 		*ret_from = from;
 		*ret_n = to - from;
@@ -130,7 +132,8 @@ static void spend(size_t *budget, size_t n)
 }
 
 /* All slots of this level that are due, as far as the budget goes. */
-static int compact_level(struct store_writer *w, uint8_t level, int64_t before, size_t *budget, struct err *err)
+static int compact_level(struct store_writer *w, uint8_t level, int64_t before, size_t *budget,
+			 struct err *err)
 {
 	int rc = 0;
 	while (!rc && *budget) {
@@ -143,10 +146,13 @@ static int compact_level(struct store_writer *w, uint8_t level, int64_t before, 
 			/* So that nothing can fail behind the write. */
 			if (level < N_LEVELS - 1 && pending_reserve(&w->pending[level]))
 				return err_sys(err, -ENOMEM, "cannot compact %s", w->s.dir);
-			w->merge_slot[level] = slot_of(level, w->pending[level - 1].v[from].b.t0_ns);
-			rc = merge_begin(&w->merges[level], w, level, w->pending[level - 1].v + from, n, err);
+			w->merge_slot[level] =
+				slot_of(level, w->pending[level - 1].v[from].b.t0_ns);
+			rc = merge_begin(&w->merges[level], w, level,
+					 w->pending[level - 1].v + from, n, err);
 			if (!rc)
-				spend(budget, merge_dicts(w->merges[level])->n_stacks / STACKS_PER_ROW);
+				spend(budget,
+				      merge_dicts(w->merges[level])->n_stacks / STACKS_PER_ROW);
 		}
 		if (!rc)
 			rc = merge_step(w->merges[level], budget, &done, err);
@@ -176,7 +182,8 @@ static bool at_rest(const struct store_writer *w)
 	return true;
 }
 
-static int compact_before(struct store_writer *w, int64_t now_ns, int64_t before, size_t budget, struct err *err)
+static int compact_before(struct store_writer *w, int64_t now_ns, int64_t before, size_t budget,
+			  struct err *err)
 {
 	int rc = 0;
 	if (w->compact_after_ns > now_ns && w->compact_after_ns - now_ns <= RETRY_NS)
@@ -195,8 +202,8 @@ static int compact_before(struct store_writer *w, int64_t now_ns, int64_t before
 
 int compact_due(struct store_writer *w, int64_t now_ns, size_t rows, struct err *err)
 {
-	return compact_before(w, now_ns, now_ns - w->opt.grace_ns, WORK_PER_COMMIT + WORK_PER_ROW * rows,
-			      err);
+	return compact_before(w, now_ns, now_ns - w->opt.grace_ns,
+			      WORK_PER_COMMIT + WORK_PER_ROW * rows, err);
 }
 
 int store_compact(struct store_writer *w, struct err *err)
@@ -205,10 +212,13 @@ int store_compact(struct store_writer *w, struct err *err)
 	uint64_t failed = w->state.parents_failed;
 	for (int k = 0; k < N_LEVELS; k++)
 		for (size_t i = 0; i < w->pending[k].n; i++)
-			last = w->pending[k].v[i].b.t1_ns > last ? w->pending[k].v[i].b.t1_ns : last;
+			last = w->pending[k].v[i].b.t1_ns > last ? w->pending[k].v[i].b.t1_ns
+								 : last;
 	w->compact_after_ns = 0;
 	int rc = last == INT64_MIN ? 0 : compact_before(w, last, last, SIZE_MAX, err);
-	return rc || w->state.parents_failed == failed ? rc : err_set(err, -EBADMSG, "%s", w->state.last_error);
+	return rc || w->state.parents_failed == failed
+		       ? rc
+		       : err_set(err, -EBADMSG, "%s", w->state.last_error);
 }
 
 static int on_root(void *ctx, const struct block_ref *r)
@@ -220,10 +230,12 @@ int compact_load(struct store_writer *w, struct err *err)
 {
 	int rc = 0;
 	for (uint8_t level = 0; !rc && level < N_LEVELS - 1; level++)
-		rc = store_roots(&w->s, level, (uint8_t)(level + 1), INT64_MIN, INT64_MAX, on_root, &w->pending[level], err);
+		rc = store_roots(&w->s, level, (uint8_t)(level + 1), INT64_MIN, INT64_MAX, on_root,
+				 &w->pending[level], err);
 	struct pending all = { 0 };
 	if (!rc)
-		rc = store_roots(&w->s, 0, LEVEL_POSTINGS, INT64_MIN, INT64_MAX, on_root, &all, err);
+		rc = store_roots(&w->s, 0, LEVEL_POSTINGS, INT64_MIN, INT64_MAX, on_root, &all,
+				 err);
 	for (size_t i = 0; !rc && i < all.n; i++)
 		if (all.v[i].b.n_table && pending_add(&w->unposted, &all.v[i]))
 			rc = err_sys(err, -ENOMEM, "cannot open %s", w->s.dir);

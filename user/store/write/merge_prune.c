@@ -71,7 +71,8 @@ int merge_prune(struct merge *m)
 	if (!rc)
 		rc = prune_used(&sums, &used);
 	if (!rc)
-		rc = prune_choose(&sums, &used, m->w->opt.symbols_memory / 3 / STACK_BYTES, 0, &keep);
+		rc = prune_choose(&sums, &used, m->w->opt.symbols_memory / 3 / STACK_BYTES, 0,
+				  &keep);
 	if (!rc)
 		rc = prune_translate(&t, &keep);
 	t.frozen = true;

@@ -65,7 +65,8 @@ int writer_save_manifest(struct store_writer *w, struct err *err)
 	m->covered[LEVEL_POSTINGS] = first_pending(&w->unposted, m->seq[0]);
 	int rc = manifest_write(m, v, s->n_segments, s->dir_fd, s->dir, s->header.store_id, err);
 	if (rc == -ENOSPC && reserve_spend(s->dir_fd))
-		rc = manifest_write(m, v, s->n_segments, s->dir_fd, s->dir, s->header.store_id, err);
+		rc = manifest_write(m, v, s->n_segments, s->dir_fd, s->dir, s->header.store_id,
+				    err);
 	free(v);
 	w->manifest_due &= rc != 0;
 	return rc;
@@ -275,7 +276,8 @@ void writer_drop_read(struct store_writer *w)
 
 static bool unsaved(const struct output *o, enum kind kind, const struct dict_mark *mark)
 {
-	return mark->next < dicts_count(&o->d, kind) || (kind == KIND_SETS && mark->text < o->d.label_text.n);
+	return mark->next < dicts_count(&o->d, kind) ||
+	       (kind == KIND_SETS && mark->text < o->d.label_text.n);
 }
 
 static int write_batch(struct output *o, enum kind kind, struct dict_mark *mark)
@@ -350,7 +352,8 @@ static int append_end(struct store_writer *w, struct segment *g, uint64_t *ret_i
 	struct buf raw = BUF_INIT, packed = BUF_INIT;
 	struct frame h = { .kind = KIND_INDEX };
 	uint64_t end;
-	int rc = file_each_frame(&o->file, FILE_HEADER_SIZE, o->file.end, copy_frame, &g->file, &end);
+	int rc = file_each_frame(&o->file, FILE_HEADER_SIZE, o->file.end, copy_frame, &g->file,
+				 &end);
 	if (!rc && end != o->file.end)
 		rc = -EBADMSG; /* what was synced cannot be read again */
 	*ret_index_at = g->file.tail;
@@ -473,7 +476,9 @@ int writer_need_segment(struct store_writer *w, uint8_t level, int64_t t_ns, str
 static int append_block(struct store_writer *w, struct segment *g, struct block *b, struct err *err)
 {
 	struct buf out = BUF_INIT;
-	struct frame f = { .kind = KIND_BLOCKS, .first = b->info.seq, .count = 1, .codec = CODEC_RAW };
+	struct frame f = {
+		.kind = KIND_BLOCKS, .first = b->info.seq, .count = 1, .codec = CODEC_RAW
+	};
 	int rc = block_encode(&out, b);
 	f.raw_len = (uint32_t)out.len;
 	if (!rc)
@@ -517,7 +522,8 @@ static void count_bytes(struct store_writer *w, const struct file *f)
 	w->state.bytes_written += f->tail - f->end;
 }
 
-int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *ret, struct err *err)
+int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *ret,
+		     struct err *err)
 {
 	struct store *s = &w->s;
 	struct output *o = &w->out[b->info.level];

@@ -53,7 +53,8 @@ static int hashes_of(const struct settable *t, const struct dicts *d, struct pos
 void postings_note(struct store_writer *w, const struct settable *t, uint32_t seq)
 {
 	struct posted p;
-	if (ARRAY_RESERVE(w->posted, w->posted_cap, w->n_posted + 1) || hashes_of(t, &w->out[0].d, &p))
+	if (ARRAY_RESERVE(w->posted, w->posted_cap, w->n_posted + 1) ||
+	    hashes_of(t, &w->out[0].d, &p))
 		return;
 	p.seq = seq;
 	w->posted[w->n_posted++] = p;
@@ -77,7 +78,8 @@ void postings_fini(struct store_writer *w)
 	free(w->posted);
 }
 
-static int read_window(struct store_writer *w, const struct block_ref *r, struct posted *ret, struct err *err)
+static int read_window(struct store_writer *w, const struct block_ref *r, struct posted *ret,
+		       struct err *err)
 {
 	struct store *s = &w->s;
 	struct block_data d;
@@ -96,7 +98,8 @@ static int read_window(struct store_writer *w, const struct block_ref *r, struct
 	return rc;
 }
 
-static int collect(struct store_writer *w, const struct block_ref *r, struct postings *p, struct err *err)
+static int collect(struct store_writer *w, const struct block_ref *r, struct postings *p,
+		   struct err *err)
 {
 	struct posted read = { 0 };
 	const struct posted *have = NULL;
@@ -165,7 +168,8 @@ static int encode_hash(struct buf *out, struct posting *v, size_t n, uint32_t ba
 	int rc = buf_add_varint(out, v->hash - last);
 	if (rc)
 		return rc;
-	return unique == 1 ? buf_add_varint(out, (uint64_t)(v->seq - base) * 2) : encode_bitmap(out, v, unique, base);
+	return unique == 1 ? buf_add_varint(out, (uint64_t)(v->seq - base) * 2)
+			   : encode_bitmap(out, v, unique, base);
 }
 
 static int encode(struct block *b, struct postings *p, uint32_t base)
@@ -181,7 +185,8 @@ static int encode(struct block *b, struct postings *p, uint32_t base)
 	for (uint32_t bucket = 0; !rc && bucket < 1u << bits; bucket++) {
 		size_t start = data->len;
 		uint32_t last = bits ? bucket << (POSTINGS_HASH_BITS - bits) : 0;
-		while (!rc && i < p->n && (!bits || p->v[i].hash >> (POSTINGS_HASH_BITS - bits) == bucket)) {
+		while (!rc && i < p->n &&
+		       (!bits || p->v[i].hash >> (POSTINGS_HASH_BITS - bits) == bucket)) {
 			size_t n = 1;
 			while (i + n < p->n && p->v[i + n].hash == p->v[i].hash)
 				n++;
@@ -217,7 +222,8 @@ static void describe(struct store_block *info, const struct block_ref *v, size_t
 	info->window_hi = info->child_hi;
 }
 
-static int make_postings(struct store_writer *w, const struct block_ref *v, size_t n, struct err *err)
+static int make_postings(struct store_writer *w, const struct block_ref *v, size_t n,
+			 struct err *err)
 {
 	struct postings p = { 0 };
 	struct block b = { .info.level = LEVEL_POSTINGS };
@@ -255,7 +261,8 @@ int postings_due(struct store_writer *w, int64_t before, struct err *err)
 		qsort(p->v, p->n, sizeof(*p->v), by_slot);
 	for (size_t from = 0; from < p->n; from = to) {
 		int64_t slot = slot_of(LEVEL_POSTINGS, p->v[from].b.t0_ns);
-		for (to = from; to < p->n && slot_of(LEVEL_POSTINGS, p->v[to].b.t0_ns) == slot; to++)
+		for (to = from; to < p->n && slot_of(LEVEL_POSTINGS, p->v[to].b.t0_ns) == slot;
+		     to++)
 			;
 		bool due = !rc && (slot + 1) * levels[LEVEL_POSTINGS].span_ns <= before;
 		if (due)

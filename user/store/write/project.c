@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMORY_MAX                                                                                 \
-	(16u << 20) /* of the values in the making: above, the key with the most of them is left   \
+#define MEMORY_MAX \
+	(16u \
+	 << 20) /* of the values in the making: above, the key with the most of them is left   \
 		       out */
 
 int project_failed(const struct project *p, int rc)

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALWAYS 256     /* a key with so few values is projected */
+#define ALWAYS 256	  /* a key with so few values is projected */
 #define PART_OF_WINDOWS 2 /* projections take half of what the windows take, or */
 #define PROJECTIONS_LEAST (64u << 10)
 #define VALUE_BYTES 16 /* of a list, about */
@@ -224,7 +224,8 @@ static size_t bytes_of(const struct column_key *k)
 		sum += VALUE_BYTES + k->v[i].label.len;
 		for (size_t c = 0; c < k->v[i].n_cells; c++) {
 			const struct cell *cell = &k->v[i].cells[c];
-			sum += cell->leaves.len + cell->counts.len + (cell->explicit ? cell->values.len : 0);
+			sum += cell->leaves.len + cell->counts.len +
+			       (cell->explicit ? cell->values.len : 0);
 		}
 	}
 	return sum;
@@ -232,7 +233,8 @@ static size_t bytes_of(const struct column_key *k)
 
 static int by_bytes(const void *pa, const void *pb)
 {
-	size_t a = ((const struct column_key *)pa)->bytes, b = ((const struct column_key *)pb)->bytes;
+	size_t a = ((const struct column_key *)pa)->bytes,
+	       b = ((const struct column_key *)pb)->bytes;
 	return (a > b) - (a < b);
 }
 

@@ -104,7 +104,8 @@ static int cut(struct store_writer *w, size_t i, bool by_age, int64_t now_ns)
 
 static int64_t keep_ns(const struct store_writer *w, uint8_t level)
 {
-	return w->opt.recent_ns ? w->opt.recent_ns : w->opt.keep_ns[level == LEVEL_POSTINGS ? 0 : level];
+	return w->opt.recent_ns ? w->opt.recent_ns
+				: w->opt.keep_ns[level == LEVEL_POSTINGS ? 0 : level];
 }
 
 static int cut_by_age(struct store_writer *w, int64_t now_ns, int64_t boot_ns)
@@ -133,7 +134,8 @@ static bool finest(const struct store *s, size_t *ret)
 		int best_level = best->level == LEVEL_POSTINGS ? 0 : best->level;
 		if (!complete(&s->segments[i]))
 			continue;
-		if (!found || level < best_level || (level == best_level && m->serial < best->serial))
+		if (!found || level < best_level ||
+		    (level == best_level && m->serial < best->serial))
 			*ret = i;
 		found = true;
 	}
@@ -223,7 +225,8 @@ bool retain_make_room(struct store_writer *w, int64_t now_ns)
 	struct statvfs v;
 	for (;;) {
 		size_t i = 0;
-		if (fstatvfs(w->s.dir_fd, &v) || (uint64_t)v.f_bavail * v.f_frsize >= reserve_of(w, &v))
+		if (fstatvfs(w->s.dir_fd, &v) ||
+		    (uint64_t)v.f_bavail * v.f_frsize >= reserve_of(w, &v))
 			return true;
 		if (!finest(&w->s, &i) || cut(w, i, false, now_ns) || writer_save_manifest(w, NULL))
 			return false;

@@ -35,7 +35,8 @@ static struct key_stat *find_key(struct store_writer *w, const char *key, size_t
 const struct key_stat *wide_find(const struct store_writer *w, const char *key, size_t len)
 {
 	for (size_t i = 0; i < w->n_keys; i++)
-		if (w->keys[i].wide && w->keys[i].key_len == len && !memcmp(w->keys[i].key, key, len))
+		if (w->keys[i].wide && w->keys[i].key_len == len &&
+		    !memcmp(w->keys[i].key, key, len))
 			return &w->keys[i];
 	return NULL;
 }
@@ -88,8 +89,9 @@ static int count_labels(struct store_writer *w, const struct label *labels, size
 	for (size_t i = 0; i < n; i++) {
 		const struct label *l = &labels[i];
 		struct key_stat *k = find_key(w, l->key, l->key_len);
-		uint64_t hash = l->type == LABEL_INT ? XXH3_64bits_withSeed(&l->num, sizeof(l->num), 1)
-						     : XXH3_64bits(l->str, l->str_len);
+		uint64_t hash = l->type == LABEL_INT
+					? XXH3_64bits_withSeed(&l->num, sizeof(l->num), 1)
+					: XXH3_64bits(l->str, l->str_len);
 		int rc = k ? count_value(w, k, hash) : -ENOMEM;
 		if (rc)
 			return rc;
@@ -121,7 +123,8 @@ static void limit_sets(struct store_writer *w)
 	if (n - w->sets_counted <= w->opt.wide_sets)
 		return;
 	for (size_t i = 0; i < w->n_keys; i++)
-		if (!w->keys[i].wide && w->keys[i].most > 1 && (!most || w->keys[i].most > most->most))
+		if (!w->keys[i].wide && w->keys[i].most > 1 &&
+		    (!most || w->keys[i].most > most->most))
 			most = &w->keys[i];
 	if (most)
 		most->wide = true;
@@ -161,7 +164,8 @@ int wide_list(struct store_writer *w, struct segment *g)
 		size_t before = g->m.n_wide;
 		/* One with a NUL cannot be asked for: the windows know that it is wide. */
 		if (w->keys[i].wide && !memchr(w->keys[i].key, 0, w->keys[i].key_len))
-			rc = manifest_set_wide(&g->m, w->keys[i].key, w->keys[i].key_len, w->keys[i].most);
+			rc = manifest_set_wide(&g->m, w->keys[i].key, w->keys[i].key_len,
+					       w->keys[i].most);
 		w->manifest_due |= g->m.n_wide != before;
 	}
 	return rc;

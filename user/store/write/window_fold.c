@@ -43,7 +43,8 @@ static int by_size(const void *pa, const void *pb)
 static size_t group_end(const struct by_size *v, size_t n, size_t from)
 {
 	size_t end = from + 1;
-	while (end < n && v[end].row.set == v[from].row.set && v[end].row.event == v[from].row.event)
+	while (end < n && v[end].row.set == v[from].row.set &&
+	       v[end].row.event == v[from].row.event)
 		end++;
 	return end;
 }
@@ -115,7 +116,8 @@ static void hash_rows(struct store_writer *w)
 		writer_put_row_hash(w, (uint32_t)i);
 }
 
-int store_fold_small_rows(struct store_writer *w, const struct store_folding_rule *f, uint64_t *ret_samples)
+int store_fold_small_rows(struct store_writer *w, const struct store_folding_rule *f,
+			  uint64_t *ret_samples)
 {
 	struct rows *r = &w->rows;
 	*ret_samples = 0;

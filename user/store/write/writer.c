@@ -23,8 +23,8 @@ void store_options_default(struct store_options *o)
 		.grace_ns = 20 * SECOND_NS,
 		.symbols_bytes = 16ull << 20,
 		.symbols_memory = 24ull << 20,
-		.keep_ns = { 7 * DAY_NS, 30 * DAY_NS, 60 * DAY_NS, 90 * DAY_NS, 180 * DAY_NS, 400 * DAY_NS, 800 * DAY_NS,
-			     0, 0 },
+		.keep_ns = { 7 * DAY_NS, 30 * DAY_NS, 60 * DAY_NS, 90 * DAY_NS, 180 * DAY_NS,
+			     400 * DAY_NS, 800 * DAY_NS, 0, 0 },
 	};
 }
 
@@ -72,9 +72,10 @@ static int look_at_dir(const struct store *s, bool *ret_store, struct err *err)
 	}
 	closedir(d);
 	if (!store && other[0])
-		return err_set(err, -EEXIST,
-			       "%s holds other things (%.200s) and is no store of ascribe: name a new directory",
-			       s->dir, other);
+		return err_set(
+			err, -EEXIST,
+			"%s holds other things (%.200s) and is no store of ascribe: name a new directory",
+			s->dir, other);
 	*ret_store = store;
 	return 0;
 }
@@ -82,13 +83,15 @@ static int look_at_dir(const struct store *s, bool *ret_store, struct err *err)
 int writer_take_lock(struct store_writer *w, struct err *err)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	w->lock_fd = openat(w->s.dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	w->lock_fd = openat(w->s.dir_fd, "lock",
+			    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (w->lock_fd < 0)
 		return err_sys(err, -errno, "cannot open %s/lock", w->s.dir);
 	if (!fcntl(w->lock_fd, F_OFD_SETLK, &l))
 		return 0;
 	if (errno == EAGAIN || errno == EACCES)
-		return err_set(err, -EBUSY, "the store %s is being written by another process", w->s.dir);
+		return err_set(err, -EBUSY, "the store %s is being written by another process",
+			       w->s.dir);
 	return err_sys(err, -errno, "cannot lock %s/lock", w->s.dir);
 }
 
@@ -100,7 +103,9 @@ static int sync_above(const struct store *s, struct err *err)
 {
 	int fd = openat(s->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
 	if (fd < 0)
-		return errno == EACCES ? 0 : err_sys(err, -errno, "cannot open the directory above %s", s->dir);
+		return errno == EACCES
+			       ? 0
+			       : err_sys(err, -errno, "cannot open the directory above %s", s->dir);
 	if (fsync(fd))
 		rc = err_sys(err, -errno, "cannot sync the directory above %s", s->dir);
 	close(fd);
@@ -134,11 +139,13 @@ static int agree_on_counters(struct store_writer *w, const struct store_meta *m,
 	struct store *s = &w->s;
 	const struct store_meta *old = &s->header.meta;
 	int lost = longer_list(old->lost_names, old->n_lost, m->lost_names, m->n_lost);
-	int flagged = longer_list(old->flagged_names, old->n_flagged, m->flagged_names, m->n_flagged);
+	int flagged =
+		longer_list(old->flagged_names, old->n_flagged, m->flagged_names, m->n_flagged);
 	w->n_lost = m->n_lost;
 	w->n_flagged = m->n_flagged;
 	if (lost < 0 || flagged < 0)
-		return err_set(err, -EINVAL, "the store %s was written with other counters: name a new directory",
+		return err_set(err, -EINVAL,
+			       "the store %s was written with other counters: name a new directory",
 			       s->dir);
 	if ((size_t)lost == old->n_lost && (size_t)flagged == old->n_flagged)
 		return 0;
@@ -241,7 +248,8 @@ int store_carry_frame(struct store_writer *w, uint32_t old, uint32_t *ret_id)
 	return rc ? rc : store_add_frame(w, &f, ret_id);
 }
 
-static int open_writer(struct store_writer *w, const char *dir, const struct store_meta *meta, struct err *err)
+static int open_writer(struct store_writer *w, const char *dir, const struct store_meta *meta,
+		       struct err *err)
 {
 	struct store *s = &w->s;
 	bool exists = false, clean = false;
@@ -283,8 +291,9 @@ static int open_writer(struct store_writer *w, const char *dir, const struct sto
 	return rc;
 }
 
-int store_writer_open_with(struct store_writer **ret, const char *dir, const struct store_meta *meta,
-			   const struct store_options *o, struct err *err)
+int store_writer_open_with(struct store_writer **ret, const char *dir,
+			   const struct store_meta *meta, const struct store_options *o,
+			   struct err *err)
 {
 	struct store_writer *w = calloc(1, sizeof(*w));
 	if (!w)
@@ -293,7 +302,8 @@ int store_writer_open_with(struct store_writer **ret, const char *dir, const str
 	w->opt = *o;
 	/* A block is not to outlive those that it is part of. */
 	for (int k = 1; k < N_LEVELS; k++)
-		if (w->opt.keep_ns[k] && (!w->opt.keep_ns[k - 1] || w->opt.keep_ns[k] < w->opt.keep_ns[k - 1]))
+		if (w->opt.keep_ns[k] &&
+		    (!w->opt.keep_ns[k - 1] || w->opt.keep_ns[k] < w->opt.keep_ns[k - 1]))
 			w->opt.keep_ns[k] = w->opt.keep_ns[k - 1];
 	w->lock_fd = -1;
 	for (int k = 0; k < N_SEGMENT_LEVELS; k++)
@@ -309,7 +319,8 @@ int store_writer_open_with(struct store_writer **ret, const char *dir, const str
 	return rc;
 }
 
-int store_writer_open(struct store_writer **ret, const char *dir, const struct store_meta *meta, struct err *err)
+int store_writer_open(struct store_writer **ret, const char *dir, const struct store_meta *meta,
+		      struct err *err)
 {
 	struct store_options o;
 	store_options_default(&o);
@@ -384,7 +395,8 @@ int store_add_set(struct store_writer *w, const struct label *labels, size_t n, 
 	for (size_t i = 0; i < n; i++) {
 		if (labels[i].type != LABEL_STRING && labels[i].type != LABEL_INT)
 			return -EINVAL;
-		if (labels[i].key_len > STRING_MAX || (labels[i].type == LABEL_STRING && labels[i].str_len > STRING_MAX))
+		if (labels[i].key_len > STRING_MAX ||
+		    (labels[i].type == LABEL_STRING && labels[i].str_len > STRING_MAX))
 			return -E2BIG;
 	}
 	return setpool_add(&w->sets, labels, n, ret_id);
@@ -417,8 +429,8 @@ void writer_put_row_hash(struct store_writer *w, uint32_t i)
 	idhash_put(&w->row_hash, row_hash(w, &w->rows.v[i]), i);
 }
 
-int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples,
-		  uint64_t value)
+int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event,
+		  uint64_t samples, uint64_t value)
 {
 	const struct dicts *d = &w->out[0].d;
 	struct store_row row = { set, stack, event, samples, value };
@@ -440,23 +452,26 @@ int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t
 	return rc;
 }
 
-int store_move_row(struct store_writer *w, uint32_t set, uint32_t event, uint32_t from, uint32_t to, uint64_t samples,
-		   uint64_t value)
+int store_move_row(struct store_writer *w, uint32_t set, uint32_t event, uint32_t from, uint32_t to,
+		   uint64_t samples, uint64_t value)
 {
 	const struct store_row old = { .set = set, .stack = from, .event = event };
 	const struct store_row new = { .set = set, .stack = to, .event = event };
-	uint32_t id = find_row(w, row_hash(w, &old), &old), other = find_row(w, row_hash(w, &new), &new);
+	uint32_t id = find_row(w, row_hash(w, &old), &old),
+		 other = find_row(w, row_hash(w, &new), &new);
 	int rc = 0;
 	if (id == IDHASH_NONE)
 		return -ENOENT;
 	const struct store_row *row = &w->rows.v[id];
-	if (samples > row->samples || value > row->value || (samples == row->samples && value < row->value))
+	if (samples > row->samples || value > row->value ||
+	    (samples == row->samples && value < row->value))
 		return -EINVAL;
 	if (other == IDHASH_NONE)
 		rc = store_add_row(w, set, to, event, samples, value);
 	else
-		w->rows.v[other] = (struct store_row){ set, to, event, w->rows.v[other].samples + samples,
-						       w->rows.v[other].value + value };
+		w->rows.v[other] =
+			(struct store_row){ set, to, event, w->rows.v[other].samples + samples,
+					    w->rows.v[other].value + value };
 	if (rc)
 		return rc;
 	w->rows.v[id].samples -= samples; /* 0: the row is dropped when the window is written */
@@ -467,6 +482,7 @@ int store_move_row(struct store_writer *w, uint32_t set, uint32_t event, uint32_
 bool store_writer_is_there(const struct store_writer *w)
 {
 	struct stat ours, named, header;
-	return !fstat(w->s.dir_fd, &ours) && !stat(w->s.dir, &named) && ours.st_dev == named.st_dev &&
-	       ours.st_ino == named.st_ino && !fstatat(w->s.dir_fd, HEADER_NAME, &header, AT_SYMLINK_NOFOLLOW);
+	return !fstat(w->s.dir_fd, &ours) && !stat(w->s.dir, &named) &&
+	       ours.st_dev == named.st_dev && ours.st_ino == named.st_ino &&
+	       !fstatat(w->s.dir_fd, HEADER_NAME, &header, AT_SYMLINK_NOFOLLOW);
 }

@@ -15,10 +15,10 @@
 struct key_stat {
 	char *key;
 	size_t key_len;
-	bool wide;	   /* in this file of windows */
-	uint32_t n;	   /* values in this hour */
-	uint32_t most;	   /* in any hour of this file */
-	uint64_t *slots;   /* hashes, open addressing; 0: free */
+	bool wide;	 /* in this file of windows */
+	uint32_t n;	 /* values in this hour */
+	uint32_t most;	 /* in any hour of this file */
+	uint64_t *slots; /* hashes, open addressing; 0: free */
 	size_t cap;
 };
 
@@ -41,7 +41,7 @@ struct output {
 	bool fresh;	/* d is not that of the open segment: the next block begins another */
 	/* d, which was too large when it was unloaded: the next block begins another */
 	bool full;
-	bool broken;	/* the segment was given up after an error: the next one gets all of d */
+	bool broken;	  /* the segment was given up after an error: the next one gets all of d */
 	struct file file; /* KIND_SYMBOLS of the open segment */
 	struct dict_mark saved[N_DICTS + 1]; /* ids below are in the file and durable */
 };
@@ -50,8 +50,8 @@ struct store_writer {
 	struct store s;
 	struct store_options opt;
 	int lock_fd;
-	bool failed; /* it never opened: there is nothing to end cleanly */
-	bool manifest_due; /* it lacks an event or a wide key of a block to come */
+	bool failed;		  /* it never opened: there is nothing to end cleanly */
+	bool manifest_due;	  /* it lacks an event or a wide key of a block to come */
 	size_t n_lost, n_flagged; /* of the caller's counters; the store may have more */
 	struct output out[N_SEGMENT_LEVELS]; /* the first has the ids that the caller was given */
 	/* has_before: those of the file before store_renew, until store_renew_end */
@@ -117,7 +117,8 @@ void writer_drop_read(struct store_writer *w);
  * Dictionaries, then the block, each synced. b->info needs t0, t1, boot, level, flags, children,
  * windows; the rest and the mark are filled in. -errno: nothing has changed.
  */
-int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *ret, struct err *err);
+int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *ret,
+		     struct err *err);
 /* Room for one more. -ENOMEM. */
 int pending_reserve(struct pending *p);
 int pending_add(struct pending *p, const struct block_ref *r);
