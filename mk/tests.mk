@@ -17,7 +17,8 @@ UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/
 script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
 # Those of a directory that need the machine for themselves.
-alone = $(call script_list,$(filter-out $(BESIDE) $(BROWSER) $(if $(CPU_HOTPLUG),,tests/record/cpu.sh),$(sort $(wildcard tests/$(1)/*.sh))))
+alone = $(call script_list,$(filter-out $(BESIDE) $(BROWSER) \
+	$(if $(CPU_HOTPLUG),,tests/record/cpu.sh),$(sort $(wildcard tests/$(1)/*.sh))))
 # These look at no share of time that others on the machine could change: they run beside each
 # other. The slowest come first.
 BESIDE := $(addprefix tests/, \
@@ -38,17 +39,22 @@ BESIDE := $(addprefix tests/, \
 	record/started.sh record/periodic.sh record/harassed.sh)
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
-# Half the time of -O2 to compile, and as fast to run; lines for reports, no more. The plain build warns.
+# Half the time of -O2 to compile, and as fast to run; lines for reports, no more. The plain build
+# warns.
 ASAN_CFLAGS := -O1 -g1 -w
 UNIT_NAMES := $(notdir $(UNIT))
 # `make test` runs these without sanitizers, too: they have cases that no sanitizer bears, or walk
 # the code of their own build.
-UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_sandbox_limits test_downloads test_recipe test_crafted test_unwind_walk)
+UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_sandbox_limits \
+	test_downloads test_recipe test_crafted test_unwind_walk)
 UNIT_RUN := $(UNIT_NAMES:%=$(ASAN)/tests/%) $(UNIT_PLAIN:%=$(BUILD)/tests/%)
-# What computes for long, the longest first: else the last one would run while the other CPU is idle.
-LONG := bounded retain copy segments_damage segments symbols_sources unwind symbols_lines sideband sandbox symbols_kernel union old
+# What computes for long, the longest first: else the last one would run while the other CPU is
+# idle.
+LONG := bounded retain copy segments_damage segments symbols_sources unwind symbols_lines sideband \
+	sandbox symbols_kernel union old
 UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
-COMPUTES := tests/labels/matrix.sh tests/cli/query.sh $(BROWSER) $(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) $(UNIT_LONG) \
+COMPUTES := tests/labels/matrix.sh tests/cli/query.sh $(BROWSER) \
+	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) $(UNIT_LONG) \
 	$(filter-out tests/cli/query.sh,$(sort $(wildcard tests/cli/*.sh))) tests/labels/key.sh
 # Beside each other: one that mostly waits and one that computes in turn, at last what takes a
 # second.
@@ -86,7 +92,8 @@ $(TSAN): tests/unit/test_hist_threads.c $(wildcard user/hist/*.c user/util/*.c)
 
 # The buckets that BPF and user space share, from every compiler that is there.
 HIST_BPF := $(CLANGS:%=$(BUILD)/tests/bpf/hist.%.o)
-$(HIST_BPF): $(BUILD)/tests/bpf/hist.%.o: tests/bpf/hist.bpf.c tests/bpf/hist.h include/hist_bucket.h
+$(HIST_BPF): $(BUILD)/tests/bpf/hist.%.o: tests/bpf/hist.bpf.c tests/bpf/hist.h \
+	include/hist_bucket.h
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
 	$(Q)$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror \
@@ -127,7 +134,8 @@ $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/test
 	tests/tools/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) \
+		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
 # That of 1,200 windows, which takes seconds to write: several tests read it.
 $(BUILD)/tests/long.json: $(BUILD)/tests/mkstore
@@ -135,7 +143,8 @@ $(BUILD)/tests/long.json: $(BUILD)/tests/mkstore
 	$(Q)rm -rf $(@:.json=)
 	$(Q)$< $(@:.json=) long >$@
 
-# The program with a daemon that looks each second, and whose minutes have four: what its budgets do would take minutes to see.
+# The program with a daemon that looks each second, and whose minutes have four: what its budgets do
+# would take minutes to see.
 HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,daemon/governor daemon/saving cli/cmd_daemon)
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/%.c $(BUILD)/flags
 	$(call say,CC,$@)
@@ -166,7 +175,8 @@ $(BUILD)/tests/record/%: tests/record/%.cpp
 	$(Q)$(CXX) -O2 $(LOAD_FRAMES) -std=c++20 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d \
 		-o $@ $< -lpthread
 
-# The program with the BPF programs of each compiler that is tested: what knows their skeleton is compiled with it, the rest is as it is.
+# The program with the BPF programs of each compiler that is tested: what knows their skeleton is
+# compiled with it, the rest is as it is.
 WITH_CLANG := $(CLANGS:%=$(BUILD)/%/ascribe)
 KNOW_SKELETON := $(shell grep -lE 'sampler_int\.h|\.skel\.h' user/*/*.c user/*/*/*.c)
 $(BUILD)/clang-%/sample.bpf.o: bpf/sample.bpf.c
@@ -193,15 +203,18 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
 
-test: ## install, build, pass the tests: ten minutes on two CPUs; CPU_HOTPLUG=1 takes a CPU away, too
+test: ## install, build, pass the tests: ten minutes; CPU_HOTPLUG=1 takes a CPU away, too
 	$(Q)rm -f $(PHASES)
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(MAKE) --no-print-directory test-with-packages
 
 # By another make: what is tested depends on the compilers that are installed.
 test-with-packages:
-	$(Q)$(PHASE) 'build' $(MAKE) $(JOBS) --no-print-directory test-programs $(BUILD)/vm/initrd.gz $(WITH_CLANG)
-	$(Q)$(PHASE) 'build with sanitizers' $(MAKE) $(JOBS) --no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
+	$(Q)$(PHASE) 'build' $(MAKE) $(JOBS) \
+		--no-print-directory test-programs $(BUILD)/vm/initrd.gz $(WITH_CLANG)
+	$(Q)$(PHASE) 'build with sanitizers' $(MAKE) $(JOBS) \
+		--no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined \
+		CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
 		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
@@ -217,16 +230,20 @@ test-with-packages:
 		$(call alone,record) \
 		$(call alone,http) \
 		'-j2=other kernels' \
-		$(foreach k,$(KERNELS),'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
+		$(foreach k,$(KERNELS),\
+			'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
 		-r2
 
-test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore $(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) $(BUILD)/tests/torn/torn
+test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples \
+	$(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore \
+	$(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) \
+	$(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
-test-all: ## the same with all positions of every sweep, and plain builds beside sanitizers: half an hour
+test-all: ## the same with whole sweeps, and plain builds beside sanitizers: half an hour
 	$(Q)$(MAKE) --no-print-directory ASCRIBE_TEST_ALL=1 test
 
-test-fresh: ## `make run` and `make test` on minimal Debian 12 and 13 in build/fresh, as root; RELEASE=trixie
+test-fresh: ## `make run` and `make test` on minimal Debian 12 and 13, as root; RELEASE=trixie
 	$(Q)tools/fresh $(BUILD)/fresh $(or $(RELEASE),bookworm trixie)
 
 unit: $(UNIT) ## the unit tests alone
@@ -260,9 +277,11 @@ check-layers: ## includes go downwards only
 
 check-headers: ## every header compiles by itself
 	@for h in user/*/*.h user/*/*/*.h include/ascribe/*.h; do \
-		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
+		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) \
+			-fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-with-packages test-all test-fresh test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
+.PHONY: test-with-packages test-all test-fresh test-others test-programs test-asan-programs unit \
+	cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)
 
 # The label resolver against the log of threads that change their labels every microsecond:
@@ -285,7 +304,7 @@ $(TORN)/torn: tests/torn/torn.c $(TORN)/torn.skel.h $(BUILD)/libascribe.a
 		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
 test-torn: $(TORN)/torn
-test-torn: ## label sets that change every microsecond: 10M samples against their log, as root (some minutes)
+test-torn: ## label sets that change every microsecond: 10M samples against their log, as root
 	$(Q)$< 10000000
 
 .PHONY: test-torn

@@ -83,12 +83,14 @@ finish() {
 	exit
 }
 
-# Where a recording is needed: this host must let us. Once that was seen of this program, since this boot, it counts.
+# Where a recording is needed: this host must let us. Once that was seen of this program, since this
+# boot, it counts.
 needs_recording() {
 	local seen=$build/tests/records
 	[ "$(id -u)" = 0 ] || skip "recording needs root"
 	[ "$seen" -nt "$ascribe" ] && cmp -s "$seen" /proc/sys/kernel/random/boot_id && return
-	"$ascribe" record -q -d 100ms -o probe >/dev/null 2>probe.err || skip "no recording here: $(tail -1 probe.err)"
+	"$ascribe" record -q -d 100ms -o probe >/dev/null 2>probe.err ||
+		skip "no recording here: $(tail -1 probe.err)"
 	rm -rf probe
 	cat /proc/sys/kernel/random/boot_id >"$seen"
 }

@@ -246,7 +246,8 @@ class App {
 	}
 
 	showTab(s, again) {
-		const left = Object.keys(this.tabs).some(id => id !== s.tab && this.tabs[id].contains(document.activeElement));
+		const left = Object.keys(this.tabs).some(id => id !== s.tab &&
+			this.tabs[id].contains(document.activeElement));
 		for (const id of Object.keys(this.tabs)) {
 			const shown = id === s.tab, tab = byId('tab-' + id);
 			this.tabs[id].hidden = !shown;
@@ -433,7 +434,8 @@ function begin() {
 	askEarly('labels', { names_only: true });
 	if (state.from)
 		askEarly('stat', { from: state.from, to: state.to });
-	if (state.from && state.tab === 'flame' && state.view !== 'sandwich' && (state.split ? !state.root : state.colour !== 'label'))
+	if (state.from && state.tab === 'flame' && state.view !== 'sandwich' &&
+		(state.split ? !state.root : state.colour !== 'label'))
 		askEarly('flame', question(state, ''));
 }
 

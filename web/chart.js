@@ -123,7 +123,8 @@ export class Chart {
 		ctx.beginPath();
 		for (let i = 0; i < answer.n_steps; i++)
 			if (this.sources[i] < 0)
-				ctx.rect(x(answer.from + i * answer.step), bbox.top, x(answer.step) - x(0), bbox.height);
+				ctx.rect(x(answer.from + i * answer.step), bbox.top,
+					x(answer.step) - x(0), bbox.height);
 		ctx.clip();
 		ctx.strokeStyle = get('--line');
 		ctx.beginPath();
@@ -162,14 +163,15 @@ export class Chart {
 		for (let k = this.rows.length; k >= 1; k--) {
 			const v = u.data[k][i], under = k < this.rows.length ? u.data[k + 1][i] : 0;
 			if (v - under > 0)
-				lines.push(
-					[
-					`${cut(this.names[k - 1], 60)}: ${+(v - under).toPrecision(3)} ${this.unit}`, this.colours[k - 1]]);
+				lines.push([`${cut(this.names[k - 1], 60)}: ` +
+					`${+(v - under).toPrecision(3)} ${this.unit}`,
+				this.colours[k - 1]]);
 		}
 		if (this.capacity)
 			lines.push([`of ${number(this.capacity)} CPUs`]);
 		const box = u.over.getBoundingClientRect();
-		this.tip.show(box.left + u.cursor.left, box.top + u.cursor.top, time(answer.from + i * answer.step),
+		this.tip.show(box.left + u.cursor.left, box.top + u.cursor.top,
+			time(answer.from + i * answer.step),
 			this.sources[i] >= 0 ? lines : [['nothing was recorded']]);
 	}
 }

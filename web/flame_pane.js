@@ -12,7 +12,8 @@ import { h, refill, tell } from './dom.js';
 import { brief, number, percent, seconds } from './format.js';
 import { and, valueOf } from './selector.js';
 import { baseline, select } from './state.js';
-import { below, children, frameId, matchFrames, matchedTotal, module, name, overlay, pathOf, prunedBelow, unpack, unpackSplit } from './tree.js';
+import { below, children, frameId, matchFrames, matchedTotal, module, name, overlay, pathOf,
+	prunedBelow, unpack, unpackSplit } from './tree.js';
 import { table } from './table.js';
 
 const MAX_NODES = 8192, CACHED = 24;
@@ -20,7 +21,10 @@ const MAX_NODES = 8192, CACHED = 24;
 const questionBase = s => ({ ...select(s), names: s.names, max_nodes: MAX_NODES, ...baseline(s) });
 const viewOf = s => ({ view: s.view === 'inverted' ? 'inverted' : '' });
 
-/* What is asked for one graph from the root or from the leaf; split: the label whose values come first. */
+/*
+ * What is asked for one graph from the root or from the leaf; split: the label whose values come
+ * first.
+ */
 export const question = (s, by) => ({ ...questionBase(s), ...viewOf(s), root: s.root, split: by });
 
 export class FlamePane extends Pane {
@@ -94,8 +98,10 @@ export class FlamePane extends Pane {
 			const had = this.cache.get(key);
 			if (had)
 				return had;
-			const got = s.view === 'sandwich' ? await this.askSandwich(s, signal) : this.isMerged(s) ? await this.askMerged(s, signal)
-				: this.unpacked(await ask('flame', question(s, this.splitBy(s)), signal));
+			const got = s.view === 'sandwich' ? await this.askSandwich(s, signal)
+				: this.isMerged(s) ? await this.askMerged(s, signal)
+				: this.unpacked(await ask('flame', question(s, this.splitBy(s)),
+					signal));
 			this.remember(key, got);
 			return got;
 		};
@@ -108,7 +114,10 @@ export class FlamePane extends Pane {
 		return loaded;
 	}
 
-	/* At first: the graph that is not split takes the server a tenth of the time, and stands there until the other one comes. */
+	/*
+	 * At first: the graph that is not split takes the server a tenth of the time, and stands
+	 * there until the other one comes.
+	 */
 	async showWhole(key, s, signal) {
 		const data = await ask('flame', question(s, ''), signal).catch(() => null);
 		if (data && key === this.asked && !this.shown)
@@ -116,22 +125,32 @@ export class FlamePane extends Pane {
 	}
 
 	/* By its values? Of a key with very many every window of the range would be read. */
-	byValues(s) { return s.by && !this.app.compared() && s.view !== 'sandwich' && !this.app.time.tooWide(s); }
+	byValues(s) {
+		return s.by && !this.app.compared() && s.view !== 'sandwich' &&
+			!this.app.time.tooWide(s);
+	}
 	splitBy(s) { return s.split && this.byValues(s) ? s.by : ''; }
 
 	/* A graph for each value, laid over each other. */
 	isMerged(s) { return !s.split && s.colour === 'label' && this.byValues(s); }
 
 	/* What a graph depends on. */
-	keyOf(s) { return JSON.stringify([questionBase(s), s.view, s.fn, s.module, this.isMerged(s) && s.by, this.splitBy(s), s.root]); }
+	keyOf(s) {
+		return JSON.stringify([
+			questionBase(s), s.view, s.fn, s.module, this.isMerged(s) && s.by,
+			this.splitBy(s), s.root
+		]);
+	}
 
 	/* Zoomed to in what is here. */
 	updateAlone() {
 		const s = this.app.state;
 		this.alone ||= this.unpacked(this.data);
 		this.showControls(s);
-		const [tree, crumbs] = s.root ? this.localZoom(this.alone.tree, s.root.split('.')) : [this.alone.tree, []];
-		this.display({ ...this.alone, tree, crumbs: [...this.alone.crumbs, ...crumbs] }, s.root === this.root);
+		const [tree, crumbs] = s.root ? this.localZoom(this.alone.tree, s.root.split('.'))
+			: [this.alone.tree, []];
+		this.display({ ...this.alone, tree, crumbs: [...this.alone.crumbs, ...crumbs] },
+			s.root === this.root);
 		this.root = s.root;
 	}
 
@@ -144,12 +163,15 @@ export class FlamePane extends Pane {
 	unpacked(data) {
 		const crumbs = [];
 		for (let i = 0; data.path && i < data.path.length; i += 3)
-			crumbs.push({ name: data.path[i], module: data.path[i + 1], total: data.path[i + 2] });
-		return { data, tree: data.values ? unpackSplit(data) : unpack(data), crumbs, samples: data.samples };
+			crumbs.push({ name: data.path[i], module: data.path[i + 1],
+				total: data.path[i + 2] });
+		return { data, tree: data.values ? unpackSplit(data) : unpack(data), crumbs,
+			samples: data.samples };
 	}
 
 	async askSandwich(s, signal) {
-		const of = view => ask('flame', { ...questionBase(s), view, function: s.fn, module: s.module }, signal);
+		const of = view => ask('flame', { ...questionBase(s), view, function: s.fn,
+			module: s.module }, signal);
 		const [callees, callers] = await Promise.all([of('callees'), of('callers')]);
 		const alone = data => { /* without the root above the function */
 			const got = this.unpacked(data);
@@ -161,23 +183,28 @@ export class FlamePane extends Pane {
 	/* A graph for each of the most frequent values, and one of all others. */
 	async askMerged(s, signal) {
 		const base = { ...questionBase(s), ...viewOf(s) };
-		const top = await ask('table', { ...this.app.select(), by: s.by, limit: N_VALUES }, signal);
+		const top = await ask('table', { ...this.app.select(), by: s.by, limit: N_VALUES },
+			signal);
 		const values = top.rows.filter(r => !r.other).map(r => valueOf(r.key[s.by]));
 		const wheres = values.map(v => and(s.where, s.by, '=', v));
 		if (top.n_rows > values.length)
 			wheres.push(values.reduce((w, v) => and(w, s.by, '!=', v), s.where));
 		const root = s.root;
-		const answers = await Promise.all(wheres.map(where => ask('flame', { ...base, where, root, max_nodes: MAX_NODES / 4 }, signal).catch(e => {
+		const answers = await Promise.all(wheres.map(where =>
+			ask('flame', { ...base, where, root, max_nodes: MAX_NODES / 4 }, signal)
+			.catch(e => {
 			if (root && e.status === 404)
 				return null; /* this value never was there */
 			throw e;
 		})));
-		const names = [...values.map(v => v === '' ? '(none)' : v), '(others)'], there = answers.map((a, i) => [a, i]).filter(([a]) => a);
+		const names = [...values.map(v => v === '' ? '(none)' : v), '(others)'],
+			there = answers.map((a, i) => [a, i]).filter(([a]) => a);
 		if (!there.length)
 			return this.unpacked(await ask('flame', { ...base, root }, signal));
 		const trees = there.map(([a]) => unpack(a));
 		const tree = overlay(trees, there.map(([, i]) => names[i]));
-		for (let i = 0; i < tree.n; i++) /* the colours of the chart, whichever are missing here */
+		/* The colours of the chart, whichever are missing here */
+		for (let i = 0; i < tree.n; i++)
 			if (tree.value[i] !== 255)
 				tree.value[i] = there[tree.value[i]][1];
 		tree.values = names.slice(0, wheres.length);
@@ -186,7 +213,8 @@ export class FlamePane extends Pane {
 			tree.frames[0] = one[3 * there[0][0].nodes[2]];
 			tree.frames[1] = one[3 * there[0][0].nodes[2] + 1];
 		}
-		return { data: there[0][0], tree, crumbs: this.unpacked(there[0][0]).crumbs, samples: top.samples };
+		return { data: there[0][0], tree, crumbs: this.unpacked(there[0][0]).crumbs,
+			samples: top.samples };
 	}
 
 	/* ---- showing ---- */

@@ -136,7 +136,8 @@ export class FunctionsPane extends Pane {
 		const title = `95% interval: ${points(r.low)} … ${points(r.high)}; ` +
 			`${number(r[k][0])} samples here, ${number(r[k][1])} in the baseline`;
 		return h('span', { title }, points(r.change),
-			h('span.unseen', null, r.verdict === 'noise' ? ' may be chance' : ` ${r.verdict}`));
+			h('span.unseen', null, r.verdict === 'noise' ? ' may be chance'
+				: ` ${r.verdict}`));
 	}
 
 	diffColumns(a) {

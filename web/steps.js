@@ -24,11 +24,13 @@ export function sources(answer) {
 }
 
 /*
- * [[t...], [sum of the lowest...], ...]: uPlot draws from the highest sum down, each over the one behind it. What was not recorded is 0
- * here: before a null, uPlot would leave out the step that was recorded.
+ * [[t...], [sum of the lowest...], ...]: uPlot draws from the highest sum down, each over the one
+ * behind it. What was not recorded is 0 here: before a null, uPlot would leave out the step that
+ * was recorded.
  */
 export function stack(answer, rows, scale) {
-	const from = sources(answer), n = answer.n_steps, at = Array.from({ length: n + 1 }, (_, i) => answer.from + i * answer.step);
+	const from = sources(answer), n = answer.n_steps,
+		at = Array.from({ length: n + 1 }, (_, i) => answer.from + i * answer.step);
 	const perSecond = i => scale / (answer.covered[i] || answer.step);
 	const sums = new Float64Array(n), out = [];
 	for (const row of rows) {
@@ -46,10 +48,12 @@ export function stack(answer, rows, scale) {
 
 /* The values that have a colour, and what is left as one. */
 export function groups(answer) {
-	const rows = answer.series.filter(r => !r.other), rest = [...rows.slice(N_VALUES), ...answer.series.filter(r => r.other)];
+	const rows = answer.series.filter(r => !r.other),
+		rest = [...rows.slice(N_VALUES), ...answer.series.filter(r => r.other)];
 	const shown = rows.slice(0, N_VALUES);
 	if (rest.length)
-		shown.push({ key: null, other: true, samples: rest.reduce((a, r) => a + r.samples, 0), points: sumPoints(rest) });
+		shown.push({ key: null, other: true, samples: rest.reduce((a, r) => a + r.samples,
+			0), points: sumPoints(rest) });
 	return shown;
 }
 

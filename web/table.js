@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table with sortable heads. columns: [{id, title, hint, number, sortable, stays, cell(row) -> text or element}]; what stays is in sight when
- * the table is too wide; unseen: a title that is only read out. Rows are in order already: who owns the table sorts (the server often did).
+ * A table with sortable heads. columns: [{id, title, hint, number, sortable, stays, cell(row) ->
+ * text or element}]; what stays is in sight when the table is too wide; unseen: a title that is
+ * only read out. Rows are in order already: who owns the table sorts (the server often did).
  */
 import { h } from './dom.js';
 
 export function table({ caption, columns, rows, sort, onsort, rowClass, empty }) {
 	const head = columns.map(c => {
 		const sorted = c.id === sort;
-		const props = { scope: 'col', className: c.number ? 'n' : c.stays ? 'stays' : '', title: c.hint };
+		const props = { scope: 'col', className: c.number ? 'n' : c.stays ? 'stays' : '',
+			title: c.hint };
 		if (!c.sortable)
 			return h('th', props, c.title || h('span.unseen', null, c.unseen));
-		return h('th', { ...props, 'aria-sort': sorted ? (c.number ? 'descending' : 'ascending') : 'none' },
-			h('button.sort', { type: 'button', onclick: () => onsort(c.id), 'data-sort': c.id }, c.title, h('i', { 'aria-hidden': 'true' }, sorted ? (c.number ? '▾' : '▴') : '')));
+		return h('th', { ...props, 'aria-sort': sorted
+			? (c.number ? 'descending' : 'ascending') : 'none' },
+			h('button.sort', { type: 'button', onclick: () => onsort(c.id),
+				'data-sort': c.id }, c.title, h('i', { 'aria-hidden': 'true' },
+				sorted ? (c.number ? '▾' : '▴') : '')));
 	});
 	const body = rows.map(r => h('tr', { className: rowClass ? rowClass(r) : '' },
 		columns.map((c, k) => {

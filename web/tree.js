@@ -15,16 +15,23 @@ export function unpack(data) {
 		total[i] = nodes[3 * i + 1];
 		frame[i] = nodes[3 * i + 2];
 	}
-	return build({ frames: data.frames, depth, total, frame, against: data.against ? Float64Array.from(data.against) : null,
-		verdict: data.verdicts ? Uint8Array.from(data.verdicts) : null, value: null, values: null });
+	return build({ frames: data.frames, depth, total, frame,
+		against: data.against ? Float64Array.from(data.against) : null,
+		verdict: data.verdicts ? Uint8Array.from(data.verdicts) : null, value: null,
+			values: null });
 }
 
-/* The same of an answer whose first level is the values of a label: each node has the place of its value. */
+/*
+ * The same of an answer whose first level is the values of a label: each node has the place of its
+ * value.
+ */
 export function unpackSplit(data) {
-	const t = unpack(data), path = data.path || [], at = new Map(data.values.map((v, i) => [v, i]));
+	const t = unpack(data), path = data.path || [],
+		at = new Map(data.values.map((v, i) => [v, i]));
 	const place = text => at.has(text) ? at.get(text) : 255;
 	t.values = data.values;
-	t.value = new Uint8Array(t.n).fill(path.length > 3 ? place(path[3]) : path.length ? place(name(t, 0)) : 255);
+	t.value = new Uint8Array(t.n).fill(path.length > 3 ? place(path[3]) : path.length
+		? place(name(t, 0)) : 255);
 	if (!path.length)
 		for (const c of children(t, 0))
 			t.value.fill(place(name(t, c)), c, t.end[c]);
@@ -154,7 +161,8 @@ function flatten(root, frames, values) {
 		total.push(node.total);
 		frame.push(node.frame);
 		value.push(node.value);
-		const kids = [...node.kids.values()].sort((a, b) => (a.frame === OTHER) - (b.frame === OTHER) || b.total - a.total);
+		const kids = [...node.kids.values()].sort((a, b) =>
+			(a.frame === OTHER) - (b.frame === OTHER) || b.total - a.total);
 		for (const k of kids.reverse())
 			stack.push([k, d + 1]);
 	}

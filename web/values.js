@@ -13,7 +13,8 @@ import { and, parse, valueOf, without } from './selector.js';
 import { spark } from './spark.js';
 import { bar, table } from './table.js';
 
-const ROWS = 50, STATEMENTS = 5, STATEMENT_MS = 300, THREADS = ['tgid', 'tid', 'thread']; /* of those no lengths of waits are kept */
+/* Of those no lengths of waits are kept */
+const ROWS = 50, STATEMENTS = 5, STATEMENT_MS = 300, THREADS = ['tgid', 'tid', 'thread'];
 
 export class ValuesPane extends Pane {
 	constructor(app, host) {
@@ -26,7 +27,8 @@ export class ValuesPane extends Pane {
 		this.waitsLabel = h('label.check', { hidden: true }, this.waitsBox, 'waits');
 		this.body = h('div.scroll', { tabIndex: 0, role: 'region',
 			'aria-label': 'Values of the label' });
-		host.append(h('div.tools', null, h('label', null, h('span', null, 'Who, by'), this.keys), this.waitsLabel, this.status), this.note, this.body);
+		host.append(h('div.tools', null, h('label', null, h('span', null, 'Who, by'),
+			this.keys), this.waitsLabel, this.status), this.note, this.body);
 		this.points = new Map();
 		this.sql = {};
 	}
@@ -83,15 +85,22 @@ export class ValuesPane extends Pane {
 		});
 	}
 
-	/* The SQL behind query ids, where the server asks a database for it; it may take some turns until that has answered. */
+	/*
+	 * The SQL behind query ids, where the server asks a database for it; it may take some turns
+	 * until that has answered.
+	 */
 	async askStatements() {
-		const { answer } = this, ids = this.by === 'query_id' ? answer.rows.filter(r => r.key && /^-?\d+$/.test(r.key.query_id)).map(r => r.key.query_id) : [];
-		for (let turn = 0; ids.length && !this.noStatements && turn < STATEMENTS && this.answer === answer; turn++) {
+		const { answer } = this, ids = this.by === 'query_id'
+			? answer.rows.filter(r => r.key && /^-?\d+$/.test(r.key.query_id))
+			.map(r => r.key.query_id) : [];
+		for (let turn = 0; ids.length && !this.noStatements && turn < STATEMENTS &&
+			this.answer === answer; turn++) {
 			const a = await ask('statements', { ids: ids.join(',') }).catch(() => ({}));
 			this.noStatements = a.configured === false;
 			this.sqlError = a.error;
 			Object.assign(this.sql, a.statements);
-			if (this.answer === answer && (Object.keys(a.statements || {}).length || a.error))
+			if (this.answer === answer && (Object.keys(a.statements || {}).length ||
+				a.error))
 				this.draw();
 			if (!a.pending)
 				return;
@@ -144,7 +153,8 @@ export class ValuesPane extends Pane {
 		this.points = new Map(answer.series.filter(r => !r.other)
 			.map(r => [r.key[by], r.points]));
 		colourValues(answer.series.filter(r => !r.other).map(r => r.key[by]));
-		this.ranks = new Map(answer.series.filter(r => !r.other).map((r, i) => [r.key[by], i]));
+		this.ranks = new Map(answer.series.filter(r => !r.other)
+			.map((r, i) => [r.key[by], i]));
 		this.app.flame.recolour();
 	}
 
@@ -155,7 +165,11 @@ export class ValuesPane extends Pane {
 
 	draw() {
 		const a = this.answer, by = this.by, time = a.seconds > 0;
-		tell(this.status, a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}${by === 'query_id' && this.sqlError ? `; no SQL: ${brief(this.sqlError, 120)}` : ''}`);
+		const shown = number(Math.min(a.rows.length, a.n_rows)), all = number(a.n_rows);
+		const some = a.exact ? '' : ', the most frequent';
+		const noSql = by === 'query_id' && this.sqlError
+			? `; no SQL: ${brief(this.sqlError, 120)}` : '';
+		tell(this.status, a.n_rows === 1 ? '1 value' : `${shown} of ${all} values${some}${noSql}`);
 		const rank = r => r.key ? this.rank(by, r.key[by]) : -1;
 		refill(this.body, [table({
 			caption: `Values of ${plain(by)}`, rows: a.rows,
@@ -174,9 +188,13 @@ export class ValuesPane extends Pane {
 					? [{ id: 'change', title: 'Change', number: true,
 					hint: 'in CPUs, against before; grey: may be chance',
 					cell: r => this.changeCell(r) }] : []),
-				...(this.waits ? [this.waitColumn('runq', 'Run queue', 'waited for a CPU', 0), this.waitColumn('off', 'Blocked', 'blocked', 1)] : []),
-				{ id: 'course', title: 'Over time', cell: r => this.sparkCell(r, rank(r)) },
-				{ id: 'do', title: '', unseen: 'Actions', stays: true, cell: r => this.actions(r) },
+				...(this.waits ? [this.waitColumn('runq', 'Run queue',
+					'waited for a CPU', 0), this.waitColumn('off', 'Blocked',
+					'blocked', 1)] : []),
+				{ id: 'course', title: 'Over time',
+					cell: r => this.sparkCell(r, rank(r)) },
+				{ id: 'do', title: '', unseen: 'Actions', stays: true,
+					cell: r => this.actions(r) },
 			] })], this.keys);
 		this.app.drawn('values');
 	}
@@ -194,10 +212,15 @@ export class ValuesPane extends Pane {
 		if (r.other)
 			return h('span', null, box, '(all others)');
 		const sql = this.by === 'query_id' && this.sql[v];
-		const button = h('button.link', { type: 'button', 'data-value': brief(valueOf(v), 80), title: `Only ${brief(valueOf(v) || '(none)', 200)}`,
-			'aria-current': this.chosen(r) ? 'true' : null, onclick: () => this.choose(v, this.chosen(r)) },
-		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)') : h('bdi', null, brief(v, 60)));
-		return sql ? h('span', null, button, h('small.sql', { title: brief(sql, 1000) }, h('bdi', null, brief(sql.replace(/\s+/g, ' '), 200)))) : button;
+		const button = h('button.link', { type: 'button',
+			'data-value': brief(valueOf(v), 80),
+			title: `Only ${brief(valueOf(v) || '(none)', 200)}`,
+			'aria-current': this.chosen(r) ? 'true' : null,
+				onclick: () => this.choose(v, this.chosen(r)) },
+		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)')
+			: h('bdi', null, brief(v, 60)));
+		return sql ? h('span', null, button, h('small.sql', { title: brief(sql, 1000) },
+			h('bdi', null, brief(sql.replace(/\s+/g, ' '), 200)))) : button;
 	}
 
 	changeCell(r) {

@@ -79,12 +79,24 @@ export class WhyPane extends Pane {
 	}
 
 	times(a, sides) {
-		const rows = PARTS.filter(([key]) => key === 'cpu' || a.waits), q = (part, x) => part.quantiles && part.quantiles[x] !== undefined ? seconds(part.quantiles[x] / 1e9) : '';
-		return table({ caption: 'Time', rows, columns: [{ id: 'part', title: '', unseen: 'Part', header: true, cell: ([, text]) => text },
+		const rows = PARTS.filter(([key]) => key === 'cpu' || a.waits),
+			q = (part, x) => part.quantiles && part.quantiles[x] !== undefined
+			? seconds(part.quantiles[x] / 1e9) : '';
+		return table({ caption: 'Time', rows,
+			columns: [{ id: 'part', title: '', unseen: 'Part', header: true,
+			cell: ([, text]) => text },
 			...sides.flatMap(([side, text]) => [
-				{ id: side, title: text, number: true, cell: ([key]) => seconds(a[side][key].seconds) },
-				{ id: side + '-share', title: '', unseen: 'Share', number: true, cell: ([key]) => percent(a[side][key].seconds, a[side].wall) },
-				...(a.waits && side !== 'rest' ? [{ id: side + '-p99', title: '99% of waits', number: true, hint: 'are no longer than this',
-					cell: ([key]) => h('span', { title: a[side][key].waits ? `${number(a[side][key].waits)} waits` : '' }, q(a[side][key], '0.99')) }] : [])])] });
+				{ id: side, title: text, number: true,
+					cell: ([key]) => seconds(a[side][key].seconds) },
+				{ id: side + '-share', title: '', unseen: 'Share', number: true,
+					cell: ([key]) => percent(a[side][key].seconds,
+					a[side].wall) },
+				...(a.waits && side !== 'rest'
+					? [{ id: side + '-p99', title: '99% of waits', number: true,
+					hint: 'are no longer than this',
+					cell: ([key]) => h('span',
+						{ title: a[side][key].waits
+						? `${number(a[side][key].waits)} waits` : '' },
+						q(a[side][key], '0.99')) }] : [])])] });
 	}
 }

@@ -122,7 +122,8 @@ for by in function tenant; do
 	# shellcheck disable=SC2046
 	"$ascribe" report incident --by $by $(range 900 0) --json >now.json 2>/dev/null
 	# shellcheck disable=SC2046
-	"$ascribe" report incident --by $by $(range 900 0) --before $((to - 1800)) -n 0 --full-names >table.txt 2>err
+	"$ascribe" report incident --by $by $(range 900 0) --before $((to - 1800)) -n 0 \
+		--full-names >table.txt 2>err
 	cat >change.py <<'PY'
 import json, re, sys
 by = sys.argv[1]
@@ -152,7 +153,8 @@ ok "the earlier range is said" grep -q 'CHANGE: in CPUs .* against 20.*;' table.
 "$ascribe" report incident --from $((to - 900)) --before $((to - 1800)) >table.txt 2>err
 ok "in both tables" test "$(grep -c ' CHANGE ' table.txt)" = 2
 "$ascribe" report incident --from $((to - 900)) --before $((to - 9000)) >table.txt 2>err
-ok "an earlier range without data is said" grep -q 'nothing was recorded in the earlier range' table.txt
+ok "an earlier range without data is said" \
+	grep -q 'nothing was recorded in the earlier range' table.txt
 exits 2 'before is for tables' "$ascribe" report incident --before -1h --json
 exits 2 'before is for tables' "$ascribe" report incident --before -1h --tree
 finish

@@ -2,7 +2,8 @@
 /* The page over real servers, in Chromium: what a person does, and what the API says of it. */
 import assert from 'node:assert/strict';
 import { cpSync, readFileSync, rmSync } from 'node:fs';
-import { api, build, clickFrame, colours, digits, launch, open, param, q, run, said, serve, settled, stop } from './lib.mjs';
+import { api, build, clickFrame, colours, digits, launch, open, param, q, run, said, serve, settled,
+	stop } from './lib.mjs';
 
 const truth = JSON.parse(readFileSync('truth.json'));
 const only = process.argv[2];
@@ -68,14 +69,21 @@ onPage('the first screen', incident, '', async page => {
 		`why?where=${q('{tenant="b"}')}&from=${param(page, 'from')}&to=${param(page, 'to')}`);
 	assert.match(await said(page, '#panel-why'),
 		new RegExp(`on a CPU\\t${why.this.cpu.seconds.toFixed(0)} s`));
-	assert.match(await said(page, '#panel-why'), /Code that changed against before[\s\S]*100%\t0%\trender_report/);
+	assert.match(await said(page, '#panel-why'),
+		/Code that changed against before[\s\S]*100%\t0%\trender_report/);
 });
 
-/* The whole graph stands there until the one that is split has come, which takes the server longer. */
+/*
+ * The whole graph stands there until the one that is split has come, which takes the server longer.
+ */
 onPage('the first graph does not wait for the split', incident, '?by=comm', async page => {
 	let release;
 	const held = new Promise(go => { release = go; });
-	await page.route(u => u.searchParams.has('split') && u.pathname.includes('/flame'), async r => { await held; await r.continue(); });
+	await page.route(
+		u => u.searchParams.has('split') && u.pathname.includes('/flame'), async r => {
+			await held;
+			await r.continue();
+		});
 	await page.goto(incident);
 	await page.waitForFunction(() => performance.getEntriesByName('drawn-flame').length);
 	assert.equal(await page.locator('#panes [aria-busy], #panel-flame[aria-busy]').count(), 1);
@@ -88,20 +96,29 @@ onPage('the first graph does not wait for the split', incident, '?by=comm', asyn
 /* Whichever of them comes first, graph and chart give a value the same hue. */
 for (const late of ['flame', 'series'])
 	onPage(`one colour for a value, ${late} comes last`, incident, '?by=comm', async page => {
-		await page.route(`**/api/v1/${late}?*`, async r => { await new Promise(go => setTimeout(go, 800)); await r.continue(); });
+		await page.route(`**/api/v1/${late}?*`, async r => {
+			await new Promise(go => setTimeout(go, 800));
+			await r.continue();
+		});
 		await page.goto(`${incident}/?by=comm&split=1`);
 		await settled(page);
 		const hue = e => {
-			const [r, g, b] = getComputedStyle(e).backgroundColor.match(/\d+/g).map(Number), max = Math.max(r, g, b), d = max - Math.min(r, g, b);
-			return Math.round(60 * (max === r ? ((g - b) / d + 6) % 6 : max === g ? (b - r) / d + 2 : (r - g) / d + 4));
+			const [r, g, b] = getComputedStyle(e).backgroundColor.match(/\d+/g)
+				.map(Number), max = Math.max(r, g, b), d = max - Math.min(r, g, b);
+			return Math.round(60 * (max === r ? ((g - b) / d + 6) % 6 : max === g
+				? (b - r) / d + 2 : (r - g) / d + 4));
 		};
 		for (const i of [0, 1]) {
-			const chart = await page.locator('#values .swatch').nth(i).evaluate(hue), graph = await page.locator('#panel-flame .legend i').nth(i).evaluate(hue);
+			const chart = await page.locator('#values .swatch').nth(i).evaluate(hue),
+				graph = await page.locator('#panel-flame .legend i').nth(i)
+				.evaluate(hue);
 			assert.ok(Math.abs(chart - graph) <= 3, `${chart} ${graph}`);
 		}
 	});
 
-/* A colour is the value's, wherever it stands among the others; what was not recorded is no zero. */
+/*
+ * A colour is the value's, wherever it stands among the others; what was not recorded is no zero.
+ */
 onPage('colours stay, gaps are told', incident, '?by=comm', async page => {
 	const colour = async value => page.locator(`#values button[data-value=${value}] .swatch`)
 		.evaluate(e => e.style.background);
@@ -249,11 +266,15 @@ onPage('a key that is gone', url, '?by=no_such_key&split=1', async page => {
 
 /* The times of the host are those that count, whatever the clock of the browser says. */
 onPage('a browser with a wrong clock', incident, '?by=comm', async page => {
-	await page.addInitScript(() => { const now = Date.now; Date.now = () => now() + 400 * 86400000; });
+	await page.addInitScript(() => {
+		const now = Date.now;
+		Date.now = () => now() + 400 * 86400000;
+	});
 	await page.goto(incident);
 	await settled(page);
 	const all = await api(incident, 'labels?names_only=1');
-	assert.deepEqual([param(page, 'from'), param(page, 'to')], [String(all.to - 900), String(all.to)]);
+	assert.deepEqual([param(page, 'from'), param(page, 'to')],
+		[String(all.to - 900), String(all.to)]);
 	assert.match(await said(page, '#findings'), /server uses/);
 	await page.click('button[data-from="now-1h"]');
 	await settled(page);
@@ -268,14 +289,19 @@ onPage('two windows of one page', url, '?by=comm', async (page, { context }) => 
 	await page.click('#tab-functions');
 	await other.click('#values button[data-value=a]');
 	await Promise.all([settled(page), settled(other)]);
-	assert.deepEqual([param(page, 'where'), param(page, 'tab'), param(page, 'by')], ['', 'functions', 'comm']);
-	assert.deepEqual([param(other, 'where'), param(other, 'tab'), param(other, 'by')], ['{tenant="a"}', '', 'tenant']);
+	assert.deepEqual([param(page, 'where'), param(page, 'tab'), param(page, 'by')],
+		['', 'functions', 'comm']);
+	assert.deepEqual([param(other, 'where'), param(other, 'tab'), param(other, 'by')],
+		['{tenant="a"}', '', 'tenant']);
 	await other.goBack();
 	await settled(other);
 	assert.equal(param(other, 'where'), '');
 });
 
-/* What was shown stays, and what cannot be answered any more is said; the page goes on when the store is there again. */
+/*
+ * What was shown stays, and what cannot be answered any more is said; the page goes on when the
+ * store is there again.
+ */
 test('a store that is deleted while it is shown', async () => {
 	cpSync('store', 'doomed', { recursive: true });
 	const { page, context, bad } = await open(browser, await serve('doomed') + '/?by=comm');
@@ -295,15 +321,20 @@ test('a store that is deleted while it is shown', async () => {
 
 /* The server asks a database for it: at first there is no answer. */
 onPage('the SQL behind query ids', url, '?by=tenant', async page => {
-	const ids = (await api(url, 'table?by=query_id')).rows.map(r => r.key.query_id).filter(v => v !== null), asked = [];
+	const ids = (await api(url, 'table?by=query_id')).rows.map(r => r.key.query_id)
+		.filter(v => v !== null), asked = [];
 	await page.route('**/api/v1/statements?*', r => {
 		asked.push(new URL(r.request().url()).searchParams.get('ids'));
 		const done = asked.length > 1;
-		r.fulfill({ json: { configured: true, pending: !done, error: null, statements: done ? { [ids[0]]: 'select\n  <img src=x onerror=alert(1)>\u202e from t' } : {} } });
+		r.fulfill({ json: { configured: true, pending: !done, error: null,
+			statements: done
+			? { [ids[0]]: 'select\n  <img src=x onerror=alert(1)>\u202e from t' }
+			: {} } });
 	});
 	await page.selectOption('select[name=by]', 'query_id');
 	await page.waitForSelector('#values small.sql');
-	assert.equal(await said(page, '#values small.sql'), 'select <img src=x onerror=alert(1)>\ufffd from t');
+	assert.equal(await said(page, '#values small.sql'),
+		'select <img src=x onerror=alert(1)>\ufffd from t');
 	assert.equal(asked.length, 2);
 	assert.ok(asked[0].split(',').includes(ids[0]));
 });
@@ -458,7 +489,8 @@ test('what the server refuses is said, and left out', async () => {
 	for (const [query, text,
 		left] of [
 		[
-		`?where=${q('{tenant=')}`, 'selector, column', 'where'], ['?root=00000001', 'no such frame', 'root'],
+		`?where=${q('{tenant=')}`, 'selector, column', 'where'],
+		['?root=00000001', 'no such frame', 'root'],
 		['?event=none', 'event', 'event'], [`?from=5&to=${q('now-90000w')}`, 'from',
 			'from']]) {
 		const { page, bad, context } = await open(browser, url + '/' + query);

@@ -4,7 +4,8 @@
 # whose names have that in them. V=1: times.
 . "$(dirname "$0")/lib.bash"
 mk=$BUILD/tests/mkstore
-"$mk" store >truth.json && "$mk" wide wide >/dev/null && ln -s "$BUILD/tests/long" . && "$mk" names names >/dev/null && "$mk" incident incident >/dev/null || exit 1
+"$mk" store >truth.json && "$mk" wide wide >/dev/null && ln -s "$BUILD/tests/long" . &&
+	"$mk" names names >/dev/null && "$mk" incident incident >/dev/null || exit 1
 echo "0123456789abcdef0123" >token
 if [ "$(id -u)" = 0 ] && "$BUILD/ascribe" record --wall --waker -d 1s -o real >/dev/null 2>&1; then
 	export REAL=real

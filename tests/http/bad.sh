@@ -68,7 +68,8 @@ asks 'too many parameters' "table?$(printf 'a%d=1&' $(seq 40))"
 # ---- where a request ends ----
 ok "requests whose end is unclear" python3 "$here/framing.py" "$port"
 gets 200 'reason="framing"} ' "$url/metrics"
-# libmicrohttpd 1.0 refuses ten of them before we see them, as clearly: with 400, and the end of the connection.
+# libmicrohttpd 1.0 refuses ten of them before we see them, as clearly: with 400, and the end of the
+# connection.
 ok "they are counted" grep -qE 'reason="framing"\} (14|4)$' body
 
 # ---- too much, too slow, no HTTP at all ----

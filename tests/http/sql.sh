@@ -10,7 +10,8 @@ as "$pg/initdb" -D data -A trust -U postgres -N >/dev/null 2>&1
 as "$pg/pg_ctl" -D data -w -t 50 -l data/log -o "-k $dir/data -c listen_addresses= -c fsync=off -c compute_query_id=on -c shared_preload_libraries=pg_stat_statements" \
 	start >/dev/null 2>&1 || skip "postgres does not start with pg_stat_statements"
 at_end='stop_postgres'
-stop_postgres() { timeout 10 setpriv --reuid postgres --regid postgres --clear-groups -- "$pg/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1; }
+stop_postgres() { timeout 10 setpriv --reuid postgres --regid postgres \
+	--clear-groups -- "$pg/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1; }
 sql() { as "$pg/psql" -w -h "$dir/data" -U postgres -qAt -c "$1"; }
 sql 'create extension pg_stat_statements' || skip "no pg_stat_statements here"
 sql 'select  /* <b>%s */ count(*)
@@ -23,14 +24,19 @@ ok "postgres has ids" test -n "$id" -a -n "$other"
 # A store with these ids, with one that the server does not know, and with one that is no number.
 for q in "$id" "$other" 42 none; do
 	echo "main;work 10" >one.folded
-	"$ascribe" import folded one.folded --label "query_id=$q" -o store >/dev/null 2>import.err || { cat import.err; bad "import"; }
+	"$ascribe" import folded one.folded --label "query_id=$q" -o store >/dev/null \
+		2>import.err || {
+		cat import.err
+		bad "import"
+	}
 done
 conninfo="host=$dir/data user=postgres dbname=postgres"
 "$ascribe" report store --by query_id --postgres "$conninfo" >out 2>err
 ok "report has the statements below the table" grep -qE "^ +$id  select /\* <b>%s \*/ count\(\*\) from pg_class where relname = \\\$1$" out
 ok "of those that it knows" sh -c "grep -q 'pg_sleep' out && ! grep -qE '^ +42  ' out"
 "$ascribe" report store --by query_id --postgres "host=$dir/nowhere user=postgres" >out 2>err
-ok "a server that is not there is said, and the table is there" sh -c "grep -q 'postgres: .*nowhere' err && grep -q -- '$id' out"
+ok "a server that is not there is said, and the table is there" \
+	sh -c "grep -q 'postgres: .*nowhere' err && grep -q -- '$id' out"
 
 # Asked by the page: the first answer waits for nobody.
 texts() { # until nothing is pending
@@ -43,14 +49,17 @@ texts() { # until nothing is pending
 serve log "$ascribe" serve store -l 127.0.0.1:0 --anonymous --postgres "$conninfo" || finish
 gets 200 '"pending":true' "$url/api/v1/statements?ids=$id"
 texts "$id,$other,42"
-ok "statements by their ids" jq -e --arg a "$id" --arg b "$other" '.configured and .error == null and (.statements | keys | length == 2) and
+ok "statements by their ids" jq -e --arg a "$id" --arg b "$other" \
+	'.configured and .error == null and
+	(.statements | keys | length == 2) and
 	(.statements[$a] | test("count")) and (.statements[$b] | test("pg_sleep"))' body
 ok "from memory the next time" jq -e '.pending == false' <(curl -s "$url/api/v1/statements?ids=$id")
 refused 400 'integers' "$url/api/v1/statements?ids=1,x"
 refused 400 'at most 64' "$url/api/v1/statements?ids=$(seq -s, 65)"
 refused 400 'ids: ' "$url/api/v1/statements?ids=99999999999999999999"
 
-# A server that takes the connection and says nothing: the page is not kept waiting, and is told after a second.
+# A server that takes the connection and says nothing: the page is not kept waiting, and is told
+# after a second.
 cat >silent.py <<'PY'
 import socket, time
 s = socket.socket(socket.AF_UNIX)
@@ -62,7 +71,8 @@ while True:
 PY
 background python3 silent.py
 for _ in $(seq 100); do [ -S .s.PGSQL.5432 ] && break; sleep 0.05; done
-serve log2 "$ascribe" serve store -l 127.0.0.1:0 --anonymous --postgres "host=$dir user=postgres" || finish
+serve log2 "$ascribe" serve store -l 127.0.0.1:0 --anonymous --postgres "host=$dir user=postgres" ||
+	finish
 gets 200 '"pending":true' "$url/api/v1/statements?ids=$id"
 gets 200 '' "$url/api/v1/table?by=query_id"
 texts "$id"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# CPUs that go and come while recording: what runs on them afterwards is sampled, named and labelled, and the counts add up.
+# CPUs that go and come while recording: what runs on them afterwards is sampled, named and
+# labelled, and the counts add up.
 . "$(dirname "$0")/lib.bash"
 [ -n "${CPU_HOTPLUG:-}" ] || skip "this takes a CPU of the host away: CPU_HOTPLUG=1"
 n_cpus=$(nproc --all)

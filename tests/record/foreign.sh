@@ -91,7 +91,8 @@ together() {
 	[ $((started_together % 4)) != 0 ] || echo wait >>commands
 }
 # name:program:ABI:library; each process has a name of its own
-programs=(otel:plain:otel: custom1:plain:custom1: custom0:plain0:custom0: elastic:plain:elastic: datadog:plain:datadog:
+programs=(otel:plain:otel: custom1:plain:custom1: custom0:plain0:custom0: elastic:plain:elastic: \
+	datadog:plain:datadog:
 	perforator:plain:perforator: static:static:otel: gd:host:otel:gd.so desc:host:otel:desc.so \
 		sdesc:host:otel:sdesc.so
 	ie:host:otel:ie.so gdcustom:host:custom1:gd.so desccustom:host:custom1:desc.so \
@@ -128,13 +129,15 @@ for name in "${names[@]}"; do
 	# A thread's first samples come before its process is known: on a busy host many of them.
 	check "$name: each thread has its own labels" r=tenants.json -- \
 		"(lambda v: {k[2] for k in v} >= {'one', 'two'} and all(k[2] in (None, k[1]) for k in v))({k: n for k, n in samples(r).items()
-		if k[0] == '$name' and k[1] in ('one', 'two')})" "{k[1:]: n for k, n in samples(r).items() if k[0] == '$name'}"
+		if k[0] == '$name' and k[1] in ('one', 'two')})" \
+	"{k[1:]: n for k, n in samples(r).items() if k[0] == '$name'}"
 done
 if [ -n "$go" ]; then
 	for name in go-plain go-strip; do
 		check "$name: goroutines' labels, and none on the one without" r=tenants.json -- \
 			"(lambda v: v['one'] > 3 and v['two'] > 3 and v[None] > 3)((lambda c: [c.update({k[2]: c.get(k[2], 0) + n})
-			for k, n in samples(r).items() if k[0] == '$name'] and c)({}))" "{k[2]: n for k, n in samples(r).items() if k[0] == '$name'}"
+			for k, n in samples(r).items() if k[0] == '$name'] and c)({}))" \
+	"{k[2]: n for k, n in samples(r).items() if k[0] == '$name'}"
 	done
 	check "Go: each of the workers' labels is whole" r=xy.json -- \
 		'sum(n for k, n in samples(r).items() if k[0].startswith("go-")) > 20' \

@@ -3,7 +3,8 @@
 # A 32-bit program: its callers by frame pointers, its names, its inlined calls.
 . "$(dirname "$0")/lib.bash"
 command -v clang >/dev/null && command -v ld.lld >/dev/null || skip "no clang, or no lld"
-clang -m32 -O2 -g -fno-omit-frame-pointer -ffreestanding -nostdlib -static -fuse-ld=lld -o narrow "$here/i386/chain.c" ||
+clang -m32 -O2 -g -fno-omit-frame-pointer -ffreestanding -nostdlib -static -fuse-ld=lld -o narrow \
+	"$here/i386/chain.c" ||
 	skip "no 32-bit programs can be built here"
 ./narrow || skip "this kernel runs no 32-bit programs"
 record -F 999 -o narrow.store -- ./narrow

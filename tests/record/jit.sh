@@ -64,27 +64,36 @@ checked() { # what must be there and what not (@: its number), command
 if command -v node >/dev/null; then
 	ok "check: a node without" checked '^note  Node .*--perf-basic-prof' '^$' node \
 		-e 'setTimeout(() => 0, 20000)'
-	ok "check: a node with" checked '^(ok|note) *Node ' '[( ]@[,)]' node --perf-basic-prof -e 'setTimeout(() => 0, 20000)'
+	ok "check: a node with" checked '^(ok|note) *Node ' '[( ]@[,)]' node \
+		--perf-basic-prof -e 'setTimeout(() => 0, 20000)'
 fi
 for java in $(jvms); do # one that waits before its first class: a JRE will do
 	paused=(-XX:+UnlockDiagnosticVMOptions -XX:+PauseAtStartup -version)
-	ok "$java: check: without" checked '^note  Java .*[( ]@[,)].*-XX:\+PreserveFramePointer' '^$' "$java" "${paused[@]}"
-	ok "$java: check: with" checked '^(ok|note) *Java ' '[( ]@[,)]' "$java" -XX:+PreserveFramePointer "${paused[@]}"
-	ok "$java: check: by its environment" checked '^(ok|note) *Java ' '[( ]@[,)]' env JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer "$java" "${paused[@]}"
+	ok "$java: check: without" checked '^note  Java .*[( ]@[,)].*-XX:\+PreserveFramePointer' \
+		'^$' "$java" "${paused[@]}"
+	ok "$java: check: with" checked '^(ok|note) *Java ' '[( ]@[,)]' "$java" \
+		-XX:+PreserveFramePointer "${paused[@]}"
+	ok "$java: check: by its environment" checked '^(ok|note) *Java ' \
+		'[( ]@[,)]' env JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer "$java" "${paused[@]}"
 done
 if command -v java >/dev/null && command -v javac >/dev/null; then
 	javac --release 17 Hot.java
 	for java in $(jvms); do
 		rm -rf java
-		ok "$java: recorded" "$ascribe" record --jvm-attach -F 499 -d 2s -o java -- sh -c 'echo /tmp/perf-$$.map >java.map; exec "$@"' sh "$java" -XX:+PreserveFramePointer Hot 3500
-		ok "$java: its function, from the map that we asked for" at_least 50 java 'int Hot.fibonacci(int)'
+		ok "$java: recorded" "$ascribe" record --jvm-attach -F 499 -d 2s -o java \
+			-- sh -c 'echo /tmp/perf-$$.map >java.map; exec "$@"' \
+			sh "$java" -XX:+PreserveFramePointer Hot 3500
+		ok "$java: its function, from the map that we asked for" at_least 50 java \
+			'int Hot.fibonacci(int)'
 		ok "$java: no map stays in /tmp" test ! -e "$(cat java.map)"
 	done
 	ok "java: nor what it was asked by" test "$(find /tmp -maxdepth 1 -name '.attach_pid*' -newer Hot.class | wc -l)" -eq 0
-	"$ascribe" record -F 499 -o java-alone -- java -XX:+PreserveFramePointer Hot 1000 >alone.out 2>&1
+	"$ascribe" record -F 499 -o java-alone -- java -XX:+PreserveFramePointer Hot 1000 \
+		>alone.out 2>&1
 	ok "java: not asked unless we are told to" sh -c 'grep -q "JVMs asked 0 times\|has no names\|have no names" alone.out && ! grep -q "Full thread dump" alone.out'
 	ok "java: it says how to have names" grep -q 'record with --jvm-attach' alone.out
-	"$ascribe" record --jvm-attach -F 499 -o java-deaf -- java -XX:+DisableAttachMechanism -XX:+PreserveFramePointer Hot 2000 >deaf.out 2>&1
+	"$ascribe" record --jvm-attach -F 499 -o java-deaf -- java \
+		-XX:+DisableAttachMechanism -XX:+PreserveFramePointer Hot 2000 >deaf.out 2>&1
 	ok "java: who wants no attaching gets no signal" sh -c '! grep -q "Full thread dump" deaf.out'
 fi
 
@@ -106,10 +115,12 @@ cp "$fake" fakejvm # is found where another directory stands in the place of /tm
 if [ "$(uname -m)" = x86_64 ]; then
 	ok "a libjvm.so, SIGQUIT not caught: it lives" \
 		test \
-		"$("$ascribe" record --jvm-attach -F 499 -o fake1 -- "$fake" 3 ./libjvm.so 2>/dev/null)" = 0
+		"$("$ascribe" record --jvm-attach -F 499 -o fake1 -- \
+			"$fake" 3 ./libjvm.so 2>/dev/null)" = 0
 	ok "a libjvm.so, SIGQUIT caught: none comes" \
 		test \
-		"$("$ascribe" record --jvm-attach -F 499 -o fake2 -- "$fake" 3 ./libjvm.so catch 2>/dev/null)" = 0
+		"$("$ascribe" record --jvm-attach -F 499 -o fake2 -- \
+			"$fake" 3 ./libjvm.so catch 2>/dev/null)" = 0
 	# It has the counters of a JVM, too, in a /tmp of its own choice, which is root's and not
 	# its user's.
 	mkdir -m 755 roots roots/hsperfdata_x

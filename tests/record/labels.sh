@@ -6,7 +6,8 @@
 load=$loads/labelled
 cc=${CC:-cc}
 
-# ---- a process whose first thread ends: beside all that follows, over the end of a window (each ten seconds of the clock) ----
+# ---- a process whose first thread ends: beside all that follows, over the end of a window (each
+# ten seconds of the clock) ----
 over_a_window() {
 	sleep "$(python3 -c 'import time; print((7 - time.time()) % 10)')"
 	exec "$ascribe" record -q -F 99 -o orphan -- "$load" orphan 5

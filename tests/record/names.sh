@@ -39,7 +39,8 @@ commands="$commands demo"
 pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)
 if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
 	install -d -m 755 -o postgres pg && chmod 755 "$dir" && {
-		setpriv --reuid=postgres --regid=postgres --clear-groups sh -c "cd '$dir/pg' && $pg/initdb -D data -N >/dev/null 2>&1 &&
+		setpriv --reuid=postgres --regid=postgres --clear-groups \
+			sh -c "cd '$dir/pg' && $pg/initdb -D data -N >/dev/null 2>&1 &&
 		echo 'select count(*) from generate_series(1, 4000000) a where a % 7 = 3; select md5(string_agg(a::text, chr(44)))
 		from generate_series(1, 1000000) a;' | $pg/postgres --single -D data -k . postgres >/dev/null 2>&1"
 	}

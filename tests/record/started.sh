@@ -66,7 +66,8 @@ record --wall -F 499 -o storm -- sh storm.sh
 "$ascribe" stat storm --json >storm.json
 report storm --by service >services.json
 check "a storm: every sample is accounted for, few are lost" s=storm.json -- \
-	'exact(s) and s["lost"]["rows_full"] + s["lost"]["user_memory"] == 0' 's["fired"], {k: n for k, n in s["lost"].items() if n}'
+	'exact(s) and s["lost"]["rows_full"] + s["lost"]["user_memory"] == 0' \
+		's["fired"], {k: n for k, n in s["lost"].items() if n}'
 report storm --event cpu-clock --by cmdline --where '{comm="true"}' -n 0 >arguments.json
 check "and most of those that ran have their command line, although they have ended" r=arguments.json -- \
 	'samples(r).get(None, 0) < 0.3 * r["samples"] and len(samples(r)) > 20 and

@@ -18,7 +18,8 @@ check "the share of each thread and step, the inner label over the outer" r=step
 	(*wilson(samples(r)[k], r["samples"], 3.29)) for k in samples(r)) and len(samples(r)) == 4' 'samples(r), truth'
 check "nearly every sample has a label, of labels that lived for 3 ms" r=numbers.json s=stat.json truth=truth.json -- \
 	'len(r["rows"]) > 300 and max(samples(r).values()) <= 20 and all(0 <= int(k) < truth["labels"] for k in samples(r)) and
-	r["flagged"]["trampoline_unknown"] < 0.1 * r["samples"]' 'len(r["rows"]), r["samples"], r["flagged"]["trampoline_unknown"]'
+	r["flagged"]["trampoline_unknown"] < 0.1 * r["samples"]' \
+	'len(r["rows"]), r["samples"], r["flagged"]["trampoline_unknown"]'
 report tramp --by task >tasks.json
 check "labels of trampolines alone are labels, too" r=tasks.json s=stat.json -- \
 	'abs(s["flagged"]["unlabelled"] - samples(r).get(None, 0)) <= 0.01 * s["stored"] and

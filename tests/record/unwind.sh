@@ -10,7 +10,8 @@ while read -r kind chain copied; do
 	rm -rf chains
 	record -F 499 -o chains -- "$load" "$kind" "$(in_part 0.5 1)" || continue
 	stacks chains
-	ok "$kind" python3 "$here/unwind.py" chains folded stat.json "$chain;chain_a;chain_b;chain_c" $copied
+	ok "$kind" python3 "$here/unwind.py" chains folded stat.json \
+		"$chain;chain_a;chain_b;chain_c" $copied
 	check "$kind: accounting" s=stat.json -- 'exact(s)'
 done <<END
 plain _start;.*;$base

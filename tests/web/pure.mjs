@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { baseName, brief, interval, percent, plain, seconds } from '../../web/format.js';
 import * as selector from '../../web/selector.js';
 import * as state from '../../web/state.js';
-import { below, children, follow, frameId, matchFrames, matchedTotal, name, overlay, pathOf, prunedBelow, unpack, unpackSplit } from '../../web/tree.js';
+import { below, children, follow, frameId, matchFrames, matchedTotal, name, overlay, pathOf,
+	prunedBelow, unpack, unpackSplit } from '../../web/tree.js';
 import { sources, stack } from '../../web/steps.js';
 
 let passed = 0;
@@ -134,7 +135,8 @@ test('trees of several values', () => {
 	for (let i = 0; i < o.n; i++)
 		assert.ok(o.own[i] >= 0);
 	for (const c of children(o, 0)) { /* the first level by itself */
-		const of = all.map(t => [...children(t, 0)].filter(k => name(t, k) === name(o, c)).reduce((n, k) => n + t.total[k], 0));
+		const of = all.map(t => [...children(t, 0)].filter(k => name(t, k) === name(o, c))
+			.reduce((n, k) => n + t.total[k], 0));
 		assert.equal(o.total[c], of[0] + of[1] + of[2]);
 		assert.equal(of[o.value[c]], Math.max(...of));
 	}
@@ -144,22 +146,27 @@ test('a window is drawn where it ran', () => {
 	const of = (covered, step = 10) => [...sources({ covered, step, n_steps: covered.length })];
 	assert.deepEqual(of([10, 10, 10]), [0, 1, 2]);
 	assert.deepEqual(of([10, 0, 10]), [0, -1, 2]); /* a gap */
-	assert.deepEqual(of([20, 0, 10]), [0, 0, 2]); /* two windows, the second a moment too early */
+	/* Two windows, the second a moment too early */
+	assert.deepEqual(of([20, 0, 10]), [0, 0, 2]);
 	assert.deepEqual(of([19.8, 0, 10.2]), [0, 0, 2]);
 	assert.deepEqual(of([35, 0, 0, 0, 0, 10]), [0, 0, 0, 0, -1, 5]); /* a late one */
 	assert.deepEqual(of([30, 10, 0]), [0, 1, -1]);
 	assert.deepEqual(of([0, 3, 0]), [-1, 1, -1]);
 	const answer = { n_steps: 3, from: 100, step: 10, covered: [20, 0, 10] };
-	const [at, high, low] = stack(answer, [{ points: [[100, 40], [120, 10]] }, { points: [[100, 20]] }], 1);
+	const [at, high, low] = stack(answer, [{ points: [[100, 40], [120, 10]] },
+		{ points: [[100, 20]] }], 1);
 	assert.deepEqual([at, low, high], [[100, 110, 120, 130], [2, 2, 1, 1], [3, 3, 1, 1]]);
 });
 
 test('a tree that is split by values', () => {
-	const frames = ['all', '', 4, '(other)', '', 4, 'a', '', 5, 'f', '/m', 1, '(others)', '', 5];
-	const s = unpackSplit({ frames, values: ['a', 'b', '(others)'], nodes: [0, 9, 0, 1, 6, 2, 2, 6, 3, 1, 3, 4, 2, 3, 3] });
+	const frames = ['all', '', 4, '(other)', '', 4, 'a', '', 5, 'f', '/m', 1, '(others)', '',
+		5];
+	const s = unpackSplit({ frames, values: ['a', 'b', '(others)'],
+		nodes: [0, 9, 0, 1, 6, 2, 2, 6, 3, 1, 3, 4, 2, 3, 3] });
 	assert.deepEqual([...s.value], [255, 0, 0, 2, 2]);
 	assert.deepEqual(s.values, ['a', 'b', '(others)']);
-	const below = path => [...unpackSplit({ frames, values: ['a'], path, nodes: [0, 6, path.length > 3 ? 3 : 2] }).value];
+	const below = path => [...unpackSplit({ frames, values: ['a'], path,
+		nodes: [0, 6, path.length > 3 ? 3 : 2] }).value];
 	assert.deepEqual([below(['all', '', 9]), below(['all', '', 9, 'a', '', 6])], [[0], [0]]);
 });
 

@@ -45,7 +45,10 @@ void report_change_print(const struct report_changes *c, const struct reading *r
 			 const struct query_table_row *row);
 void report_change_note(const struct report_changes *c, const struct reading *r, bool functions);
 
-/* Print the statements behind the query ids of a table's first rows; nothing without opts->by query_id. */
+/*
+ * Print the statements behind the query ids of a table's first rows; nothing without opts->by
+ * query_id.
+ */
 void report_sql(struct sql_texts *sql, const struct report *opts, const struct query_table *t,
 		size_t limit);
 

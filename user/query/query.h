@@ -72,7 +72,10 @@ bool query_is_profile(const struct store_event *e);
  */
 const char *query_cpu_event(const struct store *s);
 
-/* Do its rows count as samples of the recorder? Not those of `waker`: that time is in `off-cpu`, too. */
+/*
+ * Do its rows count as samples of the recorder? Not those of `waker`: that time is in `off-cpu`,
+ * too.
+ */
 bool query_counts_samples(const struct store_event *e);
 
 /* `wait` and `wait_in`: known by the stack, so there is no set that has them. */

@@ -96,7 +96,11 @@ struct functions {
 	struct idhash hash;
 	uint32_t *group;  /* [frames]: row of the table, TABLE_NO_GROUP while unknown */
 	uint32_t *sample; /* per row: a frame of it */
-	char *name; /* of the frame that is looked for, when rows go by the text: FUNCTION_NAME_MAX bytes; else NULL */
+	/*
+	 * Of the frame that is looked for, when rows go by the text: FUNCTION_NAME_MAX bytes; else
+	 * NULL
+	 */
+	char *name;
 	size_t sample_cap;
 };
 

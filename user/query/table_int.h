@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the makers of tables share: by function, by keys (table.c), by one wide key (top.c); split.c. */
+/*
+ * What the makers of tables share: by function, by keys (table.c), by one wide key (top.c);
+ * split.c.
+ */
 #ifndef ASCRIBE_QUERY_TABLE_INT_H
 #define ASCRIBE_QUERY_TABLE_INT_H
 
