@@ -169,7 +169,8 @@ export class ValuesPane extends Pane {
 		const some = a.exact ? '' : ', the most frequent';
 		const noSql = by === 'query_id' && this.sqlError
 			? `; no SQL: ${brief(this.sqlError, 120)}` : '';
-		tell(this.status, a.n_rows === 1 ? '1 value' : `${shown} of ${all} values${some}${noSql}`);
+		tell(this.status,
+			a.n_rows === 1 ? '1 value' : `${shown} of ${all} values${some}${noSql}`);
 		const rank = r => r.key ? this.rank(by, r.key[by]) : -1;
 		refill(this.body, [table({
 			caption: `Values of ${plain(by)}`, rows: a.rows,
