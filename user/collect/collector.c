@@ -15,8 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
-#define ENDS_NS NS /* from the record of an exit to the last switch of its thread, at most */
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define UNWIND_OP SYMBOLS_OPS	  /* behind those of symbols */
 #define LAST_NAMES_NS (2 * NS)	  /* for names that are missing when recording ends */
@@ -38,187 +36,6 @@
 #define RING_PAUSE_NS (NS / 100)
 #define RING_PAUSE_CPUS 5
 
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * NS + (uint64_t)ts.tv_nsec;
-}
-
-/* ---- windows ---- */
-
-/* The stack of rows that found no room. */
-static int add_other_stack(struct collector *c)
-{
-	struct store_frame f = { .kind = FRAME_USER };
-	uint32_t frame;
-	int rc = store_add_string(c->store, "(other)", 7, &f.function);
-	rc = rc ? rc : store_add_frame(c->store, &f, &frame);
-	return rc ? rc : store_add_stack(c->store, 0, frame, &c->other_stack);
-}
-
-static int add_events(struct collector *c)
-{
-	int rc = 0;
-	for (unsigned i = 0; !rc && i < c->cfg.n_events; i++) {
-		const struct event *e = &c->cfg.event[i];
-		struct store_event se = { .name = e->name,
-					  .unit = e->unit,
-					  .ns_per_sample = e->ns_per_sample,
-					  .period = e->tracepoint ? 1
-						    : e->fixed_period
-							    ? e->attr.sample_period / c->cfg.weight
-							    : 0 };
-		if (e->wait)
-			se.period = 0;
-		rc = store_add_event(c->store, &se, &c->event_id[i]);
-	}
-	rc = rc ? rc : waits_renew(&c->waits, &c->cfg);
-	return rc ? rc : add_other_stack(c);
-}
-
-/*
- * Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are
- * lost until they can.
- */
-static void renew(struct collector *c)
-{
-	c->ids_void |= store_renew(c->store);
-	if (c->ids_void && !add_events(c) && !resolver_renewed(c->resolver) &&
-	    !pythons_renewed(c->pythons)) {
-		c->ids_void = false;
-		store_renew_end(c->store);
-	}
-}
-
-/* What of the waits that go on belongs to this window. */
-static void tell_waits(struct collector *c)
-{
-	sampler_poll_ring(c->sampler);
-	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
-	sampler_waits(c->sampler, rows_on_wait, c);
-	hangs_go_on(c, false);
-}
-
-/*
- * The window is over, and all of its samples were drained. What its last rows wait for may still
- * come.
- */
-static void close_window(struct collector *c)
-{
-	uint64_t window = c->cfg.window_s * NS,
-		 patience = window / 2 < ASIDE_NS ? window / 2 : ASIDE_NS;
-	if (!c->stopped)
-		tell_waits(c);
-	window_end(c->window, c->stopped);
-	c->closing = true;
-	c->closing_end_ns = c->end_ns;
-	c->closing_end_boot_ns = c->end_boot_ns;
-	c->closing_ns = proc_now_ns() + patience;
-	c->next_window_ns = (int64_t)(((uint64_t)c->end_ns / window + 1) * window);
-}
-
-/* Write the closed window, with the names that there are. */
-static int write_window(struct collector *c, struct err *err)
-{
-	struct store_totals t;
-	struct reader_silence silence;
-	struct sandbox_stats parsing;
-	int64_t t1 = c->closing_end_ns;
-	int rc = 0;
-	c->closing = false;
-	rows_go_on(c, true);
-	rows_end_window(c);
-	size_t n = window_totals(c->window, &t);
-	if (t1 <= c->t0_ns)
-		t1 = c->t0_ns + 1; /* the clock was set back: time in the store does not go back */
-	for (size_t i = 0; i < n; i++) {
-		uint64_t lost = t.cpu[i].fired - t.cpu[i].stored;
-		c->sum.fired += t.cpu[i].fired;
-		c->sum.stored += t.cpu[i].stored;
-		c->sum.lost += lost;
-		c->sum.asleep += t.cpu[i].lost[COUNTER_idle_not_run];
-		c->sum.idle += t.cpu[i].flagged[window_idle_flag];
-	}
-	c->sum.outside += t.outside;
-	if (n || t.outside) {
-		proc_reader_silence(&silence);
-		sandbox_stats(c->sandbox, &parsing);
-		/* Without memory, parts of it are missing */
-		own_add(&c->own, c->store, &silence, parsing.full);
-		rc = store_commit_window(c->store, c->t0_ns, t1, c->closing_end_boot_ns, &t, err);
-		if (rc) {
-			c->sum.failed++;
-			for (size_t i = 0; i < n; i++) { /* counted again with the next window */
-				c->sum.fired -= t.cpu[i].fired;
-				c->sum.stored -= t.cpu[i].stored;
-				c->sum.lost -= t.cpu[i].fired - t.cpu[i].stored;
-				c->sum.asleep -= t.cpu[i].lost[COUNTER_idle_not_run];
-			}
-			c->sum.outside -= t.outside;
-			window_lost(c->window);
-		} else {
-			own_committed(&c->own);
-			reader_silence_add(&c->sum.silence, &silence);
-			proc_reader_forget_silence();
-			c->sum.windows++;
-			window_clear(c->window);
-		}
-	}
-	renew(c);
-	waits_window(&c->waits);
-	c->t0_ns = t1;
-	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
-	labelling_forget(c->labelling);
-	trampolines_forget(c->trampolines);
-	hangs_forget(c);
-	unwinding_forget(c->unwinding);
-	resolver_forget(c->resolver);
-	pythons_forget(c->pythons, c->procs);
-	return rc;
-}
-
-/* ---- drains ---- */
-
-/*
- * The programs fill the other halves by now: there is time to write the window before, which these
- * rows are not part of.
- */
-static void on_half(void *ctx, const struct sampler_half *h)
-{
-	struct collector *c = ctx;
-	if (c->closing)
-		write_window(c, &c->sum.failure);
-	rows_on_half(ctx, h);
-}
-
-static void drain(struct collector *c)
-{
-	METRIC_TIME(drain);
-	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	news_read(c);
-	news_admit(c);
-	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
-	trampolines_begin(c->trampolines);
-	ruled_begin(c->ruled);
-	uint64_t now = proc_now_ns();
-	if (!c->stopped) {
-		c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-		c->end_boot_ns = (int64_t)now;
-	}
-	c->filling = false; /* it may fill again while rows are added */
-	sampler_drain(c->sampler, on_half, c);
-	procs_read(c->procs, now - ENDS_NS);
-	if (c->lost_to_ns < now) /* no row of that time is left */
-		c->lost_from_ns = c->lost_to_ns = 0;
-	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
-	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
-		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
-	c->next_drain_ns = now + wait;
-	c->sum.drains++;
-	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-}
-
 /* ---- life ---- */
 
 int collector_open_store(struct store_writer **ret, const char *dir, const char *what,
@@ -236,7 +53,7 @@ int collector_open_store(struct store_writer **ret, const char *dir, const char 
 		.n_lost = collector_n_lost,
 		.flagged_names = collector_flagged_names,
 		.n_flagged = collector_n_flagged,
-		.created_ns = (int64_t)clock_ns(CLOCK_REALTIME),
+		.created_ns = (int64_t)collector_clock_ns(CLOCK_REALTIME),
 	};
 	return store_writer_open_with(ret, dir, &meta, o, err);
 }
@@ -328,7 +145,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	c->waits.sets = &c->sets;
 	c->waits.store = w;
 	c->waits.weight = c->cfg.weight;
-	rc = rc ? rc : add_events(c);
+	rc = rc ? rc : windows_add_events(c);
 	if (rc) {
 		if (!e.code)
 			err_sys(&e, rc, "starting to record");
@@ -365,7 +182,7 @@ int collector_start(struct collector *c, struct err *err)
 	news_read(c);
 	window_start(c->window, c->cfg.resumed);
 	int rc = sampler_start(c->sampler, err);
-	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	c->t0_ns = (int64_t)collector_clock_ns(CLOCK_REALTIME);
 	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
@@ -402,23 +219,23 @@ static void do_due(struct collector *c)
 			unwinding_lost(c->unwinding);
 		}
 	}
-	bool window = (int64_t)clock_ns(CLOCK_REALTIME) >= c->next_window_ns;
+	bool window = (int64_t)collector_clock_ns(CLOCK_REALTIME) >= c->next_window_ns;
 	bool due = window || c->filling || now >= c->next_drain_ns;
 	/* In a storm of processes: so few of those that ended need be kept. */
 	due |= procs_read_is_due(c->procs) && !c->closing;
 	if (c->closing && !due && (!rows_wait(c) || now >= c->closing_ns))
-		write_window(c, &c->sum.failure);
+		windows_write(c, &c->sum.failure);
 	c->sum.early_drains += c->filling;
 	if (due)
-		drain(c);
+		windows_drain(c);
 	if (window)
-		close_window(c);
+		windows_close(c);
 }
 
 /* BOOTTIME from which what waits for parsers may go on; idle: they have nothing more to do. */
 static uint64_t go_on_at(const struct collector *c, bool answered, bool idle)
 {
-	uint64_t spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->go_on_cpu_ns;
+	uint64_t spent = collector_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->go_on_cpu_ns;
 	uint64_t pause = !answered ? LOOK_AGAIN_NS : idle ? 0 : GO_ON_NS;
 	if (c->stopped) /* readers answer often: leave as much time to those that parse */
 		return c->go_on_ns + spent;
@@ -445,7 +262,7 @@ static int parse_go_on(struct collector *c, bool idle)
 		return ms_until(at, now);
 	c->answered = n;
 	c->go_on_ns = now;
-	c->go_on_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	c->go_on_cpu_ns = collector_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	resolver_go_on(c->resolver);
 	unwinding_go_on(c->unwinding);
 	labelling_go_on(c->labelling);
@@ -486,7 +303,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 	for (;;) {
 		do_due(c);
 		uint64_t now = proc_now_ns();
-		int64_t real = (int64_t)clock_ns(CLOCK_REALTIME);
+		int64_t real = (int64_t)collector_clock_ns(CLOCK_REALTIME);
 		if (now >= until_ns) {
 			rc = -ETIME;
 			break;
@@ -574,18 +391,18 @@ static void await_names(struct collector *c, uint64_t until_ns)
 int collector_stop(struct collector *c, struct err *err)
 {
 	if (c->closing)
-		write_window(c, &c->sum.failure);
-	c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+		windows_write(c, &c->sum.failure);
+	c->end_ns = (int64_t)collector_clock_ns(CLOCK_REALTIME);
 	c->end_boot_ns = (int64_t)proc_now_ns();
 	sampler_stop(c->sampler); /* takes a while */
-	tell_waits(c);
+	windows_tell_waits(c);
 	c->stopped = true;
 	c->hold_names = c->downloads;
 	symbolizer_begin(c->symbolizer, LAST_DRAIN_MS);
-	drain(c);
-	close_window(c);
+	windows_drain(c);
+	windows_close(c);
 	await_names(c, (uint64_t)c->end_boot_ns + LAST_NAMES_NS);
-	return write_window(c, err);
+	return windows_write(c, err);
 }
 
 const char *collector_warning(const struct collector *c)

@@ -199,6 +199,23 @@ uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t 
 /* Add the part so far of a wait that goes on; words are those of its stack. */
 void rows_add_part(struct collector *c, const struct row *row, const uint64_t *words);
 
+/* ---- windows.c ---- */
+
+uint64_t collector_clock_ns(clockid_t id);
+/* Give the store our events and the stack of rows that found no room. */
+int windows_add_events(struct collector *c);
+/* Take what of the waits that go on belongs to this window. */
+void windows_tell_waits(struct collector *c);
+/* Take all rows that the BPF programs have made. A closed window is written before. */
+void windows_drain(struct collector *c);
+/*
+ * The window is over, and all of its samples were drained. What its last rows wait for may still
+ * come.
+ */
+void windows_close(struct collector *c);
+/* Write the closed window, with the names that there are. */
+int windows_write(struct collector *c, struct err *err);
+
 /* ---- hangs.c ---- */
 
 /*

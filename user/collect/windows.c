@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drains, and the windows that what was drained is written in. */
+#include "collect/collector_int.h"
+
+#include "hist/metrics.h"
+#include "proc/reader.h"
+
+#include <time.h>
+
+#define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
+#define ENDS_NS NS /* from the record of an exit to the last switch of its thread, at most */
+
+uint64_t collector_clock_ns(clockid_t id)
+{
+	struct timespec ts;
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * NS + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- windows ---- */
+
+/* The stack of rows that found no room. */
+static int add_other_stack(struct collector *c)
+{
+	struct store_frame f = { .kind = FRAME_USER };
+	uint32_t frame;
+	int rc = store_add_string(c->store, "(other)", 7, &f.function);
+	rc = rc ? rc : store_add_frame(c->store, &f, &frame);
+	return rc ? rc : store_add_stack(c->store, 0, frame, &c->other_stack);
+}
+
+int windows_add_events(struct collector *c)
+{
+	int rc = 0;
+	for (unsigned i = 0; !rc && i < c->cfg.n_events; i++) {
+		const struct event *e = &c->cfg.event[i];
+		struct store_event se = { .name = e->name,
+					  .unit = e->unit,
+					  .ns_per_sample = e->ns_per_sample,
+					  .period = e->tracepoint ? 1
+						    : e->fixed_period
+							    ? e->attr.sample_period / c->cfg.weight
+							    : 0 };
+		if (e->wait)
+			se.period = 0;
+		rc = store_add_event(c->store, &se, &c->event_id[i]);
+	}
+	rc = rc ? rc : waits_renew(&c->waits, &c->cfg);
+	return rc ? rc : add_other_stack(c);
+}
+
+/*
+ * Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are
+ * lost until they can.
+ */
+static void renew(struct collector *c)
+{
+	c->ids_void |= store_renew(c->store);
+	if (c->ids_void && !windows_add_events(c) && !resolver_renewed(c->resolver) &&
+	    !pythons_renewed(c->pythons)) {
+		c->ids_void = false;
+		store_renew_end(c->store);
+	}
+}
+
+void windows_tell_waits(struct collector *c)
+{
+	sampler_poll_ring(c->sampler);
+	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
+	sampler_waits(c->sampler, rows_on_wait, c);
+	hangs_go_on(c, false);
+}
+
+void windows_close(struct collector *c)
+{
+	uint64_t window = c->cfg.window_s * NS,
+		 patience = window / 2 < ASIDE_NS ? window / 2 : ASIDE_NS;
+	if (!c->stopped)
+		windows_tell_waits(c);
+	window_end(c->window, c->stopped);
+	c->closing = true;
+	c->closing_end_ns = c->end_ns;
+	c->closing_end_boot_ns = c->end_boot_ns;
+	c->closing_ns = proc_now_ns() + patience;
+	c->next_window_ns = (int64_t)(((uint64_t)c->end_ns / window + 1) * window);
+}
+
+int windows_write(struct collector *c, struct err *err)
+{
+	struct store_totals t;
+	struct reader_silence silence;
+	struct sandbox_stats parsing;
+	int64_t t1 = c->closing_end_ns;
+	int rc = 0;
+	c->closing = false;
+	rows_go_on(c, true);
+	rows_end_window(c);
+	size_t n = window_totals(c->window, &t);
+	if (t1 <= c->t0_ns)
+		t1 = c->t0_ns + 1; /* the clock was set back: time in the store does not go back */
+	for (size_t i = 0; i < n; i++) {
+		uint64_t lost = t.cpu[i].fired - t.cpu[i].stored;
+		c->sum.fired += t.cpu[i].fired;
+		c->sum.stored += t.cpu[i].stored;
+		c->sum.lost += lost;
+		c->sum.asleep += t.cpu[i].lost[COUNTER_idle_not_run];
+		c->sum.idle += t.cpu[i].flagged[window_idle_flag];
+	}
+	c->sum.outside += t.outside;
+	if (n || t.outside) {
+		proc_reader_silence(&silence);
+		sandbox_stats(c->sandbox, &parsing);
+		/* Without memory, parts of it are missing */
+		own_add(&c->own, c->store, &silence, parsing.full);
+		rc = store_commit_window(c->store, c->t0_ns, t1, c->closing_end_boot_ns, &t, err);
+		if (rc) {
+			c->sum.failed++;
+			for (size_t i = 0; i < n; i++) { /* counted again with the next window */
+				c->sum.fired -= t.cpu[i].fired;
+				c->sum.stored -= t.cpu[i].stored;
+				c->sum.lost -= t.cpu[i].fired - t.cpu[i].stored;
+				c->sum.asleep -= t.cpu[i].lost[COUNTER_idle_not_run];
+			}
+			c->sum.outside -= t.outside;
+			window_lost(c->window);
+		} else {
+			own_committed(&c->own);
+			reader_silence_add(&c->sum.silence, &silence);
+			proc_reader_forget_silence();
+			c->sum.windows++;
+			window_clear(c->window);
+		}
+	}
+	renew(c);
+	waits_window(&c->waits);
+	c->t0_ns = t1;
+	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
+	labelling_forget(c->labelling);
+	trampolines_forget(c->trampolines);
+	hangs_forget(c);
+	unwinding_forget(c->unwinding);
+	resolver_forget(c->resolver);
+	pythons_forget(c->pythons, c->procs);
+	return rc;
+}
+
+/* ---- drains ---- */
+
+/*
+ * The programs fill the other halves by now: there is time to write the window before, which these
+ * rows are not part of.
+ */
+static void on_half(void *ctx, const struct sampler_half *h)
+{
+	struct collector *c = ctx;
+	if (c->closing)
+		windows_write(c, &c->sum.failure);
+	rows_on_half(ctx, h);
+}
+
+void windows_drain(struct collector *c)
+{
+	METRIC_TIME(drain);
+	uint64_t begin = collector_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	news_read(c);
+	news_admit(c);
+	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
+	trampolines_begin(c->trampolines);
+	ruled_begin(c->ruled);
+	uint64_t now = proc_now_ns();
+	if (!c->stopped) {
+		c->end_ns = (int64_t)collector_clock_ns(CLOCK_REALTIME);
+		c->end_boot_ns = (int64_t)now;
+	}
+	c->filling = false; /* it may fill again while rows are added */
+	sampler_drain(c->sampler, on_half, c);
+	procs_read(c->procs, now - ENDS_NS);
+	if (c->lost_to_ns < now) /* no row of that time is left */
+		c->lost_from_ns = c->lost_to_ns = 0;
+	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
+	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
+		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
+	c->next_drain_ns = now + wait;
+	c->sum.drains++;
+	c->sum.drain_ns += collector_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+}
