@@ -82,7 +82,12 @@ static void find_due(struct store_writer *w, uint8_t level, int64_t before, size
 	}
 }
 
-static int finish(struct store_writer *w, uint8_t level, struct err *err)
+static void spend(size_t *budget, size_t n)
+{
+	*budget -= n < *budget ? n : *budget;
+}
+
+static int finish(struct store_writer *w, uint8_t level, size_t *budget, struct err *err)
 {
 	struct merge *m = w->merges[level];
 	struct pending *below = &w->pending[level - 1];
@@ -93,6 +98,7 @@ static int finish(struct store_writer *w, uint8_t level, struct err *err)
 		if (!merge_has(m, &below->v[i]))
 			below->v[keep++] = below->v[i];
 	below->n = rc ? below->n : keep;
+	spend(budget, rc ? 0 : parent.b.n_folded);
 	/* There is room: what became of so many is one. */
 	if (!rc && level < N_LEVELS - 1)
 		w->pending[level].v[w->pending[level].n++] = parent;
@@ -126,11 +132,6 @@ static void set_aside(struct store_writer *w, uint8_t level, const struct err *e
 		snprintf(w->state.last_error, sizeof(w->state.last_error), "%s", err->text);
 }
 
-static void spend(size_t *budget, size_t n)
-{
-	*budget -= n < *budget ? n : *budget;
-}
-
 /* All slots of this level that are due, as far as the budget goes. */
 static int compact_level(struct store_writer *w, uint8_t level, int64_t before, size_t *budget,
 			 struct err *err)
@@ -148,18 +149,17 @@ static int compact_level(struct store_writer *w, uint8_t level, int64_t before, 
 				return err_sys(err, -ENOMEM, "cannot compact %s", w->s.dir);
 			w->merge_slot[level] =
 				slot_of(level, w->pending[level - 1].v[from].b.t0_ns);
+			bool reads = !w->out[level].loaded;
 			rc = merge_begin(&w->merges[level], w, level,
 					 w->pending[level - 1].v + from, n, err);
-			if (!rc)
+			if (!rc && reads)
 				spend(budget,
 				      merge_dicts(w->merges[level])->n_stacks / STACKS_PER_ROW);
 		}
 		if (!rc)
 			rc = merge_step(w->merges[level], budget, &done, err);
-		if (!rc && done && *budget) {
-			spend(budget, merge_dicts(w->merges[level])->n_leaves);
-			rc = finish(w, level, err);
-		}
+		if (!rc && done && *budget)
+			rc = finish(w, level, budget, err);
 		if (rc == -E2BIG || rc == -EBADMSG) {
 			set_aside(w, level, err);
 			rc = 0;
