@@ -50,8 +50,8 @@ UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_sandbox_l
 UNIT_RUN := $(UNIT_NAMES:%=$(ASAN)/tests/%) $(UNIT_PLAIN:%=$(BUILD)/tests/%)
 # What computes for long, the longest first: else the last one would run while the other CPU is
 # idle.
-LONG := bounded retain copy segments_damage segments symbols_sources unwind symbols_lines sideband \
-	sandbox symbols_kernel union old
+LONG := bounded retain copy segments_damage segments symbols_sources unwind_damage symbols_lines \
+	sideband sandbox symbols_kernel union old
 UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
 COMPUTES := tests/labels/matrix.sh tests/cli/query.sh $(BROWSER) \
 	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) $(UNIT_LONG) \

@@ -12,7 +12,8 @@ $(VM)/guest: tests/vm/guest.c
 		-D_GNU_SOURCE -fno-omit-frame-pointer -static \
 		-Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread
 
-$(VM)/run: tests/vm/run.c tests/vm/control.c tests/vm/control.h
+VM_RUN := $(filter-out tests/vm/guest.c,$(wildcard tests/vm/*.c))
+$(VM)/run: $(VM_RUN) $(wildcard tests/vm/*.h)
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE \

@@ -7,8 +7,7 @@
  * are recorded at each step, and what the walk finds there is held against libdw's unwinding of the
  * same bytes. Then memory that is cut, wrong or malicious.
  */
-#include "unwind/pool.h"
-#include "unwind/walk.h"
+#include "walked_code.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +15,6 @@
 
 #include <alloca.h>
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <monetary.h>
@@ -160,85 +158,6 @@ static void child(bool altstack)
 	raise(SIGSTOP);
 	scenario();
 	_exit(0);
-}
-
-/* ---- the tables of a process ---- */
-
-#define RANGES_MAX 64
-
-static uint32_t *shards[UNWIND_SHARDS];
-static struct unwind_range ranges[RANGES_MAX];
-static struct unwind_tables tables = { .ranges = ranges, .shards = shards };
-static struct unwind_pool *pool;
-
-static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
-{
-	(void)ctx;
-	shards[shard] = calloc(1u << UNWIND_SHARD_BITS, sizeof(uint32_t));
-	*ret_rows = shards[shard];
-	return 0;
-}
-
-static void add_mapping(uint64_t start, uint64_t end, uint64_t pgoff, const char *path)
-{
-	struct unwind_range r = { .start = start, .end = end };
-	struct unwind_code code;
-	struct unwind_table *t = NULL;
-	struct elf_image img;
-	uint64_t bias;
-	int fd = path[0] == '/' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	assert_true(tables.n_ranges < RANGES_MAX);
-	if (fd >= 0 && !elf_image_open(&img, fd, path, NULL)) {
-		if (!unwind_compile(&t, &img, path, NULL) &&
-		    !elf_image_bias(&img, start, pgoff, &bias)) {
-			assert_int_equal(unwind_pool_add(pool, t, &code), 0);
-			r.bias = bias + (code.first_page << UNWIND_PAGE_BITS);
-			r.page = code.page;
-			r.n_pages = code.n_pages;
-			unwind_code_fini(&code);
-		}
-		unwind_table_free(t);
-		elf_image_fini(&img);
-	}
-	if (fd >= 0)
-		close(fd);
-	ranges[tables.n_ranges++] = r;
-}
-
-static void make_tables(pid_t pid)
-{
-	char path[64], line[512], perms[8], file[300];
-	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
-					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)),
-					  .rows_bytes_max = 16u << 20,
-					  .add_shard = add_shard };
-	uint64_t start, end, pgoff;
-	assert_int_equal(unwind_pool_new(&pool, &cfg), 0);
-	tables.pages = cfg.pages;
-	tables.rules = cfg.rules;
-	tables.n_ranges = 0;
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	FILE *f = fopen(path, "re");
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f)) {
-		file[0] = 0;
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %299s", &start,
-			   &end, perms, &pgoff, file) >= 4 &&
-		    perms[2] == 'x')
-			add_mapping(start, end, pgoff, file);
-	}
-	fclose(f);
-}
-
-static void drop_tables(void)
-{
-	unwind_pool_free(pool);
-	free((void *)(uintptr_t)tables.pages);
-	free((void *)(uintptr_t)tables.rules);
-	for (unsigned i = 0; i < UNWIND_SHARDS; i++) {
-		free(shards[i]);
-		shards[i] = NULL;
-	}
 }
 
 /* ---- a recorded stack ---- */
@@ -447,6 +366,7 @@ static bool in_program(uint64_t pc)
 /* The tables stay: they are those of the last process. */
 static void step_through(bool altstack, unsigned sparse)
 {
+	char path[64];
 	int status, sig = 0;
 	fflush(stdout);
 	pid_t pid = fork();
@@ -454,7 +374,11 @@ static void step_through(bool altstack, unsigned sparse)
 	if (!pid)
 		child(altstack);
 	assert_true(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status));
-	make_tables(pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	FILE *maps = fopen(path, "re");
+	assert_non_null(maps);
+	make_tables(maps, NULL);
+	fclose(maps);
 	Dwfl *d = open_dwfl(pid);
 	for (uint64_t i = 0; i < STEPS_MAX; i++) {
 		assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, 0, sig), 0);
@@ -520,20 +444,6 @@ static bool read_same(void *ctx, void *to, size_t n, uint64_t at)
 	for (size_t i = 0; i < n; i++)
 		((uint8_t *)to)[i] = ((uint8_t *)ctx)[i % 8];
 	return true;
-}
-
-static uint64_t seed = 20;
-
-static uint64_t draw(void)
-{
-	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-	return seed >> 11 ^ seed << 40;
-}
-
-static uint64_t draw_code(void)
-{
-	const struct unwind_range *r = &ranges[draw() % tables.n_ranges];
-	return r->start + draw() % (r->end - r->start);
 }
 
 static bool read_random(void *ctx, void *to, size_t n, uint64_t at)

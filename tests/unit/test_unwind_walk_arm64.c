@@ -8,7 +8,7 @@
 #define UNWIND_FOR_ARM64
 #include "../../user/unwind/walk.c"
 
-#include "unwind/pool.h"
+#include "walked_code.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,6 @@
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,7 +29,6 @@
 
 #define LIBRARIES "/usr/aarch64-linux-gnu"
 #define EMULATOR "/usr/bin/qemu-aarch64"
-#define RANGES_MAX 64
 #define STEPS_MAX 200000
 
 /* ---- the emulator, by gdb's remote protocol ---- */
@@ -151,48 +149,19 @@ static void read_registers(void)
 
 /* ---- its mappings: our tables and libdw's ---- */
 
-static uint32_t *shards[UNWIND_SHARDS];
-static struct unwind_range ranges[RANGES_MAX];
-static struct unwind_tables tables = { .ranges = ranges, .shards = shards };
-static struct unwind_pool *pool;
 static Dwfl *dwfl;
 static uint64_t bare, bare_end, small, small_end;
 static struct unwind_range trampoline; /* code without a file: what signal handlers return to */
 
-static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
+/* Tell libdw of a file; what has none is the trampoline. */
+static void report_mapping(const struct unwind_range *r, uint64_t pgoff, const char *path)
 {
-	(void)ctx;
-	shards[shard] = calloc(1u << UNWIND_SHARD_BITS, sizeof(uint32_t));
-	*ret_rows = shards[shard];
-	return 0;
-}
-
-static void add_mapping(uint64_t start, uint64_t end, uint64_t pgoff, const char *path)
-{
-	struct unwind_range r = { .start = start, .end = end };
-	struct unwind_code code;
-	struct unwind_table *t = NULL;
-	struct elf_image img;
-	uint64_t bias;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(tables.n_ranges < RANGES_MAX);
-	if (fd >= 0) {
-		assert_int_equal(elf_image_open(&img, fd, path, NULL), 0);
-		assert_int_equal(unwind_compile(&t, &img, path, NULL), 0);
-		assert_int_equal(elf_image_bias(&img, start, pgoff, &bias), 0);
-		assert_int_equal(unwind_pool_add(pool, t, &code), 0);
-		r.bias = bias + (code.first_page << UNWIND_PAGE_BITS);
-		r.page = code.page;
-		r.n_pages = code.n_pages;
-		unwind_code_fini(&code);
-		unwind_table_free(t);
-		elf_image_fini(&img);
-		close(fd);
-		assert_non_null(dwfl_report_elf(dwfl, path, path, -1, start - pgoff, false));
-	} else {
-		trampoline = r;
+	if (*path != '/') {
+		trampoline = *r;
+		return;
 	}
-	ranges[tables.n_ranges++] = r;
+	assert_true(r->n_pages);
+	assert_non_null(dwfl_report_elf(dwfl, path, path, -1, r->start - pgoff, false));
 }
 
 static pid_t next_thread(Dwfl *d, void *arg, void **thread)
@@ -263,17 +232,8 @@ static int find_nothing(Dwfl_Module *m, void **data, const char *name, Dwarf_Add
 static const Dwfl_Callbacks dwfl_callbacks = { .find_elf = dwfl_build_id_find_elf,
 					       .find_debuginfo = find_nothing };
 
-static void make_tables(void)
+static void make_all_tables(void)
 {
-	char line[512], perms[8], file[300];
-	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
-					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)),
-					  .rows_bytes_max = 16u << 20,
-					  .add_shard = add_shard };
-	uint64_t start, end, pgoff;
-	assert_int_equal(unwind_pool_new(&pool, &cfg), 0);
-	tables.pages = cfg.pages;
-	tables.rules = cfg.rules;
 	dwfl = dwfl_begin(&dwfl_callbacks);
 	assert_non_null(dwfl);
 	FILE *f = fopen(info, "re");
@@ -281,13 +241,7 @@ static void make_tables(void)
 	assert_int_equal(fscanf(f, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &bare, &bare_end,
 				&small, &small_end),
 			 4);
-	while (fgets(line, sizeof(line), f)) {
-		file[0] = 0;
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %299s", &start,
-			   &end, perms, &pgoff, file) >= 4 &&
-		    perms[2] == 'x')
-			add_mapping(start, end, pgoff, file);
-	}
+	make_tables(f, report_mapping);
 	fclose(f);
 	assert_int_equal(dwfl_report_end(dwfl, NULL, NULL), 0);
 	assert_true(dwfl_attach_state(dwfl, NULL, 1, &thread_callbacks, &regs));
@@ -491,7 +445,7 @@ static void test_steps(void **state)
 	while ((sig = stopped_by(ask("c"))) && sig != GDB_SIGWINCH)
 		;
 	assert_int_equal(sig, GDB_SIGWINCH);
-	make_tables();
+	make_all_tables();
 	sig = stopped_by(ask("s")); /* which drops that signal */
 	for (uint64_t i = 0; i < STEPS_MAX && sig && sig != GDB_SIGWINCH; i++) {
 		read_registers();
@@ -525,18 +479,10 @@ static void test_steps(void **state)
 
 /* ---- memory that is not what it should be ---- */
 
-static uint64_t seed = 20;
-
-static uint64_t draw(void)
+/* Instructions have four bytes. */
+static uint64_t draw_place(void)
 {
-	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-	return seed >> 11 ^ seed << 40;
-}
-
-static uint64_t draw_code(void)
-{
-	const struct unwind_range *r = &ranges[draw() % tables.n_ranges];
-	return (r->start + draw() % (r->end - r->start)) & ~3ull;
+	return draw_code() & ~3ull;
 }
 
 static bool read_random(void *ctx, void *to, size_t n, uint64_t at)
@@ -544,7 +490,7 @@ static bool read_random(void *ctx, void *to, size_t n, uint64_t at)
 	++*(uint64_t *)ctx;
 	for (size_t i = 0; i < n; i += 8) {
 		uint64_t pick = draw() % 8, v = draw();
-		v = pick < 4	? draw_code() | v << 48
+		v = pick < 4	? draw_place() | v << 48
 		    : pick == 4 ? 0xd4000001d2801168ull
 		    : pick == 5 ? at + draw() % 256
 		    : pick == 6 ? 0
@@ -563,7 +509,7 @@ static void test_hostile(void **state)
 	for (unsigned round = 0; round < 100000; round++) {
 		for (unsigned i = 0; i < 32; i++)
 			regs.reg[i] = draw();
-		regs.pc = round % 10 ? draw_code() : draw();
+		regs.pc = round % 10 ? draw_place() : draw();
 		reads = 0;
 		unsigned n = unwind_walk(&tables, &random, &regs, got, &end);
 		assert_true(n >= 1 && n <= USER_FRAMES_MAX && end < N_COUNTERS);
@@ -593,11 +539,7 @@ static int finish(void **state)
 	rmdir(dir);
 	if (dwfl)
 		dwfl_end(dwfl);
-	unwind_pool_free(pool);
-	free((void *)(uintptr_t)tables.pages);
-	free((void *)(uintptr_t)tables.rules);
-	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
-		free(shards[i]);
+	drop_tables();
 	return 0;
 }
 

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tests that have files of their own: labels.c, waits.c. */
+#ifndef TESTS_VM_TESTS_H
+#define TESTS_VM_TESTS_H
+
+void test_labels(void);
+
+void test_waits(void);
+void test_wakers(void);
+void test_waits_hotplug(void);
+void test_waits_clock(void);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits by the scheduler's tracepoints, also while a CPU goes and comes, and the clock is set. */
+#include "answers.h"
+#include "commands.h"
+#include "tests.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Record the waits of a shell command into /tmp/NAME, and hold the account of it. */
+static void record_waits(const char *name, const char *options, const char *command)
+{
+	char text[2000] = "", more[40], store[40];
+	snprintf(store, sizeof(store), "/tmp/%s", name);
+	int status = run(text, sizeof(text),
+			 "ascribe record -q --wall %s -F 99 -o %s -- sh -c '%s' 2>&1", options,
+			 store, command);
+	snprintf(more, sizeof(more), "%s-record", name);
+	check(!status, more, "exit status %d", status);
+	if (status)
+		puts(text);
+	snprintf(more, sizeof(more), "%s-accounting", name);
+	accounting(more, store, -1);
+}
+
+/* Waits, and the same by whose they are. */
+static void check_parts(const char *name, double least, const json_t *waits, const json_t *parts)
+{
+	check(number(waits, "seconds") > least &&
+		      fabs(number(waits, "seconds") - number(parts, "seconds")) < 1e-6,
+	      name, "waits %.6f s, of those in the matrix %.6f s", number(waits, "seconds"),
+	      number(parts, "seconds"));
+}
+
+/*
+ * Waits, measured by the scheduler's tracepoints: of a process that sleeps 1 s, and what the whole
+ * took.
+ */
+void test_waits(void)
+{
+	record_waits("waits", "", "sleep 1; guest burn 300");
+	json_t *off = ask("report /tmp/waits --metric off --idle --by comm");
+	json_t *runq = ask("report /tmp/waits --metric runq --by comm");
+	json_t *blame = ask("blame /tmp/waits");
+	double slept = rows(off, "seconds", "comm", "sleep", NULL);
+	check(slept > 0.95 && slept < 1.3, "waits-blocked", "sleep 1 was blocked %.3f s", slept);
+	check_parts("waits-blame", 0, runq, blame);
+	json_decref(off);
+	json_decref(runq);
+	json_decref(blame);
+}
+
+/* Seconds in the cells of a matrix with that victim and that occupant, or that nobody. */
+static double cells(const json_t *blame, const char *victim, const char *occupant,
+		    const char *nobody)
+{
+	size_t i;
+	json_t *cell;
+	double sum = 0;
+	json_array_foreach(json_object_get(blame, "cells"), i, cell)
+	{
+		const char *v = json_string_value(json_object_get(cell, "victim")),
+			   *o = json_string_value(json_object_get(cell, "occupant"));
+		const char *n = json_string_value(json_object_get(cell, "nobody"));
+		if (v && !strcmp(v, victim) &&
+		    (occupant ? o && !strcmp(o, occupant) : n && !strcmp(n, nobody)))
+			sum += number(cell, "seconds");
+	}
+	return sum;
+}
+
+/* Seconds in stacks with that function. */
+static double in_function(const json_t *report, const char *name)
+{
+	size_t i;
+	json_t *row;
+	json_array_foreach(json_object_get(report, "rows"), i, row)
+	{
+		const char *f = json_string_value(json_object_get(row, "function"));
+		if (f && !strcmp(f, name))
+			return number(row, "seconds");
+	}
+	return 0;
+}
+
+/* Windows begin at multiples of 10 s. What a wait had in an earlier one has the waker (other). */
+static void begin_early_in_window(void)
+{
+	struct timespec t;
+	while (clock_gettime(CLOCK_REALTIME, &t), t.tv_sec % 10 > 3)
+		rest(100);
+}
+
+/*
+ * Who ended them: a shell waits for a process that sleeps, a timer wakes that one, and its end the
+ * shell.
+ */
+void test_wakers(void)
+{
+	begin_early_in_window();
+	record_waits("wakers", "--waker", "sleep 1; true");
+	json_t *off = ask("report /tmp/wakers --metric off --idle");
+	json_t *woke = ask("blame /tmp/wakers --wakers --idle -n 0");
+	json_t *functions = ask(
+		"report /tmp/wakers --metric waker --where '{comm=\"sh\",by.comm=\"sleep\"}' -n 0");
+	double timer = cells(woke, "sleep", NULL, "(interrupt)"),
+	       child = cells(woke, "sh", "sleep", NULL);
+	double leaves = in_function(functions, "do_exit");
+	check(timer > 0.95 && timer < 1.3, "wakers-timer", "an interrupt woke sleep 1 after %.3f s",
+	      timer);
+	check(child > 0.95 && child < 1.5 && leaves > 0.9 * child, "wakers-child",
+	      "the end of sleep woke sh after %.3f s, in do_exit %.3f s", child, leaves);
+	check_parts("wakers-sum", 0, off, woke);
+	json_decref(off);
+	json_decref(woke);
+	json_decref(functions);
+}
+
+static double monotonic(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* The longest and the shortest time that any thread has there. */
+static void extremes(const json_t *report, double *min, double *max)
+{
+	size_t i;
+	json_t *row;
+	json_array_foreach(json_object_get(report, "rows"), i, row)
+	{
+		double s = number(row, "seconds");
+		if (!json_is_string(json_object_get(json_object_get(row, "key"), "tid")))
+			continue;
+		*min = s < *min ? s : *min;
+		*max = s > *max ? s : *max;
+	}
+}
+
+/*
+ * While something happens to the machine: no wait is negative, none outlasts the recording, who
+ * sleeps all the time is blocked all the time, and those who had the CPUs had them as long as the
+ * others waited.
+ */
+static void waits_during(const char *name, const char *store, void (*happens)(void))
+{
+	char tgid[20];
+	double min = 0, max = 0;
+	pid_t sleeper = spawn("busybox", "sleep", "600", NULL), spins[3];
+	for (size_t i = 0; i < 3; i++)
+		spins[i] = spawn("guest", "spin", "60", NULL);
+	double before = monotonic();
+	pid_t recorder = record("--wall -a -o %s", store);
+	double begin = monotonic();
+	rest(1000);
+	happens();
+	rest(1000);
+	double until = monotonic();
+	int status = stop(recorder);
+	double after = monotonic();
+	for (size_t i = 0; i < 3; i++)
+		end_child(spins[i]);
+	end_child(sleeper);
+	json_t *off = ask("report %s --metric off --idle --by tgid,tid -n 0", store);
+	json_t *runq = ask("report %s --metric runq --by tgid,tid -n 0", store);
+	json_t *blame = ask("blame %s -n 0", store);
+	snprintf(tgid, sizeof(tgid), "%d", (int)sleeper);
+	double slept = rows(off, "seconds", "tgid", tgid, "tid", "*", NULL);
+	extremes(off, &min, &max);
+	extremes(runq, &min, &max);
+	check(!status && min >= 0 && max <= after - before && slept >= (until - begin) * 0.98 &&
+		      slept <= after - before,
+	      name,
+	      "recorder's status %d, %.3f s asleep of %.3f to %.3f s, waits of a thread %.3f to %.3f s",
+	      status, slept, until - begin, after - before, min, max);
+	char more[40];
+	snprintf(more, sizeof(more), "%s-blame", name);
+	check_parts(more, 0.5, runq, blame);
+	snprintf(more, sizeof(more), "%s-accounting", name);
+	accounting(more, store, -1);
+	json_decref(off);
+	json_decref(runq);
+	json_decref(blame);
+}
+
+static void cpu_goes(void)
+{
+	put(CPU1_ONLINE, "0");
+	rest(1500);
+	put(CPU1_ONLINE, "1");
+	rest(1000);
+}
+
+static void clock_steps(void)
+{
+	static const int steps[] = { 3600, -7200, 3600 };
+	for (size_t i = 0; i < 3; i++) {
+		struct timespec t;
+		clock_gettime(CLOCK_REALTIME, &t);
+		t.tv_sec += steps[i];
+		check(!clock_settime(CLOCK_REALTIME, &t), "clock-set", "%d s", steps[i]);
+		rest(700);
+	}
+}
+
+void test_waits_hotplug(void)
+{
+	waits_during("waits-hotplug", "/tmp/waits-hotplug", cpu_goes);
+}
+
+void test_waits_clock(void)
+{
+	waits_during("waits-clock", "/tmp/waits-clock", clock_steps);
+}
