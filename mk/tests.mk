@@ -73,6 +73,9 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) \
 		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
+# Reads the types of its own debugging information.
+$(BUILD)/tests/test_recipe: override CFLAGS += -g2
+
 # Holds our unwind tables against libdw's.
 $(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64 \
 	$(BUILD)/tests/test_unwind_go $(BUILD)/tests/test_go: override LIBS += -ldw
