@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who caused waits: a line for each who waited, a column for each who had the CPU meanwhile, or who
- * woke those that were blocked. The second needs a recording with --waker, and can leave out idle
- * waits.
+ * Who caused waits: a line for each who waited, a column for each who had the CPU in that time, or
+ * who woke those that were blocked. The second needs a recording with --waker, and can leave out
+ * idle waits.
  */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
@@ -14,7 +14,7 @@ const PARTIES = 12;
 
 const KINDS = {
 	'': { label: 'Who had the CPU', did: 'had the CPU', waited: 'waited',
-		amount: 'waited for a CPU', lines: 'Lines waited, columns had the CPU meanwhile.',
+		amount: 'waited for a CPU', lines: 'Lines waited; columns had the CPU in that time.',
 		caption: 'Seconds waited for a CPU, by who waited and who had it',
 			empty: 'Nobody waited.' },
 	waker: { label: 'Who woke whom', did: 'ended its waits', waited: 'was blocked',

@@ -51,14 +51,13 @@ static const struct opt_command command = {
 	.name = "blame",
 	.usage = "[STORE ...] [OPTIONS]",
 	.about =
-		"Who waited for a CPU, and who had it meanwhile, of a recording with --wall. A line "
-		"for each who waited, a column\n"
-		"for each who had the CPU: seconds, and their part of that line's waiting. (idle): "
-		"nobody had it, the CPU was being\n"
-		"woken. (other): not known, since more than 2048 runs of others came between, or the "
+		"Show who waited for a CPU, and who had that CPU in the same time. Needs a recording\n"
+		"made with --wall. Each line is one who waited, each column one who had the CPU:\n"
+		"seconds, and their part of that line's waiting. (idle): nobody had the CPU, it was\n"
+		"waking up. (other): unknown, since more than 2048 runs of others came between, or the\n"
 		"wait is not over.\n"
-		"With --wakers who was blocked, and who woke it. (interrupt): no thread did, but a "
-		"timer, a device or a packet.\n"
+		"With --wakers it shows who was blocked, and who woke it. (interrupt): no thread did,\n"
+		"but a timer, a device or a packet.\n"
 		"Idle waits are left out there, unless --idle asks for them.\n",
 	.examples = "  ascribe blame\n"
 		    "  ascribe blame --by tenant\n"
