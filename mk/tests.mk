@@ -235,7 +235,7 @@ test-with-packages:
 		'-j2=other kernels' \
 		$(foreach k,$(KERNELS),\
 			'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
-		-r2
+		-r5
 
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples \
 	$(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore \

@@ -124,7 +124,10 @@ check "what did not answer is counted" s=stat.json -- 's["flagged"]["unanswered"
 check "nothing is lost" s=stat.json -- \
 	'exact(s) and sum(n for k, n in s["lost"].items() if k not in ("idle_not_run", "not_run")) == 0' 's["lost"]'
 report st --by how --where '{comm="labelled"}' >titles.json
-check "its title" r=titles.json -- 'samples(r).get("share", 0) > 0.95 * r["samples"]' 'samples(r)'
+# Its definition is read by the same reader, which the others keep busy: the first samples lack it.
+check "its title, and no other" r=titles.json -- \
+	'set(samples(r)) <= {"share", None} and samples(r).get("share", 0) > 0.5 * r["samples"]' \
+	'samples(r)'
 check "who did not answer has a name" s=stat.json -- \
 	'len(s["own"]["unanswered"]) >= 4 and all(x["process"][-1] == "]" and x["requests"] for x in s["own"]["unanswered"])' \
 	's["own"]["unanswered"], s["own"]["unanswered_others"]'

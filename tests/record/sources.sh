@@ -109,10 +109,10 @@ kill -INT $recorder
 wait $recorder
 ok "recorded" test $? = 0
 "$ascribe" report st --json -n 0 >all.json 2>/dev/null
-# A function has nearly all samples of its file; what was seen of the file.
+# A function has most samples of its file: on a busy host the first ones come before its names.
 has() { # file, function
 	jq -e --arg m "/$1" --arg f "$2" '[.rows[] | select(.module | endswith($m))] | (map(select(.function == $f) | .samples) | add // 0) as $n |
-		(map(.self) | add // 0) as $all | $n > 20 and $n > 0.8 * $all' all.json
+		(map(.self) | add // 0) as $all | $n > 20 and $n > 0.5 * $all' all.json
 }
 ok "symbols and DWARF in the file" has full full_work
 ok "stripped: no names" jq -e '[.rows[] | select(.module | endswith("/stripped"))] | length > 0 and all(.function | startswith("stripped+0x") or . == "_start")' all.json
