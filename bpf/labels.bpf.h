@@ -99,9 +99,9 @@ static __always_inline __u64 image_hash(const struct image *im, __u64 salt)
 }
 
 /*
- * Read n bytes of the process into the payload; send the record with n bytes of payload. Both check
- * n in the register that they pass on: the verifier often loses a bound that was checked in a copy
- * (32-bit moves, spills), mostly on 6.1.
+ * Read n bytes of the process into the payload; send the record with n bytes of payload, and wake
+ * user space at once when `now`. Both check n in the register that they pass on: the verifier often
+ * loses a bound that was checked in a copy (32-bit moves, spills), mostly on 6.1.
  */
 static __always_inline bool payload_read(struct scratch *s, __u64 n, __u64 addr)
 {
@@ -109,11 +109,11 @@ static __always_inline bool payload_read(struct scratch *s, __u64 n, __u64 addr)
 	return n <= WIRE_PAYLOAD_MAX && !bpf_probe_read_user(&s->payload, n, (void *)addr);
 }
 
-static __always_inline bool payload_send(struct scratch *s, __u64 n)
+static __always_inline bool payload_send(struct scratch *s, __u64 n, bool now)
 {
 	n += sizeof(s->head);
 	barrier_var(n);
-	return n <= sizeof(s->head) + WIRE_PAYLOAD_MAX && !ring_send(s, n, false);
+	return n <= sizeof(s->head) + WIRE_PAYLOAD_MAX && !ring_send(s, n, now);
 }
 
 /* Not inlined, like the others below: the stack frames of a call chain share 512 bytes. */
@@ -161,9 +161,7 @@ __noinline int ask_about_current(const struct image *im)
 					.exec_id = im->exec_id,
 					.start_ns = im->start_ns,
 					.at_ns = bpf_ktime_get_boot_ns() };
-	n += sizeof(s->head);
-	barrier_var(n);
-	if (n <= sizeof(s->head) + WIRE_CMDLINE_MAX && !ring_send(s, n, true))
+	if (payload_send(s, n, true))
 		*cell = what;
 	return 0;
 }
@@ -221,7 +219,7 @@ static __always_inline bool send_keys(const struct image *im, struct scratch *s,
 					.start_ns = im->start_ns,
 					.key_table = addr,
 					.generation = generation };
-	if (!payload_send(s, bytes))
+	if (!payload_send(s, bytes, false))
 		return false;
 	*cell = what;
 	return true;
@@ -395,7 +393,7 @@ __noinline int send_parts(const struct image *im, __u64 set_id, __u32 n, __u32 n
 						.generation = generation,
 						.part = (__u16)i,
 						.n_parts = (__u16)n_parts };
-		if (!payload_send(s, size))
+		if (!payload_send(s, size, false))
 			return -1;
 	}
 	return 0;

@@ -5,6 +5,7 @@
 #include "opt/old_store.h"
 #include "opt/text.h"
 #include "query/selector.h"
+#include "util/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,21 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-static int64_t monotonic_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
 
 void reading_step(struct reading *r, const char *what)
 {
 	if (!r->explain)
 		return;
-	int64_t now = monotonic_ns();
+	int64_t now = (int64_t)clock_ns(CLOCK_MONOTONIC);
 	fprintf(stderr, "explain: %-12s %9.3f ms\n", what, (double)(now - r->step_ns) / 1e6);
 	r->step_ns = now;
 }
@@ -53,7 +46,7 @@ int reading_open_store(struct reading *r, char *const *dirs, size_t n, const str
 	for (size_t i = 0; i < n; i++)
 		r->dirs[i] = dirs[i];
 	r->explain = f && f->explain;
-	r->started_ns = r->step_ns = monotonic_ns();
+	r->started_ns = r->step_ns = (int64_t)clock_ns(CLOCK_MONOTONIC);
 	int rc = old_store_copies(r->dirs, r->n_dirs, &err);
 	rc = rc ? rc : open_stores(r, f ? f->memory : 0, &err);
 	if (rc == -ENOENT && !n) {
@@ -352,7 +345,7 @@ void reading_explain(struct reading *r)
 			matched);
 	}
 	fprintf(stderr, "explain: %-12s %9.3f ms\n", "in all",
-		(double)(monotonic_ns() - r->started_ns) / 1e6);
+		(double)((int64_t)clock_ns(CLOCK_MONOTONIC) - r->started_ns) / 1e6);
 }
 
 void reading_close(struct reading *r)

@@ -5,6 +5,7 @@
 #include "hist/metrics.h"
 #include "proc/reader.h"
 #include "unwind/request.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
@@ -53,7 +53,7 @@ int collector_open_store(struct store_writer **ret, const char *dir, const char 
 		.n_lost = collector_n_lost,
 		.flagged_names = collector_flagged_names,
 		.n_flagged = collector_n_flagged,
-		.created_ns = (int64_t)collector_clock_ns(CLOCK_REALTIME),
+		.created_ns = (int64_t)clock_ns(CLOCK_REALTIME),
 	};
 	return store_writer_open_with(ret, dir, &meta, o, err);
 }
@@ -182,7 +182,7 @@ int collector_start(struct collector *c, struct err *err)
 	news_read(c);
 	window_start(c->window, c->cfg.resumed);
 	int rc = sampler_start(c->sampler, err);
-	c->t0_ns = (int64_t)collector_clock_ns(CLOCK_REALTIME);
+	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
@@ -219,7 +219,7 @@ static void do_due(struct collector *c)
 			unwinding_lost(c->unwinding);
 		}
 	}
-	bool window = (int64_t)collector_clock_ns(CLOCK_REALTIME) >= c->next_window_ns;
+	bool window = (int64_t)clock_ns(CLOCK_REALTIME) >= c->next_window_ns;
 	bool due = window || c->filling || now >= c->next_drain_ns;
 	/* In a storm of processes: so few of those that ended need be kept. */
 	due |= procs_read_is_due(c->procs) && !c->closing;
@@ -235,7 +235,7 @@ static void do_due(struct collector *c)
 /* BOOTTIME from which what waits for parsers may go on; idle: they have nothing more to do. */
 static uint64_t go_on_at(const struct collector *c, bool answered, bool idle)
 {
-	uint64_t spent = collector_clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->go_on_cpu_ns;
+	uint64_t spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->go_on_cpu_ns;
 	uint64_t pause = !answered ? LOOK_AGAIN_NS : idle ? 0 : GO_ON_NS;
 	if (c->stopped) /* readers answer often: leave as much time to those that parse */
 		return c->go_on_ns + spent;
@@ -262,7 +262,7 @@ static int parse_go_on(struct collector *c, bool idle)
 		return ms_until(at, now);
 	c->answered = n;
 	c->go_on_ns = now;
-	c->go_on_cpu_ns = collector_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	c->go_on_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	resolver_go_on(c->resolver);
 	unwinding_go_on(c->unwinding);
 	labelling_go_on(c->labelling);
@@ -303,7 +303,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 	for (;;) {
 		do_due(c);
 		uint64_t now = proc_now_ns();
-		int64_t real = (int64_t)collector_clock_ns(CLOCK_REALTIME);
+		int64_t real = (int64_t)clock_ns(CLOCK_REALTIME);
 		if (now >= until_ns) {
 			rc = -ETIME;
 			break;
@@ -392,7 +392,7 @@ int collector_stop(struct collector *c, struct err *err)
 {
 	if (c->closing)
 		windows_write(c, &c->sum.failure);
-	c->end_ns = (int64_t)collector_clock_ns(CLOCK_REALTIME);
+	c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	c->end_boot_ns = (int64_t)proc_now_ns();
 	sampler_stop(c->sampler); /* takes a while */
 	windows_tell_waits(c);

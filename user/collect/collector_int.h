@@ -201,7 +201,6 @@ void rows_add_part(struct collector *c, const struct row *row, const uint64_t *w
 
 /* ---- windows.c ---- */
 
-uint64_t collector_clock_ns(clockid_t id);
 /* Give the store our events and the stack of rows that found no room. */
 int windows_add_events(struct collector *c);
 /* Take what of the waits that go on belongs to this window. */

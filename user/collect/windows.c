@@ -4,18 +4,10 @@
 
 #include "hist/metrics.h"
 #include "proc/reader.h"
-
-#include <time.h>
+#include "util/clock.h"
 
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define ENDS_NS NS /* from the record of an exit to the last switch of its thread, at most */
-
-uint64_t collector_clock_ns(clockid_t id)
-{
-	struct timespec ts;
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * NS + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- windows ---- */
 
@@ -161,7 +153,7 @@ static void on_half(void *ctx, const struct sampler_half *h)
 void windows_drain(struct collector *c)
 {
 	METRIC_TIME(drain);
-	uint64_t begin = collector_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	news_read(c);
 	news_admit(c);
 	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
@@ -169,7 +161,7 @@ void windows_drain(struct collector *c)
 	ruled_begin(c->ruled);
 	uint64_t now = proc_now_ns();
 	if (!c->stopped) {
-		c->end_ns = (int64_t)collector_clock_ns(CLOCK_REALTIME);
+		c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 		c->end_boot_ns = (int64_t)now;
 	}
 	c->filling = false; /* it may fill again while rows are added */
@@ -182,5 +174,5 @@ void windows_drain(struct collector *c)
 		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
 	c->next_drain_ns = now + wait;
 	c->sum.drains++;
-	c->sum.drain_ns += collector_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }

@@ -3,6 +3,7 @@
 
 #include "daemon/log.h"
 #include "proc/proc.h"
+#include "util/clock.h"
 #include "util/own.h"
 
 #include <errno.h>
@@ -169,8 +170,8 @@ static struct governor_reading read_use(struct saving *s, struct collector *c,
 	s->sampling_ns += add_cpu(s, 2, bpf.sampling);
 	add_cpu(s, 3, bpf.others);
 	/* The server's threads are left out: recording less would not make questions cheaper. */
-	return (struct governor_reading){ now, s->cpu_ns + own_thread_cpu_ns(), s->sampling_ns,
-					  n > 0 ? (unsigned)n : 1,
+	return (struct governor_reading){ now, s->cpu_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID),
+					  s->sampling_ns, n > 0 ? (unsigned)n : 1,
 					  s->account.total + s->account.more +
 						  s->account.reserved };
 }

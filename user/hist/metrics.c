@@ -2,9 +2,9 @@
 #include "hist/metrics.h"
 
 #include "hist/multi.h"
+#include "util/clock.h"
 
 #include <errno.h>
-#include <time.h>
 
 #define BITS 6
 
@@ -58,21 +58,14 @@ void metric_add(enum metric m, uint64_t value, uint64_t n)
 		__atomic_fetch_add(&lost, n, __ATOMIC_RELAXED);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
 struct metric_timer metric_begin(enum metric m)
 {
-	return (struct metric_timer){ m, now_ns() };
+	return (struct metric_timer){ m, clock_ns(CLOCK_MONOTONIC) };
 }
 
 void metric_end(struct metric_timer *t)
 {
-	metric_record(t->metric, now_ns() - t->begin_ns);
+	metric_record(t->metric, clock_ns(CLOCK_MONOTONIC) - t->begin_ns);
 }
 
 const char *metric_name(enum metric m)

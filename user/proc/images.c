@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process table: add images, apply records of the side-band, remove images that ended. */
 #include "proc/proc_int.h"
+#include "util/clock.h"
 #include "util/shared_text.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Processes to look up in /proc in one procs_forget, after a loss of records */
 #define SWEEP_MAX 1024
@@ -16,9 +16,7 @@
 
 uint64_t proc_now_ns(void)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return clock_ns(CLOCK_BOOTTIME);
 }
 
 int procs_new(struct procs **ret, void (*release_file)(void *))

@@ -9,6 +9,7 @@
 
 #include "sandbox/channel.h"
 #include "sandbox/confine.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -484,13 +485,6 @@ int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd)
 	return -EINVAL;
 }
 
-static uint64_t clock_us(clockid_t id)
-{
-	struct timespec ts;
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
-
 static int serve_one(int fd, struct buf *in, struct buf *out)
 {
 	struct channel_head h;
@@ -505,12 +499,13 @@ static int serve_one(int fd, struct buf *in, struct buf *out)
 	if (rc)
 		return rc;
 	in->data[h.len - 1] = 0;
-	uint64_t began = clock_us(CLOCK_MONOTONIC), cpu = clock_us(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t began = clock_ns(CLOCK_MONOTONIC) / 1000,
+		 cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000;
 	h.what = reader_serve((const struct reader_request *)(const void *)in->data, out,
 			      &answer_fd);
 	h.len = h.what ? 0 : (uint32_t)out->len;
-	h.value = READER_TIMES(clock_us(CLOCK_PROCESS_CPUTIME_ID) - cpu,
-			       clock_us(CLOCK_MONOTONIC) - began);
+	h.value = READER_TIMES(clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000 - cpu,
+			       clock_ns(CLOCK_MONOTONIC) / 1000 - began);
 	rc = channel_send(fd, &h, out->data, &answer_fd, answer_fd >= 0, CHANNEL_FOREVER);
 	if (answer_fd >= 0)
 		close(answer_fd); /* of a local file or a copy */

@@ -4,6 +4,7 @@
  * events of waits.
  */
 #include "sampler/sampler_int.h"
+#include "util/clock.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ITERATOR_READ 8192
@@ -260,13 +260,6 @@ void sampler_unmap_waits(struct sampler *s)
 		munmap(s->others, s->sizes.n_halves * sizeof(*s->others));
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 uint32_t sampler_row_words(const struct row *row)
 {
 	uint32_t stack = (uint32_t)row->n_kernel + row->n_user + row->n_python;
@@ -389,7 +382,8 @@ void sampler_take_wait_stacks(struct sampler *s, bool take)
 void sampler_begin_waits(struct sampler *s)
 {
 	if (s->waits)
-		__atomic_store_n(&s->skel->data->waits_from, now_ns(), __ATOMIC_SEQ_CST);
+		__atomic_store_n(&s->skel->data->waits_from, clock_ns(CLOCK_BOOTTIME),
+				 __ATOMIC_SEQ_CST);
 }
 
 /*
@@ -426,7 +420,7 @@ void sampler_end_waits(struct sampler *s)
 {
 	if (!s->waits || !s->threads || s->skel->bss->waits_over)
 		return;
-	__atomic_store_n(&s->skel->data->waits_until, now_ns(), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->skel->data->waits_until, clock_ns(CLOCK_BOOTTIME), __ATOMIC_SEQ_CST);
 	for (size_t i = SAMPLER_SWITCH_LINKS; i-- > 0;) {
 		bpf_link__destroy(s->sched[i]);
 		s->sched[i] = NULL;

@@ -3,6 +3,7 @@
 
 #include "sandbox/channel.h"
 #include "sandbox/confine.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NAME "ascribe-nursery"
@@ -28,20 +28,13 @@
 
 /* ---- the worker ---- */
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static int serve(int fd, const struct sandbox_config *cfg, struct buf *in, struct buf *out)
 {
 	int fds[SANDBOX_FDS_MAX];
 	size_t n_fds = 0;
 	struct channel_head h;
 	int rc = channel_recv_head(fd, &h, fds, SANDBOX_FDS_MAX, &n_fds, CHANNEL_FOREVER);
-	uint64_t begin = cpu_ns();
+	uint64_t begin = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	if (rc || h.len > SANDBOX_REQUEST_MAX || h.what < 0 || (size_t)h.what >= cfg->n_ops)
 		return -EBADMSG;
 	in->len = out->len = 0;
@@ -57,7 +50,8 @@ static int serve(int fd, const struct sandbox_config *cfg, struct buf *in, struc
 		out->len = 0;
 		rc = -E2BIG;
 	}
-	struct channel_head answer = { rc, (uint32_t)out->len, cpu_ns() - begin };
+	struct channel_head answer = { rc, (uint32_t)out->len,
+				       clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin };
 	return channel_send(fd, &answer, out->data, NULL, 0, CHANNEL_FOREVER);
 }
 

@@ -5,24 +5,17 @@
 #include "stacks/unwinding_int.h"
 
 #include "unwind/request.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define FILES_MAX 65536	     /* contents known, with and without rules */
 #define ROWS_KEPT (8u << 20) /* bytes: above, unused files go before more is made, */
 /* if they were unused for so long: what runs again is not compiled each time */
 #define UNUSED_NS 20000000000ull
 #define GONE_NS 60000000000ull /* unused for so long, they go in any case */
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- files ---- */
 
@@ -177,7 +170,7 @@ void code_compile(struct unwinding *u, struct code *c, const struct proc_image *
 		return; /* the process is gone; the next one that maps it will do */
 	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc))
 		return;
-	uint64_t begin = cpu_ns();
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	c->tried = true;
 	c->again = (struct symbols_again){ 0 };
 	u->stats.compiled++;
@@ -186,7 +179,7 @@ void code_compile(struct unwinding *u, struct code *c, const struct proc_image *
 	if (!rc)
 		add_rules(u, c, t);
 	unwind_table_free(t);
-	u->stats.compile_ns += cpu_ns() - begin + c->job.cpu_ns;
+	u->stats.compile_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin + c->job.cpu_ns;
 }
 
 struct code *code_of_map(struct unwinding *u, const struct proc_image *im, const struct proc_map *m)

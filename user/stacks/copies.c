@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/copies.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define TICK_NS 20000000ull
 
@@ -162,13 +162,6 @@ void copies_go_on(struct copies *c)
 	c->again = true;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static bool is_of(const struct copy *p, const struct proc_id *id)
 {
 	return p->row.tgid == id->tgid && p->row.exec_id == id->exec_id &&
@@ -177,7 +170,7 @@ static bool is_of(const struct copy *p, const struct proc_id *id)
 
 int copies_tick(struct copies *c, uint64_t news_ns)
 {
-	uint64_t until = now_ns() + TICK_NS;
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + TICK_NS;
 	struct proc_id blocked = { 0 };
 	while (c->next && c->bytes >= COPIES_BYTES_MAX)
 		unwind_copy(c, c->next, true);
@@ -188,7 +181,7 @@ int copies_tick(struct copies *c, uint64_t news_ns)
 			continue;
 		if (!unwind_copy(c, p, false))
 			blocked = (struct proc_id){ p->row.start_ns, p->row.tgid, p->row.exec_id };
-		if (now_ns() >= until)
+		if (clock_ns(CLOCK_MONOTONIC) >= until)
 			return 0;
 	}
 	c->again = false;

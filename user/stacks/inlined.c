@@ -2,12 +2,12 @@
 #include "stacks/inlined.h"
 
 #include "util/array.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SPEND_NS 1000000000ull /* at most, in one drain */
 /* part of the time between two drains, since tables fill meanwhile */
@@ -41,13 +41,6 @@ struct inlined {
 	bool sorted; /* nothing was added since the last sort */
 	bool paused;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 int inlined_new(struct inlined **ret, struct frames *f)
 {
@@ -185,7 +178,7 @@ static bool batch_ask(struct inlined *x, struct batch *b)
 
 static void batch_end(struct inlined *x, struct batch *b)
 {
-	x->spent_ns += now_ns() - b->begin_ns;
+	x->spent_ns += clock_ns(CLOCK_MONOTONIC) - b->begin_ns;
 	module_put(b->module);
 	b->module = NULL;
 }
@@ -247,7 +240,7 @@ static size_t make_batch(struct inlined *x, struct wanted *v, size_t n)
 	size_t left = 0;
 	if (!b || b->module)
 		return n;
-	*b = (struct batch){ .module = v->module, .begin_ns = now_ns() };
+	*b = (struct batch){ .module = v->module, .begin_ns = clock_ns(CLOCK_MONOTONIC) };
 	module_hold(b->module);
 	for (size_t i = 0; i < n; i++) {
 		if (b->n && b->vaddr[b->n - 1] == v[i].vaddr) {

@@ -3,12 +3,12 @@
 
 #include "stacks/ids.h"
 #include "stacks/jvm.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BUCKETS 256
@@ -61,13 +61,6 @@ struct jits {
 };
 
 enum { MODULE_JIT, MODULE_PYTHON, MODULE_NODE, MODULE_JAVA };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* By MODULE_* */
 static const char *const module_names[] = { "[jit]", "[python]", "[node]", "[java]" };
@@ -222,7 +215,7 @@ static bool ask_jvm(struct jits *j, struct process *p, uint64_t now)
 	int rc = jvm_write_map(&p->root, p->tgid, ASK_MS, &p->jvm_map);
 	if (rc == -EINPROGRESS || rc == -EBUSY)
 		return rc == -EBUSY; /* too many at a time: without names this time */
-	p->asked_ns = now_ns();
+	p->asked_ns = clock_ns(CLOCK_MONOTONIC);
 	j->stats.asked++;
 	j->stats.silent += rc != 0;
 	p->ask_every_ns = rc ? 4 * p->ask_every_ns : ASK_AGAIN_NS;
@@ -233,7 +226,7 @@ void jits_begin(struct jits *j)
 {
 	for (struct process *p = j->oldest; p; p = p->newer)
 		if (p->jvm_map.helper)
-			ask_jvm(j, p, now_ns());
+			ask_jvm(j, p, clock_ns(CLOCK_MONOTONIC));
 }
 
 void jits_go_on(struct jits *j)
@@ -374,7 +367,7 @@ static void read_dump(struct jits *j, struct process *p, const struct proc_image
 
 static void look_again(struct jits *j, struct process *p, const struct proc_image *im)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	if (!p->late && p->looked_ns && now - p->looked_ns < READ_AGAIN_NS)
 		return;
 	p->late = false;
@@ -396,7 +389,7 @@ static void look_again(struct jits *j, struct process *p, const struct proc_imag
 			read_map(j, p, parent);
 	}
 	if (!p->late)
-		p->looked_ns = now_ns();
+		p->looked_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 /* ---- frames ---- */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/kernel_frames.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define RELOAD_NS 10000000000ull /* least time between two reads of kallsyms, for new modules */
 #define SWITCH_FRAMES 10	 /* frames of the tracepoint and of BPF above the scheduler */
@@ -16,13 +16,6 @@ struct kernel_frames {
 	uint32_t module, idle_stack; /* idle_stack 0: not created yet */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 int kernel_frames_new(struct kernel_frames **ret, struct frames *f, struct err *ret_warning)
 {
 	struct kernel_frames *k = calloc(1, sizeof(*k));
@@ -30,7 +23,7 @@ int kernel_frames_new(struct kernel_frames **ret, struct frames *f, struct err *
 		return -ENOMEM;
 	k->frames = f;
 	kernel_symbols_read(&k->symbols, "/proc/kallsyms", ret_warning);
-	k->read_ns = now_ns();
+	k->read_ns = clock_ns(CLOCK_MONOTONIC);
 	*ret = k;
 	return 0;
 }
@@ -53,7 +46,7 @@ int kernel_frames_renewed(struct kernel_frames *k)
 static void reload(struct kernel_frames *k)
 {
 	struct kernel_symbols *symbols;
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	if (!k->symbols || now - k->read_ns < RELOAD_NS)
 		return;
 	k->read_ns = now;

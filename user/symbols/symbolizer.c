@@ -5,10 +5,10 @@
 #include "symbols/jit.h"
 #include "symbols/lines.h"
 #include "symbols/parser.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define WAIT_NS 1000000000ull
 
@@ -44,16 +44,9 @@ void symbolizer_stats(const struct symbolizer *s, struct symbolizer_stats *ret)
 
 /* ---- whose time ---- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 void symbolizer_begin(struct symbolizer *s, unsigned drain_ms)
 {
-	spending_begin(&s->spending, drain_ms, now_ns());
+	spending_begin(&s->spending, drain_ms, clock_ns(CLOCK_MONOTONIC));
 }
 
 void symbolizer_for(struct symbolizer *s, uint32_t tgid)
@@ -74,7 +67,7 @@ static uint32_t symbolizer_user(struct symbolizer *s)
 
 bool symbolizer_may(struct symbolizer *s)
 {
-	if (!s || spending_may(&s->spending, symbolizer_user(s), now_ns()))
+	if (!s || spending_may(&s->spending, symbolizer_user(s), clock_ns(CLOCK_MONOTONIC)))
 		return true;
 	s->stats.put_off++;
 	return false;
@@ -110,12 +103,12 @@ int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job,
 		return rc;
 	while (s->wait && (rc = sandbox_take(s->sandbox, &io_job->job, reply, &io_job->cpu_ns)) ==
 				  -EINPROGRESS)
-		sandbox_wait(s->sandbox, now_ns() + WAIT_NS);
+		sandbox_wait(s->sandbox, clock_ns(CLOCK_MONOTONIC) + WAIT_NS);
 	if (!s->wait)
 		rc = sandbox_take(s->sandbox, &io_job->job, reply, &io_job->cpu_ns);
 	if (rc == -EINPROGRESS)
 		return rc;
-	spending_add(&s->spending, io_job->user, io_job->cpu_ns, now_ns());
+	spending_add(&s->spending, io_job->user, io_job->cpu_ns, clock_ns(CLOCK_MONOTONIC));
 	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
 }
 
@@ -158,16 +151,18 @@ bool symbols_put_off(struct symbols_again *a, int rc)
 		return true;
 	}
 	if (rc == -EBUSY) {
-		a->at_ns = now_ns() + SYMBOLS_SOON_NS;
+		a->at_ns = clock_ns(CLOCK_MONOTONIC) + SYMBOLS_SOON_NS;
 		return true;
 	}
-	a->at_ns = a->n < SYMBOLS_AGAIN_MAX ? now_ns() + (SYMBOLS_AGAIN_NS << 2 * a->n) : 0;
+	a->at_ns = a->n < SYMBOLS_AGAIN_MAX
+			   ? clock_ns(CLOCK_MONOTONIC) + (SYMBOLS_AGAIN_NS << 2 * a->n)
+			   : 0;
 	return a->n++ < SYMBOLS_AGAIN_MAX;
 }
 
 bool symbols_is_due(const struct symbols_again *a)
 {
-	return !a->at_ns || now_ns() >= a->at_ns;
+	return !a->at_ns || clock_ns(CLOCK_MONOTONIC) >= a->at_ns;
 }
 
 /* ---- which tables stay ---- */

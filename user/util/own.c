@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CHILDREN_DEPTH 3 /* the nursery, its workers, what they begin */
@@ -18,13 +17,6 @@ uint64_t own_cpu_ns(void)
 	getrusage(RUSAGE_SELF, &u);
 	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000u +
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
-}
-
-uint64_t own_thread_cpu_ns(void)
-{
-	struct timespec t = { 0 };
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 void own_thread_be_nice(void)

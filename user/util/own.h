@@ -9,9 +9,6 @@
 /* User and system time of all its threads, in ns. */
 uint64_t own_cpu_ns(void);
 
-/* The same of the calling thread alone. */
-uint64_t own_thread_cpu_ns(void);
-
 /* Give up a raised priority: the calling thread runs at nice 0 if its nice value was below. */
 void own_thread_be_nice(void);
 
