@@ -22,7 +22,7 @@ export function factsOf(a) {
 		`${number(flagged[name])} of ${number(of(name))} stored samples`,
 		flagged[name] > 0.05 * of(name)];
 	return [
-		['fired', number(a.fired), `stored ${number(a.stored)} + lost ${number(sum)}`,
+		['due', number(a.fired), `stored ${number(a.stored)} + lost ${number(sum)}`,
 			false],
 		['lost', percent(sum, a.fired), lost.map(([k, n]) => `${k} ${number(n)}`)
 			.join(', ') || 'nothing', sum - (a.lost.idle_not_run || 0) > 0.01 *

@@ -21,7 +21,7 @@ for c in $commands; do
 	ok "$c: examples" grep -q '^Examples:' help
 	ok "$c: in the manual" grep -q "ascribe.-$c" ascribe.1
 	"$ascribe" complete -- "$c" -- | sed 's/\t.*//' | sort >options
-	grep -o '^  [ -][a-zA-Z ],\? *--[a-z-]*' help | grep -o -- '--[a-z-]*' | sort >said
+	grep -o '^  [ -][a-zA-Z ],\? \{1,2\}--[a-z-]*' help | grep -o -- '--[a-z-]*' | sort >said
 	ok "$c: help, completion have the same options" cmp options said
 	tr -d '\\' <"ascribe-$c.1" | grep -o 'fB--[a-z-]*fR' | sed 's/^fB//; s/fR$//' |
 		sort -u >listed

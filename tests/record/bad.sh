@@ -44,7 +44,7 @@ exits 2 "no command '4096'" "${as_nobody[@]}" \
 	bash -c 'exec -a ascribe-nursery "$0" 4096 1 1048576 4096' "$copy"
 rm -rf nobody/s
 setcap -r "$copy"
-exits 2 'unknown option --pid; did you mean --tgid' "$ascribe" record --pid 1
+exits 2 'unknown option --pids; did you mean --pid' "$ascribe" record --pids 1
 exits 127 'cannot run /nonexistent: No such file' "$ascribe" record -d 1s -o gone -- /nonexistent
 
 # This one is killed much later, when it has written some windows. What it records hardly needs a

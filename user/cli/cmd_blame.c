@@ -27,11 +27,11 @@ static const struct opt options[] = {
 	{ "by", 'b', OPT_LIST, "KEY", "by this label key (default comm)",
 	  offsetof(struct blame_options, by), 0, 0 },
 	{ "wakers", 0, OPT_FLAG, NULL,
-	  "instead of waits for a CPU those that somebody ended: a column for each who\n"
+	  "instead of waits for a CPU those that somebody ended: a column for each who "
 	  "woke others (of a recording with --wall --waker)",
 	  offsetof(struct blame_options, wakers), 0, 0 },
 	{ "where", 'w', OPT_STRING, "SELECTOR",
-	  "only who waited with these labels: {tenant=\"a\"}; labels of who had the CPU\n"
+	  "only who waited with these labels: {tenant=\"a\"}; labels of who had the CPU "
 	  "have by. before them: {by.comm=\"make\"}",
 	  offsetof(struct blame_options, filter.where), 0, 0 },
 	{ "idle", 'i', OPT_FLAG, NULL,
@@ -51,14 +51,14 @@ static const struct opt_command command = {
 	.name = "blame",
 	.usage = "[STORE ...] [OPTIONS]",
 	.about =
-		"Show who waited for a CPU, and who had that CPU in the same time. Needs a recording\n"
-		"made with --wall. Each line is one who waited, each column one who had the CPU:\n"
-		"seconds, and their part of that line's waiting. (idle): nobody had the CPU, it was\n"
-		"waking up. (other): unknown, since more than 2048 runs of others came between, or the\n"
-		"wait is not over.\n"
-		"With --wakers it shows who was blocked, and who woke it. (interrupt): no thread did,\n"
-		"but a timer, a device or a packet.\n"
-		"Idle waits are left out there, unless --idle asks for them.\n",
+		"Show who waited for a CPU, and who had that CPU in the same time. Needs a recording "
+		"made with --wall. Each line is one who waited, each column one who had the CPU: "
+		"seconds, and their part of that line's waiting. (idle): nobody had the CPU, it was "
+		"waking up. (other): unknown, since more than 2048 runs of others came between, or the "
+		"wait is not over. "
+		"With --wakers it shows who was blocked, and who woke it. (interrupt): no thread did, "
+		"but a timer, a device or a packet. "
+		"Idle waits are left out there, unless --idle asks for them.",
 	.examples = "  ascribe blame\n"
 		    "  ascribe blame --by tenant\n"
 		    "  ascribe blame --by tenant --wakers\n"

@@ -30,8 +30,8 @@ static const struct opt_command command = {
 	.name = "check",
 	.usage = "[OPTIONS]",
 	.about =
-		"Try everything that recording needs on this host, and print the fix for what is missing.\n"
-		"Exit status 1 when recording cannot work at all.\n",
+		"Try everything that recording needs on this host, and print the fix for what is missing. "
+		"Exit status 1 when recording cannot work at all.",
 	.examples = "  sudo ascribe check\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),

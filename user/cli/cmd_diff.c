@@ -32,13 +32,13 @@ static const struct opt options[] = {
 	{ "against-from", 0, OPT_TIME, "T", "start of what to compare with",
 	  offsetof(struct diff, against_from_ns), 0, 0 },
 	{ "against-to", 0, OPT_TIME, "T",
-	  "end of what to compare with; without both the range is the\nsame as of A, or all of another store",
+	  "end of what to compare with; without both the range is the same as of A, or all of another store",
 	  offsetof(struct diff, against_to_ns), 0, 0 },
 	{ "against-store", 0, OPT_LIST, "STORE,..",
 	  "another recording to compare with, or several as one",
 	  offsetof(struct diff, against_stores), 0, 0 },
 	{ "by", 'b', OPT_LIST, "KEY,..",
-	  "by these label keys (event, comm, tenant, ...);\n\"function\" is the default",
+	  "by these label keys (event, comm, tenant, ...); \"function\" is the default",
 	  offsetof(struct diff, by), 0, 0 },
 	{ "inclusive", 'I', OPT_FLAG, NULL,
 	  "functions: with all that they call, not only their own time",
@@ -60,12 +60,12 @@ static const struct opt_command command = {
 	.name = "diff",
 	.usage = "[STORE ...] [--where A] --against B [OPTIONS]",
 	.about =
-		"Compare two selections A and B, two time ranges, or two stores: which functions (or label values)\n"
-		"have more of A than of B. The stores named are those of A, and of B where it has none of its own; several are\n"
-		"read as one, with the label host. A window counts where it begins, so that ranges side by side share none.\n"
-		"Each row is tested (Fisher's exact test for shares, the exact binomial\n"
-		"test for --absolute); of the rows called \"more\" or \"less\" at most 5% are wrong, on average\n"
-		"(Benjamini and Hochberg); the rest is noise. Samples are taken as independent.\n",
+		"Compare two selections A and B, two time ranges, or two stores: which functions (or label values) "
+		"have more of A than of B. The stores named are those of A, and of B where it has none of its own; several are "
+		"read as one, with the label host. A window counts where it begins, so that ranges side by side share none. "
+		"Each row is tested (Fisher's exact test for shares, the exact binomial "
+		"test for --absolute); of the rows called \"more\" or \"less\" at most 5% are wrong, on average "
+		"(Benjamini and Hochberg); the rest is noise. Samples are taken as independent.",
 	.examples =
 		"  ascribe diff --where '{tenant=\"a\"}' --against '{tenant=\"b\"}'\n"
 		"  ascribe diff --from now-1h --against-from now-2h --against-to now-1h\n"

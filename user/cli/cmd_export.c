@@ -28,11 +28,11 @@ static const struct format {
 
 static const struct opt options[] = {
 	{ "format", 'f', OPT_STRING, "FORMAT",
-	  "pprof: profile.proto, gzipped, each label a tag\nfolded: one stack a line, "
+	  "pprof: profile.proto, gzipped, each label a tag folded: one stack a line, "
 	  "for flame graph scripts",
 	  offsetof(struct export_options, format), 0, 0 },
 	{ "unit", 'u', OPT_STRING, "UNIT",
-	  "samples, or value: nanoseconds of CPU time or of a wait, else the event's own\nunit. Default: samples, value for waits (off-cpu, runq); pprof has both, and\nshows value first unless this says samples",
+	  "samples, or value: nanoseconds of CPU time or of a wait, else the event's own unit. Default: samples, value for waits (off-cpu, runq); pprof has both, and shows value first unless this says samples",
 	  offsetof(struct export_options, unit), 0, 0 },
 	{ "output", 'o', OPT_STRING, "FILE", "where to write (default: stdout)",
 	  offsetof(struct export_options, output), 0, 0 },
@@ -45,7 +45,7 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "export",
 	.usage = "[STORE ...] --format FORMAT [OPTIONS]",
-	.about = "Write the samples of a store in another tool's format: " FORMATS ".\n",
+	.about = "Write the samples of a store in another tool's format: " FORMATS ".",
 	.examples =
 		"  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n"
 		"  ascribe export --format pprof --where '{tenant=\"a\"}' -o a.pb.gz\n"

@@ -21,7 +21,7 @@ struct findings_options {
 
 static const struct opt options[] = {
 	{ "by", 'b', OPT_LIST, "KEY[,KEY...]",
-	  "the labels to look at (default: service, container or comm, and\n"
+	  "the labels to look at (default: service, container or comm, and "
 	  "labels that programs gave their work)",
 	  offsetof(struct findings_options, by), 0, 0 },
 	{ "where", 'w', OPT_STRING, "SELECTOR", "only samples with these labels: {service=\"a\"}",
@@ -40,9 +40,9 @@ static const struct opt_command command = {
 	.name = "findings",
 	.usage = "[STORE ...] [OPTIONS]",
 	.about =
-		"Print what is worth a look in a range of time: who needs more CPU than before, for a moment or since when,\n"
-		"who waits longer, whether the CPUs are saturated, and which programs are of a new build. A finding differs\n"
-		"from the time before by more than chance; one that was there a day before is marked as usual.\n",
+		"Print what is worth a look in a range of time: who needs more CPU than before, for a moment or since when, "
+		"who waits longer, whether the CPUs are saturated, and which programs are of a new build. A finding differs "
+		"from the time before by more than chance; one that was there a day before is marked as usual.",
 	.examples = "  ascribe findings\n"
 		    "  ascribe findings --from now-1h --by tenant\n",
 	.opts = options,

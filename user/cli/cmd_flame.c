@@ -32,7 +32,7 @@ static const struct opt options[] = {
 	LIMIT_OPTION(struct flame_options, filter,
 		     "most frames to keep, the rest is summed in (other);\n0 and default: 20000"),
 	{ "view", 0, OPT_STRING, "VIEW",
-	  "down (from the root, the default), inverted (from the leaves), callees or\ncallers (of --function)",
+	  "down (from the root, the default), inverted (from the leaves), callees or callers (of --function)",
 	  offsetof(struct flame_options, view), 0, 0 },
 	{ "function", 0, OPT_STRING, "NAME", "whose callees or callers",
 	  offsetof(struct flame_options, function), 0, 0 },
@@ -59,7 +59,7 @@ static const struct opt_command command = {
 	.name = "flame",
 	.usage = "[STORE ...] [OPTIONS]",
 	.about =
-		"Write a flame graph as one self-contained HTML page: zoom, search, hover; no network needed.\n",
+		"Write a flame graph as one self-contained HTML page: zoom, search, hover; no network needed.",
 	.examples =
 		"  ascribe flame -o flame.html\n"
 		"  ascribe flame --open                           # in the browser\n"

@@ -39,24 +39,31 @@ static const struct opt options[] = {
 	{ "label", 'l', OPT_LIST, "KEY=VALUE,..", "labels of all samples",
 	  offsetof(struct import_options, labels), 0, 0 },
 	{ "from", 0, OPT_TIME, "T",
-	  "when the first sample was taken. Default: as the profile says; where it does\nnot say "
+	  "when the first sample was taken. Default: as the profile says; where it does not say "
 	  "it, when FILE was last changed",
 	  offsetof(struct import_options, from_ns), 0, 0 },
 	{ "rate", 'r', OPT_UINT, "HZ", "folded: samples a second (default: 100)",
 	  offsetof(struct import_options, rate), 1, 1000000 },
 };
 
+static const struct opt_note formats_help[] = {
+	{ "pprof", "profile.proto, gzipped or not; its tags become labels" },
+	{ "folded", "lines of \"root;leaf count\"" },
+	{ "perf-script", "what `perf script` prints; comm, tgid and tid become labels" },
+	{ NULL, NULL },
+};
+
 static const struct opt_command command = {
 	.name = "import",
 	.usage = "pprof|folded|perf-script FILE -o STORE [OPTIONS]",
-	.about = "Add a profile of another tool to a store, where all commands can read it.\n"
-		 "pprof        profile.proto, gzipped or not; its tags become labels\n"
-		 "folded       lines of \"root;leaf count\"\n"
-		 "perf-script  what `perf script` prints; comm, tgid and tid become labels\n"
-		 "FILE - is the standard input.\n",
+	.about =
+		"Add a profile of another tool to a store, where all commands can read it. FILE - is "
+		"the standard input.",
 	.examples = "  perf script -i perf.data | ascribe import perf-script - -o ./perf.ascribe\n"
 		    "  ascribe import pprof cpu.pb.gz -o ./cpu.ascribe -l service=shop && ascribe "
 		    "report ./cpu.ascribe\n",
+	.notes_title = "Formats",
+	.notes = formats_help,
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = 2,

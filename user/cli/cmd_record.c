@@ -43,61 +43,61 @@ struct record_options {
 
 static const struct opt options[] = {
 	{ "frequency", 'F', OPT_UINT, "HZ",
-	  "samples per second and CPU of clocks and hardware events\n(default 99)",
+	  "samples per second and CPU of clocks and hardware events (default 99)",
 	  offsetof(struct record_options, hz), 1, 50000 },
 	{ "duration", 'd', OPT_DURATION, "TIME",
 	  "stop after 10s, 2m, ... (default: at Ctrl-C or when the command ends)",
 	  offsetof(struct record_options, duration_ns), 0, 0 },
 	{ "all", 'a', OPT_FLAG, NULL, "every process (the default without -p, -t, -G and COMMAND)",
 	  offsetof(struct record_options, all), 0, 0 },
-	{ "tgid", 'p', OPT_LIST, "TGID,..", "only these processes and their children to come",
+	{ "pid", 'p', OPT_LIST, "PID,..", "only these processes and their children to come",
 	  offsetof(struct record_options, tgids), 0, 0 },
 	{ "tid", 't', OPT_LIST, "TID,..", "only these threads",
 	  offsetof(struct record_options, tids), 0, 0 },
 	{ "cgroup", 'G', OPT_STRING, "CGROUP",
-	  "only what runs in this v2 cgroup or below it: a directory, or a path from\n"
+	  "only what runs in this v2 cgroup or below it: a directory, or a path from "
 	  "the root of the hierarchy",
 	  offsetof(struct record_options, cgroup), 0, 0 },
 	{ "event", 'e', OPT_LIST, "EVENT,..",
-	  "what to sample: cpu-clock, cycles, ...; every hit of page-faults,\n"
-	  "context-switches, ... and of a tracepoint subsystem:name\n"
+	  "what to sample: cpu-clock, cycles, ...; every hit of page-faults, "
+	  "context-switches, ... and of a tracepoint subsystem:name "
 	  "(default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct record_options, events), 0, 0 },
 	{ "label-keep", 0, OPT_LIST, "KEY,..",
-	  "of the labels that programs attach keep only these; prefix* stands for all\n"
+	  "of the labels that programs attach keep only these; prefix* stands for all "
 	  "that begin so, and the longest rule decides",
 	  offsetof(struct record_options, labels.keep), 0, 0 },
 	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out; cmdline is one of them",
 	  offsetof(struct record_options, labels.drop), 0, 0 },
 	{ "label-redact", 0, OPT_LIST, "KEY,..",
-	  "record of their values only a hash whose key is never written: different\n"
+	  "record of their values only a hash whose key is never written: different "
 	  "values stay different",
 	  offsetof(struct record_options, labels.redact), 0, 0 },
 	{ "debuginfod", 0, OPT_LIST, "URL,..",
-	  "ask these servers for debug files that this host has not, by build id;\n"
+	  "ask these servers for debug files that this host has not, by build id; "
 	  "env stands for what DEBUGINFOD_URLS says (default: nobody is asked)",
 	  offsetof(struct record_options, debuginfod), 0, 0 },
 	{ "debuginfod-cache", 0, OPT_STRING, "DIR",
-	  "where such files are kept (default: ascribe/debuginfod in XDG_CACHE_HOME;\n"
+	  "where such files are kept (default: ascribe/debuginfod in XDG_CACHE_HOME; "
 	  "without it in /var/cache for root, in ~/.cache for others)",
 	  offsetof(struct record_options, debuginfod_cache), 0, 0 },
 	{ "wall", 0, OPT_FLAG, NULL,
-	  "all time, not only that on a CPU: also measure every wait of every thread, blocked\n"
+	  "all time, not only that on a CPU: also measure every wait of every thread, blocked "
 	  "(event off-cpu) or for a CPU (runq), with its stack and who had the CPU",
 	  offsetof(struct record_options, wall), 0, 0 },
 	{ "jvm-attach", 0, OPT_FLAG, NULL,
-	  "name Java code: ask JVMs (HotSpot 17 or later) for their maps by their attach\nprotocol, which sends them SIGQUIT",
+	  "name Java code: ask JVMs (HotSpot 17 or later) for their maps by their attach protocol, which sends them SIGQUIT",
 	  offsetof(struct record_options, jvm_attach), 0, 0 },
 	{ "waker", 0, OPT_FLAG, NULL,
-	  "with --wall: also who ended each wait that was no wait for a CPU: its labels, and the\n"
+	  "with --wall: also who ended each wait that was no wait for a CPU: its labels, and the "
 	  "stack it had; see report --metric waker and blame --wakers",
 	  offsetof(struct record_options, waker), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE",
-	  "the store to write (default ./ascribe.data); an earlier recording there\n"
+	  "the store to write (default ./ascribe.data); an earlier recording there "
 	  "is kept as STORE.old",
 	  offsetof(struct record_options, out), 0, 0 },
 	{ "recipes", 0, OPT_STRING, "PATH",
-	  "more label paths: a *.recipe file, or a directory of them; one with the name of\n"
+	  "more label paths: a *.recipe file, or a directory of them; one with the name of "
 	  "a built-in recipe replaces it",
 	  offsetof(struct record_options, recipes), 0, 0 },
 	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths",
@@ -115,9 +115,9 @@ static const struct opt_command command = {
 	.name = "record",
 	.usage = "[OPTIONS] [--] [COMMAND ...]",
 	.about =
-		"Profile every process of the host, or a selection, with the labels of the work that each thread was\n"
-		"doing, into a store that the other commands read. With COMMAND, that and its children are profiled\n"
-		"while it runs, and its exit status is passed on.\n",
+		"Profile every process of the host, or a selection, with the labels of the work that each thread was "
+		"doing, into a store that the other commands read. With COMMAND, that and its children are profiled "
+		"while it runs, and its exit status is passed on.",
 	.examples = "  ascribe record -d 10s                     # the whole host, ten seconds\n"
 		    "  ascribe record -F 999 -- ./server --once   # one command\n"
 		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"

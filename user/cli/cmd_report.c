@@ -44,10 +44,10 @@ static const struct opt options[] = {
 	  "print names whole, with template arguments and parameters",
 	  offsetof(struct report, full_names), 0, 0 },
 	{ "exact", 0, OPT_FLAG, NULL,
-	  "with --by and one key that has very many values: read every window, not\nonly the most frequent values of long ranges",
+	  "with --by and one key that has very many values: read every window, not only the most frequent values of long ranges",
 	  offsetof(struct report, exact), 0, 0 },
 	{ "postgres", 0, OPT_STRING, "CONNINFO",
-	  "with --by query_id: print the SQL from pg_stat_statements of this PostgreSQL server\n"
+	  "with --by query_id: print the SQL from pg_stat_statements of this PostgreSQL server "
 	  "(a connection string of libpq)",
 	  offsetof(struct report, postgres), 0, 0 },
 	JSON_OPTION(struct report, filter),
@@ -58,12 +58,12 @@ static const struct opt_command command = {
 	.name = "report",
 	.usage = "[STORE ...] [OPTIONS]",
 	.about =
-		"Print who used the CPU, then which code. STORE is a directory written by `ascribe record`,\n"
+		"Print who used the CPU, then which code. STORE is a directory written by `ascribe record`, "
 		"by default " DEFAULT_STORE
-		". The first table is by a label that programs set, such as\n"
-		"tenant, where one covers half of the samples; else by process. A share is printed with its\n"
-		"95% interval where there is room. Several stores are read as one; their rows have the\n"
-		"label `host`.\n",
+		". The first table is by a label that programs set, such as "
+		"tenant, where one covers half of the samples; else by process. A share is printed with its "
+		"95% interval where there is room. Several stores are read as one; their rows have the "
+		"label `host`.",
 	.examples =
 		"  ascribe report                                 # who, then where\n"
 		"  ascribe report --by function                   # functions, by their own time\n"

@@ -28,7 +28,7 @@ static const struct opt options[] = {
 	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT (default 127.0.0.1:4041; port 0: any)",
 	  offsetof(struct serve_options, listen), 0, 0 },
 	{ "token-file", 0, OPT_STRING, "FILE",
-	  "every request needs the token in this file (default: a new token, in the address\nthat is printed)",
+	  "every request needs the token in this file (default: a new token, in the address that is printed)",
 	  offsetof(struct serve_options, token_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..",
 	  "names of this server that a Host header may have, besides localhost",
@@ -45,7 +45,7 @@ static const struct opt options[] = {
 	  "start the browser; without a desktop print the ssh command that leads here",
 	  offsetof(struct serve_options, open), 0, 0 },
 	{ "postgres", 0, OPT_STRING, "CONNINFO",
-	  "PostgreSQL to ask for the SQL behind query ids, from pg_stat_statements: a connection\n"
+	  "PostgreSQL to ask for the SQL behind query ids, from pg_stat_statements: a connection "
 	  "string of libpq, such as \"host=/run/postgresql user=monitor dbname=postgres\"",
 	  offsetof(struct serve_options, postgres), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)",
@@ -58,8 +58,8 @@ static const struct opt_command command = {
 	.name = "serve",
 	.usage = "[STORE ...] [OPTIONS]",
 	.about =
-		"Serve the page and the HTTP API of docs/http.md over a store, read-only; the store may be written meanwhile.\n"
-		"Several stores are served as one, with the label host.\n",
+		"Serve the page and the HTTP API of docs/http.md over a store, read-only; the store may be written meanwhile. "
+		"Several stores are served as one, with the label host.",
 	.examples = "  ascribe serve                                   # " DEFAULT_STORE
 		    ", at the address that is printed\n"
 		    "  ascribe serve --open                            # in the browser\n"

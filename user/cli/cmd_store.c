@@ -24,27 +24,38 @@ static const struct opt options[] = {
 	  offsetof(struct store_command, to_ns), 0, 0 },
 };
 
+static const struct opt_note actions[] = {
+	{ "info", "what the store holds: blocks by level, tables, what retention has cut" },
+	{ "verify", "read every byte and say what is damaged; exit status 1 when anything is" },
+	{ "compact",
+	  "write the blocks of the segment tree above the windows, so that long ranges are "
+	  "read faster; a store of an older version (format 2) is rewritten, which needs "
+	  "room for both" },
+	{ "repair", "cut out what is damaged, keep all the rest, say exactly what was cut" },
+	{ "snapshot",
+	  "copy a store that may be written meanwhile to -o STORE; files that are complete "
+	  "become hard links where that is possible" },
+	{ "merge", "write the windows of several stores to -o STORE, in order of time. Samples get "
+		   "the label `host` where they have none" },
+	{ "delete",
+	  "remove the samples that match --where for good, from all levels. The store is "
+	  "written anew beside the old one, so as much space is needed again; exit status 1 "
+	  "when nothing matches" },
+	{ NULL, NULL },
+};
+
 static const struct opt_command command = {
 	.name = "store",
 	.usage = "info|verify|compact|repair|snapshot|merge|delete STORE ... [OPTIONS]",
-	.about =
-		"info      what the store holds: blocks by level, tables, what retention has cut\n"
-		"verify    read every byte and say what is damaged; exit status 1 when anything is\n"
-		"compact   write the blocks of the segment tree above the windows, so that long ranges are read faster;\n"
-		"          a store of an older version (format 2) is rewritten, which needs room for both\n"
-		"repair    cut out what is damaged, keep all the rest, say exactly what was cut\n"
-		"snapshot  copy a store that may be written meanwhile to -o STORE; files that are complete become hard\n"
-		"          links where that is possible\n"
-		"merge     write the windows of several stores to -o STORE, in order of time. Samples get the label `host`\n"
-		"          where they have none\n"
-		"delete    remove the samples that match --where for good, from all levels. The store is written anew\n"
-		"          beside the old one, so as much space is needed again; exit status 1 when nothing matches\n",
+	.about = "Look after stores: the directories that record and daemon write.",
 	.examples =
 		"  ascribe store info ./ascribe.data\n"
 		"  ascribe store verify /var/lib/ascribe\n"
 		"  ascribe store snapshot /var/lib/ascribe -o /tmp/copy\n"
 		"  ascribe store merge web1 web2 -o web && ascribe report web --by host\n"
 		"  ascribe store delete ./ascribe.data --where '{tenant=\"acme\"}' --to now-1d\n",
+	.notes_title = "Actions",
+	.notes = actions,
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,

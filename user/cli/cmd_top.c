@@ -49,7 +49,7 @@ static const struct opt options[] = {
 	{ "by", 'b', OPT_STRING, "KEY", "by this label key, or by \"function\" (default: comm)",
 	  offsetof(struct top_options, by), 0, 0 },
 	{ "where", 'w', OPT_STRING, "SELECTOR",
-	  "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}",
+	  "only samples with these labels: {tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}",
 	  offsetof(struct top_options, filter.where), 0, 0 },
 	{ "span", 0, OPT_DURATION, "TIME", "show so much of the past (default 10s)",
 	  offsetof(struct top_options, span_ns), 0, 0 },
@@ -61,7 +61,7 @@ static const struct opt options[] = {
 	{ "event", 'e', OPT_STRING, "EVENT",
 	  "what to sample (default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct top_options, filter.event), 0, 0 },
-	{ "tgid", 'p', OPT_LIST, "TGID,..", "only these processes and their children to come",
+	{ "pid", 'p', OPT_LIST, "PID,..", "only these processes and their children to come",
 	  offsetof(struct top_options, tgids), 0, 0 },
 	{ "tid", 't', OPT_LIST, "TID,..", "only these threads", offsetof(struct top_options, tids),
 	  0, 0 },
@@ -71,7 +71,7 @@ static const struct opt options[] = {
 	  offsetof(struct top_options, filter.idle), 0, 0 },
 	NAMES_OPTIONS(struct top_options, filter),
 	{ "store", 's', OPT_LIST, "STORE,..",
-	  "record nothing: show what is written there, by a daemon or by record;\nseveral stores are shown as one, with the label host",
+	  "record nothing: show what is written there, by a daemon or by record; several stores are shown as one, with the label host",
 	  offsetof(struct top_options, stores), 0, 0 },
 	{ "once", 0, OPT_FLAG, NULL, "no screen: record for some seconds, print the table and end",
 	  offsetof(struct top_options, once), 0, 0 },
@@ -86,9 +86,9 @@ static const struct opt_command command = {
 	.name = "top",
 	.usage = "[OPTIONS]",
 	.about =
-		"Show who and which code uses the CPU, while it does: by process or by any label, with a way down from a\n"
-		"label's value to its functions and their callers. Press ? for the keys. As root; --store needs only the\n"
-		"right to read the store. Nothing is written to disk.\n",
+		"Show who and which code uses the CPU, while it does: by process or by any label, with a way down from a "
+		"label's value to its functions and their callers. Press ? for the keys. As root; --store needs only the "
+		"right to read the store. Nothing is written to disk.",
 	.examples =
 		"  ascribe top                          # processes\n"
 		"  ascribe top --by function            # functions\n"

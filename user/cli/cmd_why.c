@@ -26,7 +26,7 @@ static const struct opt options[] = {
 	  offsetof(struct why_options, filter.where), 0, 0 },
 	RANGE_OPTIONS(struct why_options, filter),
 	{ "before", 0, OPT_TIME, "T",
-	  "where the earlier range begins that it is compared with, of the same length\n"
+	  "where the earlier range begins that it is compared with, of the same length "
 	  "(default: the time just before)",
 	  offsetof(struct why_options, before_ns), 0, 0 },
 	{ "idle", 'i', OPT_FLAG, NULL, "include idle waits: of a worker for its next work",
@@ -41,8 +41,8 @@ static const struct opt_command command = {
 	.name = "why",
 	.usage = "[STORE ...] --where SELECTOR [OPTIONS]",
 	.about =
-		"Where the time of a selection went, on one page: beside everything else of the same time, and beside itself in an\n"
-		"earlier range. Functions are named only where they differ by more than chance. Waits need a recording with --wall.\n",
+		"Where the time of a selection went, on one page: beside everything else of the same time, and beside itself in an "
+		"earlier range. Functions are named only where they differ by more than chance. Waits need a recording with --wall.",
 	.examples = "  ascribe why --where '{tenant=\"a\"}'\n"
 		    "  ascribe why --where '{query_id=\"42\"}' --from now-5m --before now-1d\n",
 	.opts = options,

@@ -102,11 +102,11 @@ int published_metrics(void *ctx, struct buf *out)
 		double value;
 	} v[] = {
 		{ "ascribe_samples_fired_total", "counter",
-		  "Samples that fired, in windows that ended.", (double)(n->fired + b->fired) },
+		  "Samples that were due, in windows that ended.", (double)(n->fired + b->fired) },
 		{ "ascribe_samples_stored_total", "counter", "Samples in the store.",
 		  (double)(n->stored + b->stored) },
 		{ "ascribe_samples_lost_total", "counter",
-		  "Samples that fired and were not stored; ascribe stat tells why.",
+		  "Samples that were due and not stored; ascribe stat tells why.",
 		  (double)(n->lost + b->lost) },
 		{ "ascribe_samples_idle_total", "counter", "Stored samples of idle CPUs.",
 		  (double)(n->idle + b->idle) },

@@ -14,7 +14,7 @@
 
 static const struct opt options[] = {
 	{ "config", 'c', OPT_STRING, "FILE",
-	  "YAML: `name: value` with the long names of these options; the command line\nhas the last "
+	  "YAML: `name: value` with the long names of these options; the command line has the last "
 	  "word",
 	  AT(config), 0, 0 },
 	{ "check-config", 0, OPT_FLAG, NULL, "check options and file, say what is wrong, and end",
@@ -32,11 +32,11 @@ static const struct opt options[] = {
 	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0,
 	  0 },
 	{ "cmdline", 0, OPT_FLAG, NULL,
-	  "label samples with the command line (120 bytes). Off by default: it may hold secrets,\nand "
+	  "label samples with the command line (120 bytes). Off by default: it may hold secrets, and "
 	  "whoever reads the store sees them",
 	  AT(cmdline), 0, 0 },
 	{ "label-keep", 0, OPT_LIST, "KEY,..",
-	  "of the labels that programs attach, and that come with profiles by others, keep\nonly these; "
+	  "of the labels that programs attach, and that come with profiles by others, keep only these; "
 	  "prefix* as in record",
 	  AT(labels.keep), 0, 0 },
 	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", AT(labels.drop), 0, 0 },
@@ -53,10 +53,10 @@ static const struct opt options[] = {
 	  "more label paths, as in record; read when the daemon begins", AT(recipes), 0, 0 },
 	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", AT(no_recipes), 0, 0 },
 	{ "listen", 'l', OPT_LIST, "ADDRESS,..",
-	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none\n(default 127.0.0.1:4041)", AT(listen), 0,
+	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none (default 127.0.0.1:4041)", AT(listen), 0,
 	  0 },
 	{ "token-file", 0, OPT_STRING, "FILE",
-	  "every request needs the token in this file (default: TCP addresses need that of\nhttp.token "
+	  "every request needs the token in this file (default: TCP addresses need that of http.token "
 	  "in the store, written when it is missing)",
 	  AT(token_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..", "names that a Host header may have, besides localhost",
@@ -71,8 +71,8 @@ static const struct opt options[] = {
 	{ "socket-mode", 0, OPT_STRING, "MODE", "of Unix sockets, octal (default 0660)",
 	  AT(socket_mode), 0, 0 },
 	{ "postgres", 0, OPT_STRING, "CONNINFO",
-	  "PostgreSQL to ask for the SQL behind query ids, from pg_stat_statements: a connection\n"
-	  "string of libpq, such as \"host=/run/postgresql user=monitor dbname=postgres\";\n"
+	  "PostgreSQL to ask for the SQL behind query ids, from pg_stat_statements: a connection "
+	  "string of libpq, such as \"host=/run/postgresql user=monitor dbname=postgres\"; "
 	  "read when the daemon begins",
 	  AT(postgres), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1,
@@ -81,13 +81,13 @@ static const struct opt options[] = {
 	  AT(connections), 1, 10000 },
 	{ "cpu-max", 0, OPT_STRING, "PERCENT",
 	  "of all CPUs of the host, over a minute, with BPF programs and children, without "
-	  "what\nanswers questions. Beyond it are given up: inlined calls and lines, names of files "
-	  "with\nfew samples, stacks of waits, up to three quarters of the samples, and last "
-	  "waits\n(default 1%; 0: no limit)",
+	  "what answers questions. Beyond it are given up: inlined calls and lines, names of files "
+	  "with few samples, stacks of waits, up to three quarters of the samples, and last "
+	  "waits (default 1%; 0: no limit)",
 	  AT(cpu_max), 0, 0 },
 	{ "memory-max", 0, OPT_SIZE, "SIZE",
 	  "all memory: our own, of children, of BPF maps. Close to it are given up: caches, stacks "
-	  "of\nwaits, small rows, which become (other) (default 256MiB; 0: no limit)",
+	  "of waits, small rows, which become (other) (default 256MiB; 0: no limit)",
 	  AT(memory_max), 0, 0 },
 	{ "unwind-max", 0, OPT_SIZE, "SIZE",
 	  "of it, unwind rules (default: a quarter, at most 64MiB)", AT(unwind_max), 0, 0 },
@@ -97,7 +97,7 @@ static const struct opt options[] = {
 	{ "store-reserve", 0, OPT_SIZE, "SIZE",
 	  "kept free on the file system (default: 1%, at most 64MiB)", AT(reserve_bytes), 0, 0 },
 	{ "keep", 0, OPT_LIST, "LEVEL=TIME,..",
-	  "cut blocks of a level at this age: 10s=2d,1m=30d (default: as the quota\nallows); time in "
+	  "cut blocks of a level at this age: 10s=2d,1m=30d (default: as the quota allows); time in "
 	  "which the host is off does not count",
 	  AT(keep), 0, 0 },
 	{ "wide-values", 0, OPT_UINT, "N",
@@ -111,8 +111,8 @@ const struct opt_command daemon_command = {
 	.name = "daemon",
 	.usage = "[OPTIONS]",
 	.about =
-		"Profile the whole host continuously into a store that is kept within its quota, and serve the page and the\n"
-		"HTTP API of docs/http.md. SIGHUP reads the file again, SIGTERM writes what there is and ends.\n",
+		"Profile the whole host continuously into a store that is kept within its quota, and serve the page and the "
+		"HTTP API of docs/http.md. SIGHUP reads the file again, SIGTERM writes what there is and ends.",
 	.examples = "  ascribe daemon --store /var/lib/ascribe\n"
 		    "  ascribe daemon --config /etc/ascribe/ascribe.yaml --check-config\n",
 	.opts = options,

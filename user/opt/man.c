@@ -96,11 +96,7 @@ void man_command(const struct man_source *m, const struct opt_command *cmd, cons
 	put(cmd->usage, f);
 	fputs("\n.SH DESCRIPTION\n", f);
 	put(cmd->about, f);
-	fputs(".SH OPTIONS\n", f);
-	for (size_t i = 0; i < cmd->n_opts; i++)
-		put_option(&cmd->opts[i], f);
-	for (size_t i = 0; i < opt_common_n; i++)
-		put_option(&opt_common_table[i], f);
+	putc('\n', f);
 	if (cmd->notes) {
 		fputs(".SH ", f);
 		for (const char *c = cmd->notes_title; *c; c++)
@@ -108,6 +104,11 @@ void man_command(const struct man_source *m, const struct opt_command *cmd, cons
 		putc('\n', f);
 		put_notes(cmd->notes, false, f);
 	}
+	fputs(".SH OPTIONS\n", f);
+	for (size_t i = 0; i < cmd->n_opts; i++)
+		put_option(&cmd->opts[i], f);
+	for (size_t i = 0; i < opt_common_n; i++)
+		put_option(&opt_common_table[i], f);
 	if (cmd->examples) {
 		fputs(".SH EXAMPLES\n.nf\n", f);
 		put(cmd->examples, f);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "opt/options.h"
 
+#include "opt/term.h"
+#include "opt/text.h"
+
 #include "util/times.h"
 
 #include <ctype.h>
@@ -218,7 +221,7 @@ const struct opt_common *opt_common_given(void)
 static const char *other_name(const struct opt_command *cmd, const char *word)
 {
 	static const char *const others[][2] = {
-		{ "pid", "tgid" },	 { "pids", "tgid" },	  { "process", "tgid" },
+		{ "tgid", "pid" },	 { "tgids", "pid" },	  { "process", "pid" },
 		{ "thread", "tid" },	 { "freq", "frequency" }, { "hz", "frequency" },
 		{ "rate", "frequency" }, { "group-by", "by" },	  { "group", "by" },
 		{ "filter", "where" },	 { "selector", "where" }, { "since", "from" },
@@ -400,6 +403,13 @@ void opt_release(const struct opt_command *cmd, void *out)
 /* ---- help ---- */
 
 #define HELP_COLUMN 26
+#define HELP_WIDTH 100 /* at most, and where there is no terminal */
+
+static unsigned help_width(void)
+{
+	unsigned width = term_width();
+	return width && width < HELP_WIDTH ? width : HELP_WIDTH;
+}
 
 static void print_option(const struct opt *o, FILE *f)
 {
@@ -412,25 +422,24 @@ static void print_option(const struct opt *o, FILE *f)
 	fprintf(f, "%-*s", HELP_COLUMN, left);
 	if (n >= HELP_COLUMN)
 		fprintf(f, "\n%*s", HELP_COLUMN, "");
-	for (const char *p = o->help; *p; p++) {
-		fputc(*p, f);
-		if (*p == '\n')
-			fprintf(f, "%*s", HELP_COLUMN, "");
-	}
-	fputc('\n', f);
+	text_fold(f, o->help, HELP_COLUMN, HELP_COLUMN, help_width());
 }
 
 void opt_print_help(const struct opt_command *cmd, FILE *f)
 {
-	fprintf(f, "Usage: ascribe %s %s\n\n%s\nOptions:\n", cmd->name, cmd->usage, cmd->about);
+	fprintf(f, "Usage: ascribe %s %s\n\n", cmd->name, cmd->usage);
+	text_fold(f, cmd->about, 0, 0, help_width());
+	for (const struct opt_note *n = cmd->notes; n && n->term; n++) {
+		if (n == cmd->notes)
+			fprintf(f, "\n%s:\n", cmd->notes_title);
+		fprintf(f, "  %-*s", HELP_COLUMN - 2, n->term);
+		text_fold(f, n->text, HELP_COLUMN, HELP_COLUMN, help_width());
+	}
+	fputs("\nOptions:\n", f);
 	for (size_t i = 0; i < cmd->n_opts; i++)
 		print_option(&cmd->opts[i], f);
 	for (size_t i = 0; i < opt_common_n; i++)
 		print_option(&opt_common_table[i], f);
-	for (const struct opt_note *n = cmd->notes; n && n->term; n++)
-		fprintf(f, "%s%s%s  %-20s %s\n", n == cmd->notes ? "\n" : "",
-			n == cmd->notes ? cmd->notes_title : "", n == cmd->notes ? ":\n" : "",
-			n->term, n->text);
 	if (cmd->examples)
 		fprintf(f, "\nExamples:\n%s", cmd->examples);
 }

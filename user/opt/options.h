@@ -38,7 +38,7 @@ struct opt {
 	char letter;	  /* short form, 0: none */
 	enum opt_type type;
 	const char *arg;  /* what the value is called in the help, NULL for flags */
-	const char *help; /* one line; "\n" starts another. NULL: for tests, in no help */
+	const char *help; /* a paragraph, without newlines. NULL: for tests, in no help */
 	size_t at;	  /* offsetof the member in the command's struct */
 	uint64_t min, max;
 };
@@ -51,7 +51,7 @@ struct opt_note {
 struct opt_command {
 	const char *name;
 	const char *usage;    /* what follows the name: "[STORE] [OPTIONS]" */
-	const char *about;    /* a paragraph, newlines included */
+	const char *about;    /* a paragraph, without newlines */
 	const char *examples; /* lines, each ending in a newline; may be NULL */
 	const struct opt *opts;
 	size_t n_opts;
