@@ -57,9 +57,9 @@ static size_t count_blocks(struct store *s, uint8_t level)
 
 static uint64_t ask_all(struct store *s, int64_t from_ns, int64_t to_ns)
 {
-	const struct query_spec spec = {
-		.labels = QUERY_NO_LABELS, .from_ns = from_ns, .to_ns = to_ns
-	};
+	const struct query_spec spec = { .labels = QUERY_NO_LABELS,
+					 .from_ns = from_ns,
+					 .to_ns = to_ns };
 	struct query *q;
 	struct err err = { 0 };
 	if (query_open(&q, s, &spec, &err))
