@@ -206,7 +206,7 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
 
-test: ## install, build, pass the tests: ten minutes; CPU_HOTPLUG=1 takes a CPU away, too
+test: ## install, build, pass the tests: a quarter of an hour on two CPUs; CPU_HOTPLUG=1 takes a CPU away, too
 	$(Q)rm -f $(PHASES)
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(MAKE) --no-print-directory test-with-packages

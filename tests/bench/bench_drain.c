@@ -185,8 +185,8 @@ static struct tally run_ours(const struct event *e)
 	snprintf(prog, sizeof(prog), "%s/ascribe", bench_build());
 	snprintf(store, sizeof(store), "%s/store", bench_tmp());
 	snprintf(hz, sizeof(hz), "%u", (unsigned)(1000000000u / e->attr.sample_period));
-	const char *const argv[] = { prog, "record",	"-a", "-F",  hz,
-				     "-e", "cpu-clock", "-o", store, NULL };
+	const char *const argv[] = { prog,	  "record",    "-a", "-F",  hz,	 "-e",
+				     "cpu-clock", "--explain", "-o", store, NULL };
 	pid_t child = bench_spawn(argv, NULL, "record.err");
 	for (int i = 0; i < 500 && !(t.drains_per_s = drained_every()); i++)
 		bench_sleep_ms(20);

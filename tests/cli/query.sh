@@ -91,6 +91,10 @@ cp -r store copy
 ok "diff and series against reports" python3 check.py
 ok "series, a line per step" sh -c "./ascribe report store --step 10s 2>/dev/null | grep -q '^2026-05-01T10:00:20Z  *$(./ascribe report store --from 1777629620 --json 2>/dev/null | jq .samples) '"
 ok "series, a line per group" sh -c "./ascribe report store --step 10s --by tenant -n 2 2>/dev/null | grep -q '[█].*(other)'"
+echo 'main;work 898' >long.txt # one window of 44.9 s
+"$ascribe" import folded long.txt -o late --from 2026-05-01T10:00:03Z --rate 20 2>/dev/null
+ok "a window longer than a step is drawn over all steps that it ran in" sh -c \
+	"[ \$(./ascribe report late --step 10s 2>/dev/null | grep -c ' 1.000  *####') = 4 ]"
 ok "the step that is used is printed" sh -c "./ascribe report store --step 3s 2>/dev/null | grep -q 'steps of 10 s (asked: 3 s'"
 ok "noise says so" sh -c "./ascribe diff store --where '{tenant=\"a\"}' --against '{tenant=\"b\"}' 2>/dev/null | grep -q ' noise '"
 ok "--changes leaves it out" sh -c "! ./ascribe diff store --where '{tenant=\"a\"}' --against '{tenant=\"b\"}' -c -n 0 2>/dev/null | grep -q ' noise '"

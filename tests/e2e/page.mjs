@@ -27,7 +27,7 @@ onPage('what is recorded is shown', url, '?by=tenant', async page => {
 		/Complete 9\d\.\d+% · labels cover [\d.]+% of samples · overhead [\d.]+% of a CPU/);
 	await page.click('summary[name=health]');
 	assert.match(await said(page, '#facts'), new RegExp(
-		`fired ${truth.fired.toLocaleString('en-US').replace(',', '.')}`));
+		`due ${truth.fired.toLocaleString('en-US').replace(',', '.')}`));
 	assert.match(await said(page, '#facts'),
 		/lost 1\.31%[\s\S]*unlabelled [\d.]+%[\s\S]*truncated [\d.]+%[\s\S]*recorder [\d.]+% CPU, 20 MiB/);
 	assert.match(await said(page, '#facts'), new RegExp(
@@ -687,9 +687,9 @@ test('live', async () => {
 	await settled(page);
 	await page.click('summary[name=health]');
 	const fired = async () => digits((await said(page, '#facts'))
-		.match(/fired ([\d\u202f]+)/)[1]), before = await fired();
+		.match(/due ([\d\u202f]+)/)[1]), before = await fired();
 	await page.waitForFunction(n => Number(document.querySelector('#facts')
-		.innerText.match(/fired ([\d\u202f]+)/)[1].replace('\u202f', '')) > n, before,
+		.innerText.match(/due ([\d\u202f]+)/)[1].replace('\u202f', '')) > n, before,
 		{ timeout: 60000 });
 	assert.equal(await page.getAttribute('button[name=live]', 'aria-pressed'), 'true');
 	assert.deepEqual(bad, []);
@@ -747,7 +747,7 @@ if (process.env.REAL) {
 		const { page, bad, context } = await open(browser, base + '/?by=comm');
 		await settled(page);
 		await page.click('summary[name=health]');
-		assert.equal(digits((await said(page, '#facts')).match(/fired ([\d\u202f]+)/)[1]),
+		assert.equal(digits((await said(page, '#facts')).match(/due ([\d\u202f]+)/)[1]),
 			stat.fired);
 		await clickFrame(page, 1, 0.01);
 		await page.goto(base + '/?by=comm&tab=blame');

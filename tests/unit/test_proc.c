@@ -339,6 +339,28 @@ static void test_scan_self(void **state)
 	procs_free(p);
 }
 
+/* What was unmapped fills the list, as no record tells of it: then /proc is read again. */
+static void test_mappings_fill(void **state)
+{
+	(void)state;
+	struct procs *p;
+	assert_int_equal(procs_new(&p, NULL), 0);
+	assert_int_equal(procs_scan_one(p, (uint32_t)getpid()), 0);
+	struct proc_image *im = procs_find(p, (uint32_t)getpid(), proc_now_ns());
+	const uint32_t n = im->n_maps;
+	const uint64_t later = im->read_ns + PROC_FULL_RETRY_NS + 1;
+	for (uint64_t i = 0; i + n < PROC_MAPS_MAX + 10; i++)
+		procs_mmap(p, (uint32_t)getpid(), (1 + 2 * i) * PAGE, PAGE, 0, "/gone", 1, 1, NULL,
+			   0, i + n < PROC_MAPS_MAX ? im->read_ns + 1 : later);
+	assert_in_range(im->n_maps, PROC_MAPS_MAX - 1, PROC_MAPS_MAX);
+	const struct proc_id id = { .start_ns = im->tick_ns, .tgid = (uint32_t)getpid() };
+	assert_ptr_equal(procs_identify(p, &id, later, PROC_MAPS), im);
+	assert_int_equal(im->n_maps, n);
+	assert_null(proc_image_map(im, PAGE));
+	assert_non_null(proc_image_map(im, (uint64_t)(uintptr_t)&test_mappings_fill));
+	procs_free(p);
+}
+
 /*
  * Paths belong to the process: a link out of its root, a FIFO, a directory are not opened as files.
  */
@@ -408,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_fork_storm_read),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_scan_self),
+		cmocka_unit_test(test_mappings_fill),
 		cmocka_unit_test(test_open_refuses),
 		cmocka_unit_test(test_cgroup_names),
 	};

@@ -476,7 +476,7 @@ static void test_steps(void **state)
 	       sum.steps, sum.compared, sum.equal, sum.unequal, sum.in_handler, sum.in_plt,
 	       sum.in_bare, sum.in_binding, n_signed);
 	assert_int_equal(sum.unequal, 0);
-	/* The first of the trampoline's rules leaves out what .plt has pushed, from glibc 2.41 on. */
+	/* From glibc 2.41 on, the trampoline's first rule leaves out what .plt has pushed. */
 	assert_int_equal(sum.rooted + sum.entering, sum.compared);
 	assert_true(sum.entering <= 2);
 	assert_true(sum.compared > 1000 && sum.in_handler > 20 && sum.in_plt >= 12 &&

@@ -107,7 +107,7 @@ static const struct opt options[] = {
 	{ "quiet", 'q', OPT_FLAG, NULL, "no progress, errors only",
 	  offsetof(struct record_options, quiet), 0, 0 },
 	{ "explain", 0, OPT_FLAG, NULL,
-	  "say at the end what was read and compiled for stacks and names",
+	  "say how large the tables are, and what was read and compiled for stacks and names",
 	  offsetof(struct record_options, explain), 0, 0 },
 };
 
@@ -375,9 +375,11 @@ static int start(struct recording *r, struct err *err)
 				r->o->out);
 		struct collector_progress p;
 		collector_progress(r->collector, &p);
-		fprintf(stderr,
-			"ascribe: recording %s; tables %zu KiB on %u CPUs, drained every %.3g s\n",
-			r->what, p.kernel.tables / 1024, p.n_cpus, p.drain_s);
+		fprintf(stderr, "ascribe: recording %s on %u CPUs%s\n", r->what, p.n_cpus,
+			r->child.tgid || r->o->duration_ns ? "" : "; Ctrl-C stops");
+		if (r->o->explain)
+			fprintf(stderr, "ascribe: tables of %.1f MiB, drained every %.3g s\n",
+				(double)p.kernel.tables / (1 << 20), p.drain_s);
 	}
 	return 0;
 }

@@ -20,6 +20,9 @@ struct chart {
 	const struct query_series *s;
 	const struct opt_list *by;
 	bool times; /* a metric: what is summed is nanoseconds */
+	/* Of the row last given to spread: its points and their time by the steps they ran in */
+	double *points;
+	int64_t *ns;
 };
 
 static int print_json(const struct chart *c, const struct filter *f)
@@ -34,11 +37,40 @@ static int print_json(const struct chart *c, const struct filter *f)
 
 /* ---- text ---- */
 
-/* What a step shows: CPUs in use, or events per second; per time that was recorded. */
-static double rate(const struct chart *c, uint64_t samples, int64_t covered_ns)
+/*
+ * A window that is longer than a step counts in that in which it begins. Draw it over all those
+ * behind that begin no window.
+ */
+static void spread(const struct chart *c, const struct query_series_row *row)
+{
+	const struct query_series *s = c->s;
+	for (size_t i = 0, next; i < s->n_steps; i = next) {
+		int64_t left = s->covered_ns[i];
+		for (next = i + 1; next < s->n_steps && !s->windows[next];)
+			next++;
+		for (size_t k = i; k < next; k++) {
+			c->ns[k] = left < s->step_ns || k + 1 == next ? left : s->step_ns;
+			c->points[k] = c->ns[k] ? (double)row->points[i] * (double)c->ns[k] /
+							  (double)s->covered_ns[i]
+						: 0;
+			left -= c->ns[k];
+		}
+	}
+}
+
+/*
+ * What n steps from `i` on show: CPUs in use, or events per second; per time that was recorded.
+ * Negative: nothing was.
+ */
+static double rate(const struct chart *c, size_t i, size_t n)
 {
 	uint64_t ns = reading_event(c->r)->ns_per_sample;
-	return covered_ns > 0 ? (double)samples * (ns ? (double)ns : 1e9) / (double)covered_ns : 0;
+	double points = 0, covered = 0;
+	for (size_t k = i; k < i + n && k < c->s->n_steps; k++) {
+		points += c->points[k];
+		covered += (double)c->ns[k];
+	}
+	return covered > 0 ? points * (ns ? (double)ns : 1e9) / covered : -1;
 }
 
 static const char *rate_name(const struct chart *c)
@@ -46,17 +78,11 @@ static const char *rate_name(const struct chart *c)
 	return c->times ? "THREADS" : reading_event(c->r)->ns_per_sample ? "CPUS" : "PER S";
 }
 
-static double peak(const struct chart *c, const struct query_series_row *row, size_t per_column)
+static double peak(const struct chart *c, size_t per_column)
 {
 	double most = 0;
 	for (size_t i = 0; i < c->s->n_steps; i += per_column) {
-		uint64_t samples = 0;
-		int64_t covered = 0;
-		for (size_t k = i; k < i + per_column && k < c->s->n_steps; k++) {
-			samples += row->points[k];
-			covered += c->s->covered_ns[k];
-		}
-		double x = rate(c, samples, covered);
+		double x = rate(c, i, per_column);
 		most = x > most ? x : most;
 	}
 	return most;
@@ -71,22 +97,16 @@ static size_t steps_per_column(const struct query_series *s)
  * One column per step, or per some steps: eighths of the row's peak; a blank where nothing was
  * recorded.
  */
-static void sparkline(const struct chart *c, const struct query_series_row *row)
+static void sparkline(const struct chart *c)
 {
 	static const char *const eighths[] = { "\u2581", "\u2582", "\u2583", "\u2584",
 					       "\u2585", "\u2586", "\u2587", "\u2588" };
 	size_t per = steps_per_column(c->s);
-	double most = peak(c, row, per);
+	double most = peak(c, per);
 	for (size_t i = 0; i < c->s->n_steps; i += per) {
-		uint64_t samples = 0;
-		int64_t covered = 0;
-		for (size_t k = i; k < i + per && k < c->s->n_steps; k++) {
-			samples += row->points[k];
-			covered += c->s->covered_ns[k];
-		}
-		double x = most > 0 ? rate(c, samples, covered) / most : 0;
-		int level = x > 0 ? (int)(x * 8 - 1e-9) : 0;
-		fputs(covered ? samples ? eighths[level > 7 ? 7 : level] : "_" : " ", stdout);
+		double x = rate(c, i, per);
+		int level = x > 0 ? (int)(x / most * 8 - 1e-9) : 0;
+		fputs(x > 0 ? eighths[level > 7 ? 7 : level] : x < 0 ? " " : "_", stdout);
 	}
 }
 
@@ -106,14 +126,15 @@ static void group_numbers(void *ctx, size_t i)
 		return;
 	}
 	const struct query_series_row *row = &c->s->rows[i];
+	spread(c, row);
 	if (!c->times)
 		printf("%9llu ", (unsigned long long)row->samples);
 	if (ns)
 		printf("%10.3f ", (double)row->samples * (double)ns / 1e9);
 	printf("%6.2f%% %8.3f  ",
 	       100.0 * (double)row->samples / (double)(info->samples ? info->samples : 1),
-	       peak(c, row, per));
-	sparkline(c, row);
+	       peak(c, per));
+	sparkline(c);
 	fputs("  ", stdout);
 }
 
@@ -141,17 +162,20 @@ static void print_steps(const struct chart *c)
 {
 	const struct query_series *s = c->s;
 	const struct query_series_row *row = &s->rows[0];
-	double most = peak(c, row, 1);
+	spread(c, row);
+	double most = peak(c, 1);
 	printf("%-25s %9s %9s\n", "FROM", c->times ? "SECONDS" : "SAMPLES", rate_name(c));
 	for (size_t i = 0; i < s->n_steps; i++) {
-		double x = rate(c, row->points[i], s->covered_ns[i]);
+		double x = rate(c, i, 1);
 		char at[40];
 		text_time(s->from_ns + (int64_t)i * s->step_ns, at);
-		if (!s->windows[i]) {
+		if (x < 0) {
 			printf("%-25s %9s\n", at, "-");
 			continue;
 		}
-		if (c->times)
+		if (!s->windows[i]) /* a window of a step above */
+			printf("%-25s %9s %9.3f  ", at, "\"", x);
+		else if (c->times)
 			printf("%-25s %9.3f %9.3f  ", at, (double)row->points[i] / 1e9, x);
 		else
 			printf("%-25s %9llu %9.3f  ", at, (unsigned long long)row->points[i], x);
@@ -179,7 +203,7 @@ static void print_header(const struct chart *c, const struct filter *f, int64_t 
 	if (asked_ns != s->step_ns)
 		printf(" (asked: %.9g s; a step is whole windows of %lld s)",
 		       (double)asked_ns / 1e9, QUERY_WINDOW_NS / 1000000000);
-	puts("; a window counts where it begins");
+	puts("; a window counts where it begins, and is drawn where it ran");
 	text_put(stdout, reading_event(c->r)->name, 0);
 	if (c->times)
 		printf(": %.3f s", query_info(s->whole)->seconds);
@@ -229,7 +253,7 @@ int series_report(struct reading *r, const struct opt_args *args, const struct f
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
-	struct chart c = { r, s, by, f->metric != NULL };
+	struct chart c = { .r = r, .s = s, .by = by, .times = f->metric != NULL };
 	r->query = s->whole;
 	status = reading_check_values(r, f, query_info(s->whole));
 	if (status) {
@@ -240,7 +264,13 @@ int series_report(struct reading *r, const struct opt_args *args, const struct f
 	reading_lacks(r->store, f, query_info(s->whole));
 	reading_bounded(f, s->bounded && !query_info(s->whole)->bounded);
 	reading_step(r, "series");
-	rc = f->json ? print_json(&c, f) : print_text(&c, f, step_ns);
+	c.points = calloc(s->n_steps + 1, sizeof(*c.points));
+	c.ns = calloc(s->n_steps + 1, sizeof(*c.ns));
+	rc = !c.points || !c.ns ? -ENOMEM
+	     : f->json		? print_json(&c, f)
+				: print_text(&c, f, step_ns);
+	free(c.points);
+	free(c.ns);
 	reading_step(r, "print");
 	reading_explain(r);
 	if (rc == -ENOMEM)

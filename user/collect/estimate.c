@@ -2,6 +2,7 @@
 #include "collect/estimate.h"
 
 #include "util/array.h"
+#include "util/bisect.h"
 
 #define KEEP 4096 /* items whose memory is kept from window to window */
 
@@ -133,15 +134,7 @@ struct group {
 static size_t lower_bound(const struct estimate_list *l, const struct estimate_key *key,
 			  enum level level)
 {
-	size_t low = 0, high = l->n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (by_group(&l->v[mid].key, key, level) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return bisect(i, 0, l->n, by_group(&l->v[i].key, key, level) < 0);
 }
 
 /* True if the group has enough samples. At the last level one is enough. */

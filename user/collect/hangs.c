@@ -10,7 +10,7 @@
  * The number of the thread's context switches says whether it has run since. Of each window HANGS
  * waits are tried, those first that began first. What was found is kept until the wait is over, so
  * the next windows try others. CPython is left out: native frames of its locks without the Python
- * frames say less than none (docs/architecture.md, "What a wait is for").
+ * frames say less than none (docs/architecture-waits.md, "Threads that hang").
  */
 #include "collect/collector_int.h"
 

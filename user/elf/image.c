@@ -2,6 +2,7 @@
 #include "elf/image.h"
 
 #include "elf/headers.h"
+#include "util/bisect.h"
 
 #include "ascribe/trampoline_abi.h"
 
@@ -428,17 +429,8 @@ static int read_sections(struct elf_image *img, const Elf64_Ehdr *eh, const char
 
 const struct elf_text *elf_image_text(const struct elf_image *img, uint32_t index)
 {
-	size_t low = 0, high = img->n_text;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (img->text[mid].index == index)
-			return &img->text[mid];
-		if (img->text[mid].index < index)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return NULL;
+	size_t at = bisect(i, 0, img->n_text, img->text[i].index < index);
+	return at < img->n_text && img->text[at].index == index ? &img->text[at] : NULL;
 }
 
 /* ---- life ---- */

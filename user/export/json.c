@@ -22,15 +22,8 @@ json_t *json_text(const char *s, size_t len)
 	}
 	if (!bad)
 		return json_stringn_nocheck(len ? s : "", len);
-	for (size_t i = 0, n; i < len; i += n) {
-		n = utf8_char(s + i, len - i);
-		if (n ? buf_add(&b, s + i, n) : buf_add(&b, "\xef\xbf\xbd", 3))
-			goto out;
-		if (!n)
-			n = 1;
-	}
-	v = json_stringn_nocheck((const char *)b.data, b.len);
-out:
+	if (!utf8_repair(&b, s, len))
+		v = json_stringn_nocheck((const char *)b.data, b.len);
 	buf_fini(&b);
 	return v;
 }

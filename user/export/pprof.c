@@ -78,15 +78,8 @@ static int add_text(struct pprof *p, const char *s, size_t len, int64_t *ret)
 {
 	uint32_t id;
 	p->text.len = 0;
-	for (size_t i = 0, n; i < len; i += n) {
-		n = utf8_char(s + i, len - i);
-		int rc = n ? buf_add(&p->text, s + i, n) : buf_add(&p->text, "\xef\xbf\xbd", 3);
-		if (rc)
-			return rc;
-		if (!n)
-			n = 1;
-	}
-	int rc = intern_add(&p->strings, p->text.data, p->text.len, &id, NULL);
+	int rc = utf8_repair(&p->text, s, len);
+	rc = rc ? rc : intern_add(&p->strings, p->text.data, p->text.len, &id, NULL);
 	if (!rc)
 		*ret = id;
 	return rc;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "labels/labels.h"
 
+#include "util/bisect.h"
+
 #include <ascribe/label_key.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -167,18 +169,8 @@ bool labels_equal(const struct label *a, size_t n_a, const struct label *b, size
 
 size_t labels_find(const struct label *sorted, size_t n, const struct label *key)
 {
-	size_t from = 0, to = n;
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-		int c = key_cmp(&sorted[mid], key);
-		if (!c)
-			return mid;
-		if (c < 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return n;
+	size_t at = bisect(i, 0, n, key_cmp(&sorted[i], key) < 0);
+	return at < n && !key_cmp(&sorted[at], key) ? at : n;
 }
 
 #define BIT(v, i) ((v)[(i) / 64] & 1ull << (i) % 64)

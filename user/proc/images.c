@@ -321,6 +321,9 @@ struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uin
 		return NULL;
 	struct proc_map m = { .start = start, .end = start + len, .pgoff = pgoff };
 	struct proc_file *f = proc_map_add(p, im, m, path, dev, ino, id, id_len);
+	/* That code was unmapped, no record says: /proc does. */
+	if (!f && im->n_maps + 2 > PROC_MAPS_MAX && ns > im->read_ns + PROC_FULL_RETRY_NS)
+		im->complete = false;
 	if (im->since && ns >= im->asked_ns)
 		proc_map_add(p, im->since, m, path, dev, ino, id, id_len);
 	/* The kernel maps the executable itself before its interpreter. */

@@ -5,6 +5,8 @@
  */
 #include "proc/proc_int.h"
 
+#include "util/bisect.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,15 +117,7 @@ void proc_maps_share(struct proc_image *to, const struct proc_image *from)
 /* Return the index of the first mapping that ends after addr. */
 static uint32_t map_lower(const struct proc_image *im, uint64_t addr)
 {
-	uint32_t lo = 0, hi = im->n_maps;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (im->maps[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return bisect(i, 0, im->n_maps, im->maps[i].end <= addr);
 }
 
 const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr)

@@ -31,8 +31,9 @@
 #include <stdint.h>
 
 /*
- * Executable mappings of one image; further ones are ignored. Adding one moves those above: where a
- * program makes the most of them, from the top down, that takes 0.2 s in all.
+ * Executable mappings of one image. Where records fill them, /proc is read again: it lacks those
+ * that were unmapped, of which no record tells. Further ones are ignored. Adding one moves those
+ * above: where a program makes the most of them, from the top down, that takes 0.2 s in all.
  */
 #define PROC_MAPS_MAX 16384
 #define PROC_COMM_SIZE 16
@@ -43,6 +44,7 @@
 #define PROC_BUILD_ID_MAX 20
 #define PROC_CMDLINE_MAX 120	    /* bytes of a command line that are kept */
 #define PROC_RETRY_NS 1000000000ull /* between two attempts to read the mappings of a process */
+#define PROC_FULL_RETRY_NS 60000000000ull /* the same, where it has PROC_MAPS_MAX of them */
 
 /* A mapped file, shared by all its mappings. The same path with another content is another file. */
 struct proc_file {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one frame of a blocked thread's stack says: why the thread waits, and whether the frame is
- * the program's own code. The rules are in docs/architecture.md, "What a wait is for".
+ * the program's own code. The rules are in docs/architecture-waits.md, "What a wait is for".
  */
 #ifndef ASCRIBE_QUERY_WAIT_FRAMES_H
 #define ASCRIBE_QUERY_WAIT_FRAMES_H

@@ -4,6 +4,7 @@
 #include "symbols/jit_int.h"
 #include "symbols/symbolizer.h"
 #include "util/array.h"
+#include "util/bisect.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -60,15 +61,7 @@ struct canvas {
 
 static size_t point_of(const struct canvas *c, uint64_t addr)
 {
-	size_t low = 0, high = c->n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (c->points[mid] < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return bisect(i, 0, c->n, c->points[i] < addr);
 }
 
 static uint32_t next_free(struct canvas *c, uint32_t i)
@@ -241,14 +234,7 @@ void jit_fini(struct jit_table *t)
 
 struct jit_entry *jit_find(struct jit_table *t, uint64_t addr)
 {
-	size_t low = 0, high = t->n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (t->entries[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	size_t low = bisect(i, 0, t->n, t->entries[i].addr <= addr);
 	return low && addr - t->entries[low - 1].addr < t->entries[low - 1].size
 		       ? &t->entries[low - 1]
 		       : NULL;

@@ -18,6 +18,7 @@
 #include "symbols/symbols.h"
 
 #include "symbols/cells.h"
+#include "util/bisect.h"
 #include "util/buf.h"
 
 #include <errno.h>
@@ -433,28 +434,13 @@ void kernel_symbols_free(struct kernel_symbols *k)
 /* The last of n > 0 spans that begins at or before addr, or -1. */
 static int64_t find_span(const struct kernel_symbols *k, uint64_t addr)
 {
-	int64_t low = 0, high = (int64_t)k->n_spans;
-	while (low < high) {
-		int64_t mid = low + (high - low) / 2;
-		if (k->spans[mid].base <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low - 1;
+	return (int64_t)bisect(i, 0, k->n_spans, k->spans[i].base <= addr) - 1;
 }
 
 static size_t find_run(const struct kernel_symbols *k, size_t entry)
 {
-	size_t low = 0, high = k->n_runs;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (k->runs[mid].first <= entry)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low - 1; /* the first run begins at entry 0 */
+	/* The first run begins at entry 0 */
+	return bisect(i, 0, k->n_runs, k->runs[i].first <= entry) - 1;
 }
 
 /* Index of the entry whose function holds addr, or -ENOENT. */
@@ -464,20 +450,14 @@ static int64_t find_entry(const struct kernel_symbols *k, uint64_t addr, uint64_
 	if (s < 0 || addr - k->spans[s].base > UINT32_MAX)
 		return -ENOENT;
 	uint32_t at = (uint32_t)(addr - k->spans[s].base);
-	size_t low = k->spans[s].first;
-	size_t high = (size_t)s + 1 < k->n_spans ? k->spans[s + 1].first : k->n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (k->entries[mid].addr <= at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	const struct entry *e = &k->entries[low - 1]; /* addr is not before the first of the span */
+	size_t end = (size_t)s + 1 < k->n_spans ? k->spans[s + 1].first : k->n;
+	size_t behind = bisect(i, k->spans[s].first, end, k->entries[i].addr <= at);
+	const struct entry *e =
+		&k->entries[behind - 1]; /* addr is not before the first of the span */
 	if (e->name == NO_NAME)
 		return -ENOENT;
 	*ret_start = k->spans[s].base + e->addr;
-	return (int64_t)(low - 1);
+	return (int64_t)(behind - 1);
 }
 
 /* How far the function of an entry may reach: less when nothing of its own module follows. */

@@ -2,19 +2,12 @@
 #include "symbols/known.h"
 
 #include "util/array.h"
+#include "util/bisect.h"
 
 /* The first that begins behind vaddr. */
 static size_t behind(const struct known *k, uint64_t vaddr)
 {
-	size_t low = 0, high = k->n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (k->v[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return bisect(i, 0, k->n, k->v[i].start <= vaddr);
 }
 
 const struct known_piece *known_find(const struct known *k, uint64_t vaddr)

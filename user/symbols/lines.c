@@ -9,6 +9,7 @@
 
 #include "symbols/zstd_sections.h"
 #include "util/array.h"
+#include "util/bisect.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -107,14 +108,7 @@ static void sort(struct ranges *r)
 
 static const struct range *find(const struct ranges *r, uint64_t addr)
 {
-	size_t low = 0, high = r->n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (r->v[mid].low <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	size_t low = bisect(i, 0, r->n, r->v[i].low <= addr);
 	return low && addr < r->v[low - 1].high ? &r->v[low - 1] : NULL;
 }
 

@@ -2,6 +2,8 @@
 /* Look-ups in the table of symbols, and `reach`, which keeps them short. */
 #include "symbols/table.h"
 
+#include "util/bisect.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -33,15 +35,7 @@ int table_make_reach(struct table *t)
 /* The first entry behind addr. */
 static size_t entry_behind(const struct table *t, uint32_t addr)
 {
-	size_t low = 0, high = t->n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (t->entries[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return bisect(i, 0, t->n, t->entries[i].addr <= addr);
 }
 
 int64_t table_find(const struct table *t, uint64_t vaddr)

@@ -5,6 +5,7 @@
 #include "elf/section.h"
 #include "unwind/frame.h"
 #include "util/array.h"
+#include "util/bisect.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -236,15 +237,7 @@ static int add_rules(const struct flow *f, struct table_builder *out, uint64_t v
 /* The first one from vaddr on. */
 static size_t first_entry(const struct code *c, uint64_t vaddr)
 {
-	size_t low = 0, high = c->n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (c->entries[mid] < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return bisect(i, 0, c->n, c->entries[i] < vaddr);
 }
 
 static int add_piece(struct code *c, struct table_builder *out, uint64_t vaddr, uint32_t n)

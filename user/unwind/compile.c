@@ -11,6 +11,7 @@
 
 #include "elf/section.h"
 #include "util/array.h"
+#include "util/bisect.h"
 #include "util/radix.h"
 
 #include <elf.h>
@@ -165,14 +166,7 @@ static int add_cie(struct compiler *k, const struct elf_section *s, const struct
 /* The common entry at this place of the section; entries come after theirs. */
 static struct cie *find_cie(struct compiler *k, size_t at)
 {
-	size_t lo = k->first_cie, hi = k->n_cies;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (k->cies[mid].at < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = bisect(i, k->first_cie, k->n_cies, k->cies[i].at < at);
 	return lo < k->n_cies && k->cies[lo].at == at && k->cies[lo].good ? &k->cies[lo] : NULL;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/pool.h"
 
+#include "util/bisect.h"
 #include "util/extent.h"
 #include "util/idhash.h"
 
@@ -330,17 +331,9 @@ const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const st
 	if (page >= c->n_pages)
 		return NULL;
 	struct unwind_page at = p->cfg.pages[c->page + page];
-	uint32_t lo = 0, hi = at.n, found = 0;
-	while (lo < hi) {
-		const uint32_t *rows = row_at(p, at.first);
-		uint32_t mid = lo + (hi - lo) / 2, row = rows ? rows[mid] : 0;
-		if (row <= key) {
-			found = row;
-			lo = mid + 1;
-		} else {
-			hi = mid;
-		}
-	}
+	const uint32_t *rows = row_at(p, at.first);
+	size_t behind = rows ? bisect(i, 0, at.n, rows[i] <= key) : 0;
+	uint32_t found = behind ? rows[behind - 1] : 0;
 	return found & UNWIND_RULE_MASK ? &p->cfg.rules[found & UNWIND_RULE_MASK] : NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "unwind/table.h"
 
 #include "util/array.h"
+#include "util/bisect.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -193,18 +194,12 @@ const struct unwind_rule *unwind_table_find(const struct unwind_table *t, uint64
 	uint64_t page = (vaddr >> UNWIND_PAGE_BITS) - t->first_page;
 	if (page >= t->n_pages)
 		return NULL;
-	uint32_t lo = t->page_at[page], hi = t->page_at[page + 1], first = lo;
+	uint32_t first = t->page_at[page], end = t->page_at[page + 1];
 	uint32_t key = (uint32_t)(vaddr & (PAGE_SIZE - 1)) << UNWIND_RULE_BITS | UNWIND_RULE_MASK;
-	if (hi - lo > UNWIND_PAGE_ROWS_MAX)
+	if (end - first > UNWIND_PAGE_ROWS_MAX)
 		return NULL;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (t->rows[mid] <= key)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	uint32_t rule = lo > first ? t->rows[lo - 1] & UNWIND_RULE_MASK : 0;
+	size_t behind = bisect(i, first, end, t->rows[i] <= key);
+	uint32_t rule = behind > first ? t->rows[behind - 1] & UNWIND_RULE_MASK : 0;
 	return rule ? &t->rules[rule] : NULL;
 }
 

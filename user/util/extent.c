@@ -2,6 +2,7 @@
 #include "util/extent.h"
 
 #include "util/array.h"
+#include "util/bisect.h"
 
 #include <errno.h>
 
@@ -39,14 +40,7 @@ int extents_take(struct extents *e, uint32_t n, uint32_t *ret_at)
 
 int extents_give(struct extents *e, uint32_t at, uint32_t n)
 {
-	size_t lo = 0, hi = e->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (e->v[mid].at < at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = bisect(i, 0, e->n, e->v[i].at < at);
 	int rc = ARRAY_RESERVE(e->v, e->cap, e->n + 1);
 	if (rc)
 		return rc;

@@ -51,3 +51,13 @@ bool utf8_is_hidden(const char *s, size_t n)
 			return true;
 	return false;
 }
+
+int utf8_repair(struct buf *to, const char *s, size_t len)
+{
+	int rc = 0;
+	for (size_t i = 0, n; i < len && !rc; i += n ? n : 1) {
+		n = utf8_char(s + i, len - i);
+		rc = n ? buf_add(to, s + i, n) : buf_add(to, "\xef\xbf\xbd", 3);
+	}
+	return rc;
+}

@@ -3,6 +3,8 @@
 #ifndef ASCRIBE_UTIL_UTF8_H
 #define ASCRIBE_UTIL_UTF8_H
 
+#include "util/buf.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -20,5 +22,8 @@ bool utf8_is_hidden(const char *s, size_t n);
 
 /* Its number. */
 unsigned utf8_code(const char *s, size_t n);
+
+/* Add the text to `to`, each byte that belongs to no character as U+FFFD. 0 or -ENOMEM. */
+int utf8_repair(struct buf *to, const char *s, size_t len);
 
 #endif

@@ -11,6 +11,7 @@
 #include "store/read/contents.h"
 #include "store/write/writer_int.h"
 #include "util/array.h"
+#include "util/bisect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,15 +58,7 @@ static int by_window(const void *pa, const void *pb)
 
 static size_t first_from(const struct choice *c, uint32_t window)
 {
-	size_t lo = 0, hi = c->n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (c->v[mid]->b.window_lo < window)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return bisect(i, 0, c->n, c->v[i]->b.window_lo < window);
 }
 
 static bool is_part_of(const struct store_block *b, const struct store_block *p)

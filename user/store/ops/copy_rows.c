@@ -13,6 +13,7 @@
 #include "store/read/contents.h"
 
 #include "util/array.h"
+#include "util/bisect.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -189,19 +190,12 @@ static int pass_rows(void *ctx, const struct store_row *rows, size_t n)
  */
 static void find_run(const struct taking *t, const struct label *value, size_t *from, size_t *to)
 {
-	size_t lo = 0, hi = t->n_sets;
 	if (!t->key_summed) {
 		*from = 0;
 		*to = t->n_sets;
 		return;
 	}
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (compare_values(label_of(t, t->sets[mid]), value) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = bisect(i, 0, t->n_sets, compare_values(label_of(t, t->sets[i]), value) < 0);
 	*from = lo;
 	for (*to = lo; *to < t->n_sets && !compare_values(label_of(t, t->sets[*to]), value);)
 		++*to;

@@ -16,6 +16,7 @@
 #include "store/read/store_int.h"
 
 #include "util/array.h"
+#include "util/bisect.h"
 
 #include <errno.h>
 
@@ -45,15 +46,7 @@ static int no_memory(struct walk *w)
 
 static size_t first_seq(const struct segment *g, uint32_t seq)
 {
-	size_t lo = 0, hi = g->n_refs;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (g->refs[mid].b.seq < seq)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return bisect(i, 0, g->n_refs, g->refs[i].b.seq < seq);
 }
 
 static bool may_hold(const struct segment *g, uint8_t level, int64_t t0, int64_t t1)
@@ -269,16 +262,9 @@ static int by_slot(const void *pa, const void *pb)
 /* The first of `level` whose slot is not below `slot`. */
 static size_t first_slot(const struct block_ref **v, size_t n, uint8_t level, int64_t slot)
 {
-	size_t lo = 0, hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct store_block *b = &v[mid]->b;
-		if (b->level < level || (b->level == level && slot_of(level, b->t0_ns) < slot))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return bisect(i, 0, n,
+		      v[i]->b.level < level ||
+			      (v[i]->b.level == level && slot_of(level, v[i]->b.t0_ns) < slot));
 }
 
 static bool is_part(const struct block_ref **parents, size_t n, uint8_t from,

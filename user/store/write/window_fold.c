@@ -5,6 +5,8 @@
  * theirs first.
  */
 #include "store/block/rows.h"
+
+#include "util/bisect.h"
 #include "store/write/writer_int.h"
 
 #include <errno.h>
@@ -66,15 +68,7 @@ static size_t rows_left(const struct by_size *v, size_t n, size_t most)
  */
 static size_t choose_most(const struct by_size *v, size_t n, size_t target)
 {
-	size_t low = 0, high = n;
-	while (low < high) {
-		size_t middle = (low + high + 1) / 2;
-		if (rows_left(v, n, middle) <= target)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	return low;
+	return bisect(most, 1, n + 1, rows_left(v, n, most) <= target) - 1;
 }
 
 /* Put the groups back into the window's rows, which end at *n. */
