@@ -11,7 +11,6 @@ const PRESETS = [['15m', 'now-15m'], ['1h', 'now-1h'], ['6h', 'now-6h'], ['24h',
 const METRICS = [['cpu', 'CPU time'], ['off', 'blocked'], ['runq', 'waiting for a CPU'],
 	['wall', 'all three: wall time']];
 const WAKER = [['waker', 'blocked, by who ended it']];
-const OPS = { '=': '=', '!=': '≠', '=~': '≈', '!~': '≉' };
 
 export class Bar {
 	constructor(app, host) {
@@ -181,7 +180,7 @@ export class Bar {
 		const list = selector.parse(s.where) || [], go = changes => this.app.go(changes);
 		const chips = list.map((m, i) => h('span.chip', null,
 			h('bdi', null,
-			`${brief(m.key, 40)} ${OPS[m.op]} ${brief(m.value, 40) || '(none)'}`),
+			`${brief(m.key, 40)} ${m.op} ${brief(m.value, 40) || '(none)'}`),
 			h('button', { type: 'button',
 				'aria-label': `Without ${brief(m.key + m.op + m.value, 80)}`,
 				onclick: () => go(
@@ -192,11 +191,11 @@ export class Bar {
 			chips.push(h('button.small', { type: 'button', name: 'against-rest',
 				onclick: () => go({ against: selector.and(s.where, last.key, '!=',
 				last.value), root: '', split: '' }) },
-				'against the rest'));
+				'compare with the rest'));
 		if (!this.app.compared() && this.app.used)
 			chips.push(h('button.small', { type: 'button', name: 'against-before',
 				title: 'The same selection in the range just before this one',
-				onclick: () => this.before() }, 'against before'));
+				onclick: () => this.before() }, 'compare with before'));
 		if (this.app.compared())
 			chips.push(h('span.chip.baseline', null, 'against ',
 				h('bdi', null, brief(s.against || 'the same selection', 80) +

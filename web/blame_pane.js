@@ -14,11 +14,11 @@ const PARTIES = 12;
 
 const KINDS = {
 	'': { label: 'Who had the CPU', did: 'had the CPU', waited: 'waited',
-		amount: 'waited for a CPU', lines: 'Lines waited; columns had the CPU in that time.',
+		amount: 'waited for a CPU', lines: 'Rows waited for a CPU, columns ran in that time.',
 		caption: 'Seconds waited for a CPU, by who waited and who had it',
 			empty: 'Nobody waited.' },
 	waker: { label: 'Who woke whom', did: 'ended its waits', waited: 'was blocked',
-		amount: 'blocked', lines: 'Lines were blocked, columns woke them.',
+		amount: 'blocked', lines: 'Rows were blocked, columns woke them.',
 		caption: 'Seconds blocked, by who was blocked and who woke them',
 			empty: 'Nobody was blocked.' },
 };

@@ -187,7 +187,7 @@ export class ValuesPane extends Pane {
 					bar(r.share, percent(r.samples, a.samples))) },
 				...(this.change && this.changeOf === by && !this.app.state.against
 					? [{ id: 'change', title: 'Change', number: true,
-					hint: 'in CPUs, against before; grey: may be chance',
+					hint: 'in CPUs, since the range before; grey: may be chance',
 					cell: r => this.changeCell(r) }] : []),
 				...(this.waits ? [this.waitColumn('runq', 'Run queue',
 					'waited for a CPU', 0), this.waitColumn('off', 'Blocked',
@@ -274,10 +274,10 @@ export class ValuesPane extends Pane {
 			h('button.small', { type: 'button', title, 'aria-label': title, name,
 			onclick: () => this.app.go(changes()) }, text);
 		return h('span.actions', null,
-			small('≠', `All but ${what}`, 'but',
+			small('not', `All but ${what}`, 'but',
 				() => ({ where: and(this.app.state.where, this.by, '!=', v),
 				root: '' })),
-			small('±', `${what} against the rest`, 'rest',
+			small('vs rest', `${what} against the rest`, 'rest',
 				() => ({ where: and(own, this.by, '=', v),
 				against: and(own, this.by, '!=', v), root: '', split: '' })));
 	}

@@ -70,7 +70,7 @@ onPage('the first screen', incident, '', async page => {
 	assert.match(await said(page, '#panel-why'),
 		new RegExp(`on a CPU\\t${why.this.cpu.seconds.toFixed(0)} s`));
 	assert.match(await said(page, '#panel-why'),
-		/Code that changed against before[\s\S]*100%\t0%\trender_report/);
+		/Code that changed since the range before[\s\S]*100%\t0%\trender_report/);
 });
 
 /*
@@ -132,6 +132,11 @@ onPage('colours stay, gaps are told', incident, '?by=comm', async page => {
 	await page.mouse.move(box.x + box.width * 121 / 180, box.y + 40);
 	await page.waitForFunction(() => /nothing was recorded/.test(document.querySelector('.tip')
 		.textContent));
+	/* Where something was: in CPUs, beside how many there are. */
+	const n_cpus = (await api(incident, 'stat')).cpus.length;
+	await page.mouse.move(box.x + box.width * 60 / 180, box.y + 40);
+	await page.waitForFunction(n => new RegExp(`server: [\\d.]+ CPUs[^]*of ${n} CPUs`)
+		.test(document.querySelector('.tip').textContent), n_cpus);
 });
 
 /* With the shift key, the range to compare with. */
@@ -180,6 +185,21 @@ onPage('times as they are typed', incident, '?by=comm', async page => {
 	}
 	await settled(page);
 	assert.equal(await page.inputValue('input[name=from]'), '2026-05-01 10:00:00');
+});
+
+/* Signs and words that only somebody who knows the page already can read. */
+onPage('words, not signs', incident, '?by=comm', async page => {
+	const words = [];
+	for (const query of ['?by=comm', `?by=comm&where=${q('{tenant!="b"}')}`,
+		'?by=comm&tab=why', '?by=comm&tab=functions']) {
+		await page.goto(`${incident}/${query}`);
+		await settled(page);
+		words.push(await said(page, 'body'));
+	}
+	for (const no of [/[≠≈≉±]/, /against before/i, /\bCourse\b/, /\bLines (waited|were)/])
+		assert.doesNotMatch(words.join('\n'), no);
+	assert.match(words[1], /tenant != b/);
+	assert.match(words[0], /compare with before[^]*\bnot\b[^]*vs rest/);
 });
 
 /* However many columns there are: a narrow window, columns side by side. */

@@ -249,6 +249,19 @@ ok "several stores are served as one: $both" test "$both" = \
 ok "with the label host" sh -c "curl -s '$url/api/v1/labels' | jq -e '[.keys[].key] | index(\"host\")' >/dev/null"
 kill "$pid"
 
+# ---- a graph by a key of thousands of values, over hours ----
+serve log6 "$ascribe" serve "$build/tests/long" -l 127.0.0.1:0 --anonymous || finish
+curl -s "$url/api/v1/flame?split=query_id&limit=5" >body
+ok "each of the five is a value, the rest are others" \
+	jq -e '.values | length == 6 and .[5] == "(others)" and (.[:5] | all(test("^[0-9]+$")))' body
+ok "they add up to all samples" python3 - "$build/tests/long.json" <<'PY'
+import json, sys
+d, truth = json.load(open('body')), json.load(open(sys.argv[1]))
+top = [n for depth, n, frame in zip(*[iter(d['nodes'])] * 3) if depth == 1]
+assert len(top) > 2 and sum(top) == d['samples'] == truth['samples'], (top, d['samples'], truth)
+PY
+kill "$pid"
+
 # ---- while it is written ----
 "$build/tests/mkstore" growing grow >/dev/null &
 writer=$!

@@ -16,6 +16,9 @@ busy=$pid
 sleep 0.5
 "$ascribe" record -F 99 -o store -d 6s 2>record.err
 followed=$(sed -n 's/.* \([0-9]*\) processes$/\1/p' record.err | tail -1)
+ok "at the end it says what to do next" \
+	test "$(tail -n 1 record.err)" = 'ascribe: next: ascribe report store'
+ok "and nothing of what it did not do" sh -c "! grep -q 'JVMs\|[^0-9.]0 times' record.err"
 ok "few are followed: $followed" test "$followed" -gt 0 -a "$followed" -lt 1000
 report store --by tgid >tgids.json
 check "one that ran before, and runs, has its samples" r=tgids.json \

@@ -73,16 +73,14 @@ static int check_header(struct check *c)
 			copy = (struct header){ 0 };
 		}
 		if (!rc && c->repair)
-			rc = header_write(s->dir_fd, s->dir, s->header.store_id, &s->header.meta,
-					  c->err);
+			rc = header_write(s->dir_fd, s->dir, &s->header, c->err);
 	} else if (rc) {
 		rc = err_set(c->err, rc, "%s", why.text);
 	} else if (rc_copy || copy.store_id != s->header.store_id) {
 		snprintf(path, sizeof(path), "%s/%s", s->dir, HEADER_COPY_NAME);
 		tell(c, STORE_DAMAGED, path, 0, "the copy of the header is missing or damaged");
 		if (c->repair)
-			rc = header_write(s->dir_fd, s->dir, s->header.store_id, &s->header.meta,
-					  c->err);
+			rc = header_write(s->dir_fd, s->dir, &s->header, c->err);
 	}
 	header_fini(&copy);
 	return rc;

@@ -28,8 +28,9 @@ static int list_names(const char *const *names, size_t n, ProtobufCBinaryData **
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int encode_meta(struct buf *out, const struct store_meta *m)
+static int encode(struct buf *out, const struct header *h)
 {
+	const struct store_meta *m = &h->meta;
 	Message p = ASCRIBE__STORE__HEADER__INIT;
 	p.created_ns = m->created_ns;
 	p.host = bytes_of(m->host);
@@ -42,6 +43,8 @@ static int encode_meta(struct buf *out, const struct store_meta *m)
 		rc = list_names(m->flagged_names, m->n_flagged, &p.flagged);
 	if (!rc)
 		rc = message_pack(out, &p.base);
+	if (!rc)
+		rc = message_add_unknown(out, &h->unknown);
 	if (!rc && out->len > HEADER_PAYLOAD_MAX)
 		rc = -E2BIG;
 	free(p.lost);
@@ -49,13 +52,12 @@ static int encode_meta(struct buf *out, const struct store_meta *m)
 	return rc;
 }
 
-int header_write(int dir_fd, const char *dir, uint64_t store_id, const struct store_meta *meta,
-		 struct err *err)
+int header_write(int dir_fd, const char *dir, const struct header *h, struct err *err)
 {
 	struct buf b = BUF_INIT, payload = BUF_INIT;
-	int rc = encode_meta(&payload, meta);
+	int rc = encode(&payload, h);
 	if (!rc)
-		rc = message_frame(&b, HEADER_MAGIC, store_id, &payload);
+		rc = message_frame(&b, HEADER_MAGIC, h->store_id, &payload);
 	/* The copy is for `store repair` alone. */
 	if (!rc)
 		rc = file_replace(dir_fd, HEADER_COPY_NAME, b.data, b.len);
@@ -109,6 +111,8 @@ static int decode(struct header *h, const struct buf *b, uint32_t *ret_version)
 	if (rc)
 		return rc;
 	rc = take_meta(&h->meta, (Message *)p);
+	if (!rc)
+		rc = message_keep_unknown(p, &h->unknown);
 	protobuf_c_message_free_unpacked(p, NULL);
 	return rc;
 }
@@ -145,5 +149,6 @@ void header_fini(struct header *h)
 	if (!h)
 		return;
 	meta_fini(&h->meta);
+	free(h->unknown.data);
 	memset(h, 0, sizeof(*h));
 }

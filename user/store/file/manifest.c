@@ -91,27 +91,6 @@ int manifest_set_wide(struct manifest_segment *s, const char *key, size_t len, u
 	return copy ? 0 : -ENOMEM;
 }
 
-/* ---- fields that are not known here ---- */
-
-/* Each as it stands in a message: its tag, then its bytes. */
-static int keep_unknown(const ProtobufCMessage *m, struct manifest_unknown *ret)
-{
-	struct buf b = BUF_INIT;
-	int rc = 0;
-	for (unsigned i = 0; !rc && i < m->n_unknown_fields; i++) {
-		const ProtobufCMessageUnknownField *f = &m->unknown_fields[i];
-		rc = buf_add_varint(&b, (uint64_t)f->tag << 3 | f->wire_type);
-		if (!rc)
-			rc = buf_add(&b, f->data, f->len);
-	}
-	if (rc) {
-		buf_fini(&b);
-		return rc;
-	}
-	*ret = (struct manifest_unknown){ b.data, b.len };
-	return 0;
-}
-
 /* ---- writing ---- */
 
 static int add_bytes(struct buf *b, uint32_t tag, const void *data, size_t len)
@@ -124,12 +103,12 @@ static int add_bytes(struct buf *b, uint32_t tag, const void *data, size_t len)
 
 /* A message inside another is its bytes behind a tag: what is not known is added at its end. */
 static int add_message(struct buf *b, uint32_t tag, const ProtobufCMessage *m,
-		       const struct manifest_unknown *unknown)
+		       const struct message_unknown *unknown)
 {
 	struct buf one = BUF_INIT;
 	int rc = message_pack(&one, m);
-	if (!rc && unknown && unknown->len)
-		rc = buf_add(&one, unknown->data, unknown->len);
+	if (!rc && unknown)
+		rc = message_add_unknown(&one, unknown);
 	if (!rc)
 		rc = add_bytes(b, tag, one.data, one.len);
 	buf_fini(&one);
@@ -217,8 +196,8 @@ static int encode(struct buf *b, const struct manifest *m,
 		rc = add_anchor(b, &m->anchors[i]);
 	for (size_t i = 0; !rc && i < m->n_events; i++)
 		rc = add_event(b, &m->events[i]);
-	if (!rc && m->unknown.len)
-		rc = buf_add(b, m->unknown.data, m->unknown.len);
+	if (!rc)
+		rc = message_add_unknown(b, &m->unknown);
 	return rc ? rc : b->len > MANIFEST_PAYLOAD_MAX ? -E2BIG : 0;
 }
 
@@ -256,7 +235,7 @@ static int take_segment(struct manifest_segment *s, const Segment *p)
 		.seq_lo = p->seq_lo,
 		.seq_hi = p->seq_hi,
 	};
-	int rc = keep_unknown(&p->base, &s->unknown);
+	int rc = message_keep_unknown(&p->base, &s->unknown);
 	for (size_t i = 0; !rc && i < p->n_wide; i++) {
 		const ProtobufCBinaryData *key = &p->wide[i]->key;
 		rc = key->len > STRING_MAX || (key->len && memchr(key->data, 0, key->len))
@@ -321,7 +300,7 @@ static int take(struct reading *r, const Message *p)
 	r->m.next_segment = p->next_segment;
 	int rc = take_levels(&r->m, p);
 	if (!rc)
-		rc = keep_unknown(&p->base, &r->m.unknown);
+		rc = message_keep_unknown(&p->base, &r->m.unknown);
 	if (!rc && !(r->segments = calloc(p->n_segments + 1, sizeof(*r->segments))))
 		rc = -ENOMEM;
 	for (size_t i = 0; !rc && i < p->n_segments; i++)

@@ -8,6 +8,7 @@
 
 #include "store/file/format.h"
 #include "store/file/levels.h"
+#include "store/file/message.h"
 #include "store/store.h"
 #include "util/buf.h"
 
@@ -28,12 +29,6 @@ struct manifest_key {
 	uint32_t values; /* in an hour, as far as they were counted */
 };
 
-/* Fields that a newer version added: they are written again as they were. */
-struct manifest_unknown {
-	uint8_t *data;
-	size_t len;
-};
-
 struct manifest_segment {
 	uint32_t serial;
 	uint8_t level;
@@ -44,7 +39,7 @@ struct manifest_segment {
 	uint32_t n_blocks, seq_lo, seq_hi; /* seq of its blocks are in [lo, hi) */
 	struct manifest_key *wide;
 	size_t n_wide;
-	struct manifest_unknown unknown;
+	struct message_unknown unknown;
 };
 
 struct manifest {
@@ -56,7 +51,7 @@ struct manifest {
 	size_t n_anchors, anchors_cap;
 	struct store_event *events; /* of all segments */
 	size_t n_events, events_cap;
-	struct manifest_unknown unknown;
+	struct message_unknown unknown;
 };
 
 /*

@@ -69,3 +69,27 @@ int message_unpack(const ProtobufCMessageDescriptor *d, const struct buf *b, Pro
 	*ret = protobuf_c_message_unpack(d, &a, b->len - HEADER_SIZE, b->data + HEADER_SIZE);
 	return *ret ? 0 : failed ? -ENOMEM : -EBADMSG;
 }
+
+/* Each as it stands in a message: its tag, then its bytes. */
+int message_keep_unknown(const ProtobufCMessage *m, struct message_unknown *ret)
+{
+	struct buf b = BUF_INIT;
+	int rc = 0;
+	for (unsigned i = 0; !rc && i < m->n_unknown_fields; i++) {
+		const ProtobufCMessageUnknownField *f = &m->unknown_fields[i];
+		rc = buf_add_varint(&b, (uint64_t)f->tag << 3 | f->wire_type);
+		if (!rc)
+			rc = buf_add(&b, f->data, f->len);
+	}
+	if (rc) {
+		buf_fini(&b);
+		return rc;
+	}
+	*ret = (struct message_unknown){ b.data, b.len };
+	return 0;
+}
+
+int message_add_unknown(struct buf *out, const struct message_unknown *u)
+{
+	return u->len ? buf_add(out, u->data, u->len) : 0;
+}

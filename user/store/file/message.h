@@ -22,4 +22,15 @@ int message_pack(struct buf *out, const ProtobufCMessage *m);
 int message_unpack(const ProtobufCMessageDescriptor *d, const struct buf *b,
 		   ProtobufCMessage **ret);
 
+/* Fields that a newer version added: they are written again as they were. */
+struct message_unknown {
+	uint8_t *data; /* owned */
+	size_t len;
+};
+
+/* Copy the fields of a message that this program does not know. -ENOMEM. */
+int message_keep_unknown(const ProtobufCMessage *m, struct message_unknown *ret);
+/* Append them behind the message that has them. -ENOMEM. */
+int message_add_unknown(struct buf *out, const struct message_unknown *u);
+
 #endif

@@ -166,7 +166,7 @@ static int take_all(struct snapshot *c)
 		close(fd);
 	rc = rc ? rc
 		: manifest_write(&s->manifest, v, n, c->to_fd, c->to, s->header.store_id, c->err);
-	rc = rc ? rc : header_write(c->to_fd, c->to, s->header.store_id, &s->header.meta, c->err);
+	rc = rc ? rc : header_write(c->to_fd, c->to, &s->header, c->err);
 	free(v);
 	return rc;
 }

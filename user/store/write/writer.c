@@ -116,13 +116,13 @@ static int sync_above(const struct store *s, struct err *err)
 static int create(struct store *s, const struct store_meta *meta, struct err *err)
 {
 	struct manifest none = { 0 };
-	uint64_t id;
-	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
+	struct header h = { .meta = *meta };
+	if (getrandom(&h.store_id, sizeof(h.store_id), 0) != sizeof(h.store_id))
 		return err_sys(err, -errno, "cannot draw a random number");
 	int rc = sync_above(s, err);
 	if (!rc)
-		rc = manifest_write(&none, NULL, 0, s->dir_fd, s->dir, id, err);
-	return rc ? rc : header_write(s->dir_fd, s->dir, id, meta, err);
+		rc = manifest_write(&none, NULL, 0, s->dir_fd, s->dir, h.store_id, err);
+	return rc ? rc : header_write(s->dir_fd, s->dir, &h, err);
 }
 
 /* -1: unlike; else how many names the longer list has. */
@@ -149,17 +149,16 @@ static int agree_on_counters(struct store_writer *w, const struct store_meta *m,
 			       s->dir);
 	if ((size_t)lost == old->n_lost && (size_t)flagged == old->n_flagged)
 		return 0;
-	struct store_meta new = *old;
+	struct header h, new = s->header;
 	if ((size_t)lost > old->n_lost) {
-		new.lost_names = m->lost_names;
-		new.n_lost = m->n_lost;
+		new.meta.lost_names = m->lost_names;
+		new.meta.n_lost = m->n_lost;
 	}
 	if ((size_t)flagged > old->n_flagged) {
-		new.flagged_names = m->flagged_names;
-		new.n_flagged = m->n_flagged;
+		new.meta.flagged_names = m->flagged_names;
+		new.meta.n_flagged = m->n_flagged;
 	}
-	struct header h;
-	int rc = header_write(s->dir_fd, s->dir, s->header.store_id, &new, err);
+	int rc = header_write(s->dir_fd, s->dir, &new, err);
 	if (!rc)
 		rc = header_read(&h, s->dir_fd, s->dir, err);
 	if (rc)

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A busy host, whose stacks are new in each window. The commits alone make parents of every level,
+ * though each window has a file of its own; and a short range takes the stacks of its windows, not
+ * those of the whole file.
+ */
+#include "unit/store_model.h"
+
+#include "query/query.h"
+#include "store/read/store_int.h"
+
+#define SECOND 1000000000ll
+#define MINUTE (60 * SECOND)
+#define T0 (1700000000000000000ll / (20 * MINUTE) * (20 * MINUTE))
+
+/* A window at minute `at` with so many stacks of two frames that no other window has. */
+static void commit_new_stacks(struct store_writer *w, int64_t at, uint32_t stacks)
+{
+	uint64_t lost[2] = { 0 }, flagged[1] = { 0 };
+	struct store_cpu_totals cpu = { 0, stacks, stacks, lost, flagged };
+	struct store_totals t = { &cpu, 1, 0, 0, 0 };
+	struct err err = { 0 };
+	uint32_t event, set, root, frame, stack;
+	struct store_frame f = { .kind = FRAME_USER };
+	assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
+	assert_int_equal(store_add_set(w, NULL, 0, &set), 0);
+	f.function = model_text(w, "main");
+	assert_int_equal(store_add_frame(w, &f, &frame), 0);
+	assert_int_equal(store_add_stack(w, 0, frame, &root), 0);
+	for (uint32_t i = 0; i < stacks; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "f%" PRId64 "_%u", at, i);
+		f.function = model_text(w, name);
+		assert_int_equal(store_add_frame(w, &f, &frame), 0);
+		assert_int_equal(store_add_stack(w, root, frame, &stack), 0);
+		assert_int_equal(
+			store_add_row(w, set, stack, event, 1, (uint64_t)model_events[0].period),
+			0);
+	}
+	int64_t t0 = T0 + at * MINUTE;
+	if (store_commit_window(w, t0, t0 + 10 * SECOND, at * MINUTE + 1, &t, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(store_writer_state(w)->parents_failed, 0);
+}
+
+static size_t count_blocks(struct store *s, uint8_t level)
+{
+	struct err err = { 0 };
+	size_t n = 0;
+	for (size_t i = 0; i < s->n_segments; i++) {
+		struct segment *g = &s->segments[i];
+		assert_int_equal(segment_load(s, g, &err), 0);
+		n += g->m.level == level ? g->n_refs : 0;
+	}
+	return n;
+}
+
+static uint64_t ask_all(struct store *s, int64_t from_ns, int64_t to_ns)
+{
+	const struct query_spec spec = { .labels = QUERY_NO_LABELS,
+					 .from_ns = from_ns,
+					 .to_ns = to_ns };
+	struct query *q;
+	struct err err = { 0 };
+	if (query_open(&q, s, &spec, &err))
+		fail_msg("%s", err.text);
+	uint64_t samples = query_info(q)->samples;
+	query_close(q);
+	return samples;
+}
+
+/*
+ * A file for each window. A parent of 20 minutes has more rows than a commit may read, so making it
+ * goes on across several files.
+ */
+static void parents_beside_new_files(void **state)
+{
+	enum { WINDOWS = 46, STACKS = 3000 };
+	(void)state;
+	char dir[64];
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct store *s;
+	struct err err = { 0 };
+	o.symbols_bytes = 1;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	for (int64_t i = 0; i < WINDOWS; i++) {
+		commit_new_stacks(w, i, STACKS);
+		assert_true(store_renew(w));
+		store_renew_end(w);
+	}
+	/* As after a loss of power: nothing is made up for at the end. */
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(count_blocks(s, 0), WINDOWS);
+	assert_true(count_blocks(s, 1) >= WINDOWS - 2);
+	assert_true(count_blocks(s, 2) >= WINDOWS / 5 - 1);
+	assert_int_equal(count_blocks(s, 3), 2);
+	assert_int_equal(ask_all(s, INT64_MIN, INT64_MAX), WINDOWS * STACKS);
+	store_close(s);
+	store_writer_close(w);
+	remove_tree(dir);
+}
+
+/* One file of many windows: a question about one of them translates that one's stacks. */
+static void short_range(void **state)
+{
+	enum { WINDOWS = 40, STACKS = 200 };
+	(void)state;
+	char dir[64];
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct store *s;
+	struct err err = { 0 };
+	o.windows_only = true;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	for (int64_t i = 0; i < WINDOWS; i++)
+		commit_new_stacks(w, i, STACKS);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	int64_t at = T0 + 20 * MINUTE;
+	assert_int_equal(ask_all(s, at, at + 10 * SECOND), STACKS);
+	/* no stack, main, and what it called */
+	assert_int_equal(store_n_stacks(s), 2 + STACKS);
+	assert_int_equal(ask_all(s, INT64_MIN, INT64_MAX), WINDOWS * STACKS);
+	assert_int_equal(store_n_stacks(s), 2 + WINDOWS * STACKS);
+	store_close(s);
+	remove_tree(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parents_beside_new_files),
+		cmocka_unit_test(short_range),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
