@@ -66,8 +66,8 @@ export class WhyPane extends Pane {
 			{ id: 'there', title: there, number: true, cell: r => share(r.share[1]) },
 				{ id: 'fn', title: what, header: true, wide: true, cell: code }]);
 		if (a.before)
-			changes('Code that changed since the range before', a.differs_from_before, 'before',
-				'Function, with what it calls');
+			changes('Code that changed since the range before',
+				a.differs_from_before, 'before', 'Function, with what it calls');
 		changes('Code that all others have less of',
 			a.differs_from_rest.filter(r => r.verdict === 'more'), 'all others',
 			'Function, by itself');
