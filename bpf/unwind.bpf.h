@@ -312,9 +312,6 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 				       __u32 key, __u64 *tail, __u32 max, struct stack_lengths *ret)
 {
 	__u64 at = ret->n_kernel;
-	barrier_var(at); /* checked in the register that is used: see payload_read */
-	if (at > KERNEL_FRAMES_MAX)
-		return;
 	ret->user_end = COUNTER_no_user_stack;
 	if (!t->mm) /* it is exiting */
 		return;
@@ -335,6 +332,9 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 		return;
 	}
 	/* 32-bit code: the kernel's walk, within the kernel's limit. */
+	barrier_var(at); /* checked in the register that is used: see payload_read */
+	if (at > KERNEL_FRAMES_MAX)
+		return;
 	long len = bpf_get_stack(ctx, tail + at, KERNEL_FRAMES_MAX * 8, BPF_F_USER_STACK);
 	ret->n_user = len > 0 ? (__u32)len / 8 : 0;
 	ret->user_end = !ret->n_user			? COUNTER_no_user_stack

@@ -19,9 +19,10 @@ $(VM)/run: $(VM_RUN) $(wildcard tests/vm/*.h)
 	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE \
 		-o $@ $(filter %.c,$^) -ljansson -lm
 
-$(VM)/initrd.gz: $(BUILD)/ascribe $(VM)/guest $(VM)/run tests/vm/init tests/vm/initrd
+VM_PROGRAMS := $(BUILD)/ascribe $(WITH_CLANG) $(VM)/guest $(VM)/run
+$(VM)/initrd.gz: $(VM_PROGRAMS) tests/vm/init tests/vm/initrd
 	$(call say,INITRD,$@)
-	$(Q)tests/vm/initrd $@ $(BUILD)/ascribe $(VM)/guest $(VM)/run
+	$(Q)tests/vm/initrd $@ $(VM_PROGRAMS)
 
 test-kernels: $(VM)/initrd.gz
 test-kernels: ## label, stack and accounting tests under Debian's 6.1 and 6.12, in QEMU; KERNELS=6.1

@@ -327,11 +327,13 @@ test('a store that is deleted while it is shown', async () => {
 	const { page, context, bad } = await open(browser, await serve('doomed') + '/?by=comm');
 	await settled(page);
 	rmSync('doomed', { recursive: true });
+	await page.waitForTimeout(600); /* the server looks at the directory twice a second */
 	await page.click('button[data-from="now-6h"]');
 	await page.waitForFunction(() => !document.querySelector('[aria-busy]'));
 	assert.match(await said(page, 'body'), /the store is not there/);
 	assert.match(await said(page, '#values tbody tr:nth-child(1)'), /server/);
 	cpSync('store', 'doomed', { recursive: true });
+	await page.waitForTimeout(600);
 	await page.click('button[data-from=""]');
 	await settled(page);
 	assert.doesNotMatch(await said(page, 'body'), /the store is not there/);

@@ -29,9 +29,8 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "check",
 	.usage = "[OPTIONS]",
-	.about =
-		"Try everything that recording needs on this host, and print the fix for what is missing. "
-		"Exit status 1 when recording cannot work at all.",
+	.about = "Try everything that recording needs on this host, and print the fix for what is "
+		 "missing. Exit status 1 when recording cannot work at all.",
 	.examples = "  sudo ascribe check\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -162,7 +161,8 @@ static void check_kernel(struct checks *c)
 		    "this kernel has no perf events (CONFIG_PERF_EVENTS)");
 	else if (strtol(text, NULL, 10) > 2 && !(effective_capabilities() >> 21 & 1))
 		say(c, BAD, "perf_event_paranoid",
-		    "%s: then Debian's kernels want CAP_SYS_ADMIN; or set kernel.perf_event_paranoid=2",
+		    "%s: then Debian's kernels want CAP_SYS_ADMIN; or set "
+		    "kernel.perf_event_paranoid=2",
 		    text);
 	else
 		say(c, GOOD, "perf_event_paranoid", "%s (does not matter with CAP_PERFMON)", text);
@@ -208,21 +208,24 @@ static void check_events(struct checks *c)
 		    "no tracepoint events: mount -t tracefs tracefs /sys/kernel/tracing");
 }
 
-/* The real thing: load and attach. */
-static void check_sampler(struct checks *c)
+/* The real thing: load and attach what record uses, and with `waits` what --wall --waker use. */
+static void try_sampler(struct checks *c, bool waits)
 {
-	struct sampler_config cfg = { .n_events = 1, .hz = 99, .window_s = 10 };
+	struct sampler_config cfg = { .n_events = 1, .hz = 99, .window_s = 10, .wakers = waits };
+	const char *name = waits ? "BPF for --wall" : "BPF";
 	struct sampler *s = NULL;
 	struct sampler_memory memory;
 	struct err err = { 0 };
-	if (event_parse(&cfg.event[0], event_default(), 99, &err) || sampler_open(&s, &cfg, &err))
-		say(c, BAD, "BPF", "%s", err.text);
-	if (s) {
-		sampler_memory(s, &memory);
-		say(c, GOOD, "BPF",
-		    "programs load and attach; tables of %zu KiB for %u CPUs at 99 Hz",
-		    memory.tables / 1024, sampler_n_cpus(s));
+	int rc = event_parse(&cfg.event[0], event_default(), 99, &err);
+	if (!rc && waits)
+		rc = events_add_waits(cfg.event, &cfg.n_events, MAX_EVENTS, &err);
+	if (rc || sampler_open(&s, &cfg, &err)) {
+		say(c, waits ? NOTE : BAD, name, "%s", err.text);
+		return;
 	}
+	sampler_memory(s, &memory);
+	say(c, GOOD, name, "programs load and attach; tables of %zu KiB for %u CPUs at 99 Hz",
+	    memory.tables / 1024, sampler_n_cpus(s));
 	sampler_close(s);
 }
 
@@ -285,7 +288,8 @@ int cmd_check(int argc, char **argv)
 	check_namespace(&c);
 	check_rights(&c);
 	check_events(&c);
-	check_sampler(&c);
+	try_sampler(&c, false);
+	try_sampler(&c, true);
 	check_symbols(&c);
 	check_runtimes(&c);
 	if (o.json) {
