@@ -50,15 +50,13 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "blame",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about =
-		"Show who waited for a CPU, and who had that CPU in the same time. Needs a recording "
-		"made with --wall. Each line is one who waited, each column one who had the CPU: "
-		"seconds, and their part of that line's waiting. (idle): nobody had the CPU, it was "
-		"waking up. (other): unknown, since more than 2048 runs of others came between, or the "
-		"wait is not over. "
-		"With --wakers it shows who was blocked, and who woke it. (interrupt): no thread did, "
-		"but a timer, a device or a packet. "
-		"Idle waits are left out there, unless --idle asks for them.",
+	.about = "Show who waited for a CPU, and who had that CPU in the same time. Needs a "
+		 "recording made with --wall. Each line is one who waited, each column one who had "
+		 "the CPU: seconds, and their part of that line's waiting. (idle): nobody had the "
+		 "CPU, it was waking up. (other): unknown, since more than 2048 runs of others "
+		 "came between, or the wait is not over. With --wakers it shows who was blocked, "
+		 "and who woke it. (interrupt): no thread did, but a timer, a device or a packet. "
+		 "Idle waits are left out there, unless --idle asks for them.",
 	.examples = "  ascribe blame\n"
 		    "  ascribe blame --by tenant\n"
 		    "  ascribe blame --by tenant --wakers\n"

@@ -92,10 +92,10 @@ static void look_at_store(struct daemon *d)
 {
 	bool gone = d->writer && !store_writer_is_there(d->writer);
 	if (gone && !d->gone)
-		log_line(
-			LOG_LINE_ERROR,
-			"%s was deleted or moved: what is recorded is lost until the daemon is restarted",
-			d->s.o.store);
+		log_line(LOG_LINE_ERROR,
+			 "%s was deleted or moved: what is recorded is lost until the daemon is "
+			 "restarted",
+			 d->s.o.store);
 	d->gone = gone;
 	published_store(&d->published, !gone);
 }

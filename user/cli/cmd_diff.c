@@ -32,7 +32,8 @@ static const struct opt options[] = {
 	{ "against-from", 0, OPT_TIME, "T", "start of what to compare with",
 	  offsetof(struct diff, against_from_ns), 0, 0 },
 	{ "against-to", 0, OPT_TIME, "T",
-	  "end of what to compare with; without both the range is the same as of A, or all of another store",
+	  "end of what to compare with; without both the range is the same as of A, or all of "
+	  "another store",
 	  offsetof(struct diff, against_to_ns), 0, 0 },
 	{ "against-store", 0, OPT_LIST, "STORE,..",
 	  "another recording to compare with, or several as one",
@@ -59,19 +60,20 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "diff",
 	.usage = "[STORE ...] [--where A] --against B [OPTIONS]",
-	.about =
-		"Compare two selections A and B, two time ranges, or two stores: which functions (or label values) "
-		"have more of A than of B. The stores named are those of A, and of B where it has none of its own; several are "
-		"read as one, with the label host. A window counts where it begins, so that ranges side by side share none. "
-		"Each row is tested (Fisher's exact test for shares, the exact binomial "
-		"test for --absolute); of the rows called \"more\" or \"less\" at most 5% are wrong, on average "
-		"(Benjamini and Hochberg); the rest is noise. Samples are taken as independent.",
+	.about = "Compare two selections A and B, two time ranges, or two stores: which functions "
+		 "(or label values) have more of A than of B. The stores named are those of A, and "
+		 "of B where it has none of its own; several are read as one, with the label host. "
+		 "A window counts where it begins, so that ranges side by side share none. Each "
+		 "row is tested (Fisher's exact test for shares, the exact binomial test for "
+		 "--absolute); of the rows called \"more\" or \"less\" at most 5% are wrong, on "
+		 "average (Benjamini and Hochberg); the rest is noise. Samples are taken as "
+		 "independent.",
 	.examples =
-		"  ascribe diff --where '{tenant=\"a\"}' --against '{tenant=\"b\"}'\n"
-		"  ascribe diff --from now-1h --against-from now-2h --against-to now-1h\n"
-		"  ascribe diff --from 2026-05-01T10:00:00Z --against-to 2026-05-01T10:00:00Z --by tenant\n"
-		"  ascribe diff after.data --against-store before.data --absolute\n"
-		"  ascribe diff a.data b.data --where '{host=\"a\"}' --against '{host=\"b\"}'\n",
+		"  ascribe diff --where '{tenant=\"a\"}' --against '{tenant=\"b\"}'\n  ascribe "
+		"diff --from now-1h --against-from now-2h --against-to now-1h\n  ascribe diff "
+		"--from 2026-05-01T10:00:00Z --against-to 2026-05-01T10:00:00Z --by tenant\n  "
+		"ascribe diff after.data --against-store before.data --absolute\n  ascribe diff "
+		"a.data b.data --where '{host=\"a\"}' --against '{host=\"b\"}'\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
@@ -158,7 +160,8 @@ static void write_header(const struct sides *s, FILE *f)
 	print_side(s, 1, f);
 	text_put(f, reading_event(&s->r[0])->name, 0);
 	fprintf(f,
-		", %s%s: %zu of %zu rows changed (5%% of such rows may be wrong), %zu have too few samples to tell\n",
+		", %s%s: %zu of %zu rows changed (5%% of such rows may be wrong), %zu have too "
+		"few samples to tell\n",
 		s->opts->absolute ? is_time(s) ? "CPUs" : "events per second" : "shares",
 		s->opts->by.n	     ? ""
 		: s->opts->inclusive ? ", with callees"
@@ -372,9 +375,9 @@ static int choose_sides(struct sides *s)
 	const struct diff *o = s->opts;
 	bool range = o->against_from_ns != INT64_MIN || o->against_to_ns != INT64_MAX;
 	if (!o->against && !o->against_stores.n && !range) {
-		cmd_error(
-			"diff: nothing to compare with: --against SELECTOR, --against-from and --against-to, or "
-			"--against-store");
+		cmd_error("diff: nothing to compare with: --against SELECTOR, --against-from and "
+			  "--against-to, or "
+			  "--against-store");
 		return EXIT_USAGE;
 	}
 	s->filter[0] = s->filter[1] = o->filter;

@@ -32,7 +32,9 @@ static const struct opt options[] = {
 	  "for flame graph scripts",
 	  offsetof(struct export_options, format), 0, 0 },
 	{ "unit", 'u', OPT_STRING, "UNIT",
-	  "samples, or value: nanoseconds of CPU time or of a wait, else the event's own unit. Default: samples, value for waits (off-cpu, runq); pprof has both, and shows value first unless this says samples",
+	  "samples, or value: nanoseconds of CPU time or of a wait, else the event's own unit. "
+	  "Default: samples, value for waits (off-cpu, runq); pprof has both, and shows value "
+	  "first unless this says samples",
 	  offsetof(struct export_options, unit), 0, 0 },
 	{ "output", 'o', OPT_STRING, "FILE", "where to write (default: stdout)",
 	  offsetof(struct export_options, output), 0, 0 },
@@ -47,11 +49,11 @@ static const struct opt_command command = {
 	.usage = "[STORE ...] --format FORMAT [OPTIONS]",
 	.about = "Write the samples of a store in another tool's format: " FORMATS ".",
 	.examples =
-		"  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n"
-		"  ascribe export --format pprof --where '{tenant=\"a\"}' -o a.pb.gz\n"
-		"  ascribe export --format folded > stacks.txt\n"
-		"  ascribe export --format folded --metric off > blocked.txt    # nanoseconds\n"
-		"  ascribe export --format pprof --metric wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",
+		"  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n  "
+		"ascribe export --format pprof --where '{tenant=\"a\"}' -o a.pb.gz\n  ascribe "
+		"export --format folded > stacks.txt\n  ascribe export --format folded --metric "
+		"off > blocked.txt    # nanoseconds\n  ascribe export --format pprof --metric "
+		"wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = STORE_UNION_MAX,

@@ -32,7 +32,8 @@ static const struct opt options[] = {
 	LIMIT_OPTION(struct flame_options, filter,
 		     "most frames to keep, the rest is summed in (other);\n0 and default: 20000"),
 	{ "view", 0, OPT_STRING, "VIEW",
-	  "down (from the root, the default), inverted (from the leaves), callees or callers (of --function)",
+	  "down (from the root, the default), inverted (from the leaves), callees or callers (of "
+	  "--function)",
 	  offsetof(struct flame_options, view), 0, 0 },
 	{ "function", 0, OPT_STRING, "NAME", "whose callees or callers",
 	  offsetof(struct flame_options, function), 0, 0 },
@@ -58,14 +59,14 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "flame",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about =
-		"Write a flame graph as one self-contained HTML page: zoom, search, hover; no network needed.",
+	.about = "Write a flame graph as one self-contained HTML page: zoom, search, hover; no "
+		 "network needed.",
 	.examples =
-		"  ascribe flame -o flame.html\n"
-		"  ascribe flame --open                           # in the browser\n"
-		"  ascribe flame --where '{tenant=\"a\",endpoint=\"/search\"}' -o a.html\n"
-		"  ascribe flame --view callers --function memcpy -o callers.html\n"
-		"  ascribe flame --from now-1h --against-from now-2h --against-to now-1h -o diff.html\n",
+		"  ascribe flame -o flame.html\n  ascribe flame --open                           "
+		"# in the browser\n  ascribe flame --where '{tenant=\"a\",endpoint=\"/search\"}' "
+		"-o a.html\n  ascribe flame --view callers --function memcpy -o callers.html\n  "
+		"ascribe flame --from now-1h --against-from now-2h --against-to now-1h -o "
+		"diff.html\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = STORE_UNION_MAX,

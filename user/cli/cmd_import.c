@@ -56,9 +56,8 @@ static const struct opt_note formats_help[] = {
 static const struct opt_command command = {
 	.name = "import",
 	.usage = "pprof|folded|perf-script FILE -o STORE [OPTIONS]",
-	.about =
-		"Add a profile of another tool to a store, where all commands can read it. FILE - is "
-		"the standard input.",
+	.about = "Add a profile of another tool to a store, where all commands can read it. FILE - "
+		 "is the standard input.",
 	.examples = "  perf script -i perf.data | ascribe import perf-script - -o ./perf.ascribe\n"
 		    "  ascribe import pprof cpu.pb.gz -o ./cpu.ascribe -l service=shop && ascribe "
 		    "report ./cpu.ascribe\n",

@@ -28,10 +28,10 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "labels",
 	.usage = "[STORE ...] [KEY] [OPTIONS]",
-	.about =
-		"Print the label keys of a store with the number of their values, or the values of KEY with "
-		"their samples. The last argument is a KEY, unless it has a slash or names a store; if it is the "
-		"only one, unless it has a slash or names any existing path.",
+	.about = "Print the label keys of a store with the number of their values, or the values "
+		 "of KEY with their samples. The last argument is a KEY, unless it has a slash or "
+		 "names a store; if it is the only one, unless it has a slash or names any "
+		 "existing path.",
 	.examples = "  ascribe labels                        # the keys of " DEFAULT_STORE "\n"
 		    "  ascribe labels tenant                 # the tenants, by CPU time\n"
 		    "  ascribe labels /var/lib/ascribe comm  # another store\n",

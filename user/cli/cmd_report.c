@@ -26,7 +26,8 @@ static const struct opt options[] = {
 	  "over time, in steps of so long (1m); windows are never split",
 	  offsetof(struct report, step_ns), 0, 0 },
 	{ "before", 0, OPT_TIME, "T",
-	  "with a column of the change since an earlier range of the same length, which begins here",
+	  "with a column of the change since an earlier range of the same length, which begins "
+	  "here",
 	  offsetof(struct report, before_ns), 0, 0 },
 	{ "tree", 0, OPT_FLAG, NULL, "the calls from the roots on, those with most samples",
 	  offsetof(struct report, tree), 0, 0 },
@@ -44,7 +45,8 @@ static const struct opt options[] = {
 	  "print names whole, with template arguments and parameters",
 	  offsetof(struct report, full_names), 0, 0 },
 	{ "exact", 0, OPT_FLAG, NULL,
-	  "with --by and one key that has very many values: read every window, not only the most frequent values of long ranges",
+	  "with --by and one key that has very many values: read every window, not only the most "
+	  "frequent values of long ranges",
 	  offsetof(struct report, exact), 0, 0 },
 	{ "postgres", 0, OPT_STRING, "CONNINFO",
 	  "with --by query_id: print the SQL from pg_stat_statements of this PostgreSQL server "
@@ -57,28 +59,28 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "report",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about =
-		"Print who used the CPU, then which code. STORE is a directory written by `ascribe record`, "
-		"by default " DEFAULT_STORE
-		". The first table is by a label that programs set, such as "
-		"tenant, where one covers half of the samples; else by process. A share is printed with its "
-		"95% interval where there is room. Several stores are read as one; their rows have the "
-		"label `host`.",
+	.about = "Print who used the CPU, then which code. STORE is a directory written by "
+		 "`ascribe record`, "
+		 "by default " DEFAULT_STORE
+		 ". The first table is by a label that programs set, such as tenant, where one "
+		 "covers half of the samples; else by process. A share is printed with its 95% "
+		 "interval where there is room. Several stores are read as one; their rows have "
+		 "the label `host`.",
 	.examples =
-		"  ascribe report                                 # who, then where\n"
-		"  ascribe report --by function                   # functions, by their own time\n"
-		"  ascribe report --by tenant                     # who used the CPU\n"
-		"  ascribe report --by tenant,endpoint -n 10      # by two labels\n"
-		"  ascribe report --where '{tenant=\"a\"}'          # the code of one tenant\n"
-		"  ascribe report --from -15m --before -30m       # and how that changed\n"
-		"  ascribe report --tree                          # the calls\n"
-		"  ascribe report --peek memcpy                   # who calls it, and what it calls\n"
-		"  ascribe report --step 1m --by tenant           # who, over time\n"
-		"  ascribe report --by query_id --postgres \"host=/run/postgresql user=monitor\"  # with SQL\n"
-		"  ascribe report --metric off --by comm          # who was blocked, of a recording with --wall\n"
-		"  ascribe report --metric off --by wait_in,wait  # in which function of the program, and why\n"
-		"  ascribe report web1 web2 db --by host          # several stores, by their hosts\n"
-		"  ascribe report --from -1h --json               # for a program\n",
+		"  ascribe report                                 # who, then where\n  ascribe "
+		"report --by function                   # functions, by their own time\n  ascribe "
+		"report --by tenant                     # who used the CPU\n  ascribe report --by "
+		"tenant,endpoint -n 10      # by two labels\n  ascribe report --where "
+		"'{tenant=\"a\"}'          # the code of one tenant\n  ascribe report --from -15m "
+		"--before -30m       # and how that changed\n  ascribe report --tree                          "
+		"# the calls\n  ascribe report --peek memcpy                   # who calls it, "
+		"and what it calls\n  ascribe report --step 1m --by tenant           # who, over "
+		"time\n  ascribe report --by query_id --postgres \"host=/run/postgresql "
+		"user=monitor\"  # with SQL\n  ascribe report --metric off --by comm          # "
+		"who was blocked, of a recording with --wall\n  ascribe report --metric off --by "
+		"wait_in,wait  # in which function of the program, and why\n  ascribe report web1 "
+		"web2 db --by host          # several stores, by their hosts\n  ascribe report "
+		"--from -1h --json               # for a program\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
@@ -255,7 +257,8 @@ static int check_keys(struct report *opts, bool *ret_function)
 		}
 		if (opts->by.n > 1) {
 			cmd_error(
-				"report: --by function stands alone; to see one label's functions use "
+				"report: --by function stands alone; to see one label's functions "
+				"use "
 				"--where '{key=\"value\"}'");
 			return EXIT_USAGE;
 		}

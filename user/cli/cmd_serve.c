@@ -28,7 +28,8 @@ static const struct opt options[] = {
 	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT (default 127.0.0.1:4041; port 0: any)",
 	  offsetof(struct serve_options, listen), 0, 0 },
 	{ "token-file", 0, OPT_STRING, "FILE",
-	  "every request needs the token in this file (default: a new token, in the address that is printed)",
+	  "every request needs the token in this file (default: a new token, in the address that "
+	  "is printed)",
 	  offsetof(struct serve_options, token_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..",
 	  "names of this server that a Host header may have, besides localhost",
@@ -57,9 +58,9 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "serve",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about =
-		"Serve the page and the HTTP API of docs/http.md over a store, read-only; the store may be written meanwhile. "
-		"Several stores are served as one, with the label host.",
+	.about = "Serve the page and the HTTP API of docs/http.md over a store, read-only; the "
+		 "store may be written meanwhile. Several stores are served as one, with the label "
+		 "host.",
 	.examples = "  ascribe serve                                   # " DEFAULT_STORE
 		    ", at the address that is printed\n"
 		    "  ascribe serve --open                            # in the browser\n"

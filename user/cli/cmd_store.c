@@ -290,8 +290,9 @@ int cmd_store(int argc, char **argv)
 	for (size_t i = 0; args.n && i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(args.v[0], verbs[i].name))
 			return run_verb(&verbs[i], &c);
-	cmd_error(
-		"store: %s%s%s; there are info, verify, compact, repair, snapshot, merge and delete (see ascribe store --help)",
-		args.n ? "no '" : "what is to be done", args.n ? args.v[0] : "", args.n ? "'" : "");
+	cmd_error("store: %s%s%s; there are info, verify, compact, repair, snapshot, merge and "
+		  "delete (see ascribe store --help)",
+		  args.n ? "no '" : "what is to be done", args.n ? args.v[0] : "",
+		  args.n ? "'" : "");
 	return EXIT_USAGE;
 }

@@ -71,7 +71,8 @@ static const struct opt options[] = {
 	  offsetof(struct top_options, filter.idle), 0, 0 },
 	NAMES_OPTIONS(struct top_options, filter),
 	{ "store", 's', OPT_LIST, "STORE,..",
-	  "record nothing: show what is written there, by a daemon or by record; several stores are shown as one, with the label host",
+	  "record nothing: show what is written there, by a daemon or by record; several stores "
+	  "are shown as one, with the label host",
 	  offsetof(struct top_options, stores), 0, 0 },
 	{ "once", 0, OPT_FLAG, NULL, "no screen: record for some seconds, print the table and end",
 	  offsetof(struct top_options, once), 0, 0 },
@@ -85,17 +86,16 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "top",
 	.usage = "[OPTIONS]",
-	.about =
-		"Show who and which code uses the CPU, while it does: by process or by any label, with a way down from a "
-		"label's value to its functions and their callers. Press ? for the keys. As root; --store needs only the "
-		"right to read the store. Nothing is written to disk.",
+	.about = "Show who and which code uses the CPU, while it does: by process or by any label, "
+		 "with a way down from a label's value to its functions and their callers. Press ? "
+		 "for the keys. As root; --store needs only the right to read the store. Nothing "
+		 "is written to disk.",
 	.examples =
-		"  ascribe top                          # processes\n"
-		"  ascribe top --by function            # functions\n"
-		"  ascribe top --by tenant              # who\n"
-		"  ascribe top -p 1234 -F 999           # one process, closely\n"
-		"  ascribe top --store /var/lib/ascribe --span 1m --by comm    # what a daemon records\n"
-		"  ascribe top --once --seconds 10 --by tenant --json          # for a program\n",
+		"  ascribe top                          # processes\n  ascribe top --by function            "
+		"# functions\n  ascribe top --by tenant              # who\n  ascribe top -p 1234 "
+		"-F 999           # one process, closely\n  ascribe top --store /var/lib/ascribe "
+		"--span 1m --by comm    # what a daemon records\n  ascribe top --once --seconds "
+		"10 --by tenant --json          # for a program\n",
 	.notes_title = "Keys",
 	.notes = top_help,
 	.opts = options,
@@ -143,10 +143,10 @@ static int open_live(struct top *t, struct err *err)
 	t->cfg.n_events = 1;
 	int fd, rc = event_parse(&t->cfg.event[0], name, t->cfg.hz, err);
 	if (!rc && t->cfg.event[0].wait)
-		return err_set(
-			err, -EINVAL,
-			"%s is a wait, which top does not show: ascribe record --wall, then report --metric",
-			name);
+		return err_set(err, -EINVAL,
+			       "%s is a wait, which top does not show: ascribe record --wall, then "
+			       "report --metric",
+			       name);
 	rc = rc ? rc : recipes_load_built_in(&t->recipes, err);
 	if (rc)
 		return rc;

@@ -197,11 +197,10 @@ struct query_spec reading_spec(const struct filter *f, enum query_labels labels,
 void reading_labels_gone(const struct query_info *info)
 {
 	if (info->coarse)
-		cmd_warn(
-			"%" PRIu64 " of %" PRIu64
-			" windows have these labels no more, for age or want of space: their samples count "
-			"as having none",
-			info->coarse, info->windows);
+		cmd_warn("%" PRIu64 " of %" PRIu64
+			 " windows have these labels no more, for age or want of space: their "
+			 "samples count as having none",
+			 info->coarse, info->windows);
 	if (info->gone)
 		cmd_warn("windows left out, since they are cut and with them these labels: %" PRIu64
 			 " (stacks without labels have what is known of them)",
@@ -340,7 +339,8 @@ void reading_explain(struct reading *r)
 		size_t matched;
 		query_rows(r->query, &matched);
 		fprintf(stderr,
-			"explain: %llu blocks that hold %llu windows, %zu rows merged from those that matched\n",
+			"explain: %llu blocks that hold %llu windows, %zu rows merged from those "
+			"that matched\n",
 			(unsigned long long)info->blocks, (unsigned long long)info->windows,
 			matched);
 	}

@@ -110,7 +110,8 @@ int saving_check(struct saving *s, const struct saving_limits *l, struct collect
 	/* Name some more than this start needs: the next start may use more. */
 	return err_set(
 		err, -E2BIG,
-		"memory-max is too small: %.1f MiB are given, at least %.0f MiB are needed here (%s, and room to work)",
+		"memory-max is too small: %.1f MiB are given, at least %.0f MiB are needed here "
+		"(%s, and room to work)",
 		(double)l->memory / MIB, (double)(needs + NOISE_BYTES) / MIB,
 		account_text(&a, text, sizeof(text)));
 }
@@ -184,10 +185,10 @@ static void log_cpu(const struct saving *s, const struct saving_limits *l, enum 
 		if (!(g->cpu.moved >> step & 1))
 			continue;
 		if (move == GOVERNOR_GIVE_UP)
-			log_line(
-				LOG_LINE_WARNING,
-				"%.3g%% of all CPUs were used for a minute, more than cpu-max (%.3g%%): %s",
-				g->cpu_share * 100, l->cpu * 100, cpu_given_up[step]);
+			log_line(LOG_LINE_WARNING,
+				 "%.3g%% of all CPUs were used for a minute, more than cpu-max "
+				 "(%.3g%%): %s",
+				 g->cpu_share * 100, l->cpu * 100, cpu_given_up[step]);
 		else
 			log_line(LOG_LINE_INFO, "CPU use is low again (%.3g%% of all CPUs): %s",
 				 g->cpu_share * 100, cpu_taken_back[step]);
@@ -223,11 +224,10 @@ static void look_at_cpu_excess(struct saving *s, const struct governor_limits *l
 	bool over = l->cpu > 0 && g->measured && g->cpu_share > l->cpu &&
 		    governor_cpu_is_last(g, l) && !move;
 	if (over && !s->cpu_over)
-		log_line(
-			LOG_LINE_ERROR,
-			"%.3g%% of all CPUs were used for a minute: cpu-max (%.3g%%) cannot be kept, "
-			"give more",
-			g->cpu_share * 100, l->cpu * 100);
+		log_line(LOG_LINE_ERROR,
+			 "%.3g%% of all CPUs were used for a minute: cpu-max (%.3g%%) cannot be "
+			 "kept, give more",
+			 g->cpu_share * 100, l->cpu * 100);
 	s->cpu_over = over;
 }
 
@@ -239,11 +239,11 @@ static void look_at_memory_excess(struct saving *s, const struct saving_limits *
 	bool over = l->memory && s->account.total > l->memory &&
 		    s->governor.memory.step == MEMORY_FEWER_ROWS && !move;
 	if (over && !s->memory_over)
-		log_line(
-			LOG_LINE_ERROR,
-			"%.1f MiB of memory are in use (%s): memory-max (%.1f MiB) cannot be kept, give more",
-			(double)s->account.total / MIB,
-			account_text(&s->account, text, sizeof(text)), (double)l->memory / MIB);
+		log_line(LOG_LINE_ERROR,
+			 "%.1f MiB of memory are in use (%s): memory-max (%.1f MiB) cannot be "
+			 "kept, give more",
+			 (double)s->account.total / MIB,
+			 account_text(&s->account, text, sizeof(text)), (double)l->memory / MIB);
 	s->memory_over = over;
 }
 

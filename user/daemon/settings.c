@@ -32,12 +32,12 @@ static const struct opt options[] = {
 	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0,
 	  0 },
 	{ "cmdline", 0, OPT_FLAG, NULL,
-	  "label samples with the command line (120 bytes). Off by default: it may hold secrets, and "
-	  "whoever reads the store sees them",
+	  "label samples with the command line (120 bytes). Off by default: it may hold secrets, "
+	  "and whoever reads the store sees them",
 	  AT(cmdline), 0, 0 },
 	{ "label-keep", 0, OPT_LIST, "KEY,..",
-	  "of the labels that programs attach, and that come with profiles by others, keep only these; "
-	  "prefix* as in record",
+	  "of the labels that programs attach, and that come with profiles by others, keep only "
+	  "these; prefix* as in record",
 	  AT(labels.keep), 0, 0 },
 	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", AT(labels.drop), 0, 0 },
 	{ "label-redact", 0, OPT_LIST, "KEY,..",
@@ -56,8 +56,8 @@ static const struct opt options[] = {
 	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none (default 127.0.0.1:4041)", AT(listen), 0,
 	  0 },
 	{ "token-file", 0, OPT_STRING, "FILE",
-	  "every request needs the token in this file (default: TCP addresses need that of http.token "
-	  "in the store, written when it is missing)",
+	  "every request needs the token in this file (default: TCP addresses need that of "
+	  "http.token in the store, written when it is missing)",
 	  AT(token_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..", "names that a Host header may have, besides localhost",
 	  AT(hosts), 0, 0 },
@@ -97,8 +97,8 @@ static const struct opt options[] = {
 	{ "store-reserve", 0, OPT_SIZE, "SIZE",
 	  "kept free on the file system (default: 1%, at most 64MiB)", AT(reserve_bytes), 0, 0 },
 	{ "keep", 0, OPT_LIST, "LEVEL=TIME,..",
-	  "cut blocks of a level at this age: 10s=2d,1m=30d (default: as the quota allows); time in "
-	  "which the host is off does not count",
+	  "cut blocks of a level at this age: 10s=2d,1m=30d (default: as the quota allows); time "
+	  "in which the host is off does not count",
 	  AT(keep), 0, 0 },
 	{ "wide-values", 0, OPT_UINT, "N",
 	  "a key with more values in an hour is wide (default 256)", AT(wide_values), 1, 100000 },
@@ -110,9 +110,9 @@ static const struct opt options[] = {
 const struct opt_command daemon_command = {
 	.name = "daemon",
 	.usage = "[OPTIONS]",
-	.about =
-		"Profile the whole host continuously into a store that is kept within its quota, and serve the page and the "
-		"HTTP API of docs/http.md. SIGHUP reads the file again, SIGTERM writes what there is and ends.",
+	.about = "Profile the whole host continuously into a store that is kept within its quota, "
+		 "and serve the page and the HTTP API of docs/http.md. SIGHUP reads the file "
+		 "again, SIGTERM writes what there is and ends.",
 	.examples = "  ascribe daemon --store /var/lib/ascribe\n"
 		    "  ascribe daemon --config /etc/ascribe/ascribe.yaml --check-config\n",
 	.opts = options,

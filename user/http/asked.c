@@ -24,7 +24,8 @@ int asked_time(const struct request *r, const char *name, int64_t *ret, struct e
 	if (times_parse(text, now.tv_sec * 1000000000ll + now.tv_nsec, ret))
 		return err_set(
 			err, -EINVAL,
-			"%s: '%.60s' is not a time: -1h, 14:05, 2026-05-01T10:00:00Z or seconds since 1970",
+			"%s: '%.60s' is not a time: -1h, 14:05, 2026-05-01T10:00:00Z or seconds "
+			"since 1970",
 			name, text);
 	return 0;
 }

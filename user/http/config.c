@@ -34,12 +34,14 @@ static int check_reach(const struct http_config *cfg, const struct listen_at *at
 	if (!cfg->token)
 		return err_set(
 			err, -EINVAL,
-			"%s can be reached from other hosts or by other users: set a token (or allow anonymous access)",
+			"%s can be reached from other hosts or by other users: set a token (or "
+			"allow anonymous access)",
 			text);
 	if (!at->is_local && !cfg->tls_cert && !cfg->plain)
 		return err_set(
 			err, -EINVAL,
-			"%s would send the token over the network unencrypted: set tls-cert and tls-key (or plain-http)",
+			"%s would send the token over the network unencrypted: set tls-cert and "
+			"tls-key (or plain-http)",
 			text);
 	return 0;
 }

@@ -28,7 +28,8 @@ static int parse_unix(struct listen_at *at, const char *text, struct err *err)
 	if (path[0] != '/' || strlen(path) >= sizeof(at->unix_path))
 		return err_set(
 			err, -EINVAL,
-			"'%.200s': the path of a Unix socket begins with / and has at most %zu bytes",
+			"'%.200s': the path of a Unix socket begins with / and has at most %zu "
+			"bytes",
 			text, sizeof(at->unix_path) - 1);
 	struct sockaddr_un *un = (struct sockaddr_un *)&at->addr;
 	strcpy(at->unix_path, path);

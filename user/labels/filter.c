@@ -380,7 +380,8 @@ int filter_new(struct label_filter **ret, const struct filter_rule *rules, size_
 	if (n > FILTER_RULES_MAX)
 		return err_set(
 			err, -E2BIG,
-			"%zu label rules are more than the %d that a filter takes; a rule with * stands for many",
+			"%zu label rules are more than the %d that a filter takes; a rule with * "
+			"stands for many",
 			n, FILTER_RULES_MAX);
 	struct compiler *c = malloc(sizeof(*c));
 	struct pattern *patterns = calloc(2 * n + 1, sizeof(*patterns)), *scratch = patterns + n;

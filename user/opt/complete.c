@@ -13,7 +13,8 @@
 #define RECENT_NS 600000000000ll /* values are those of the last ten minutes of a store */
 #define VALUES_MAX 200
 #define EVENTS \
-	"cpu-clock task-clock cycles instructions cache-misses branch-misses page-faults context-switches cpu-migrations"
+	"cpu-clock task-clock cycles instructions cache-misses branch-misses page-faults " \
+	"context-switches cpu-migrations"
 
 /* What the value of an option is, by what the help calls it. The rest is free. */
 static const struct value_kind {

@@ -33,7 +33,8 @@ struct filter {
 	  0, \
 	  OPT_STRING, \
 	  "STYLE", \
-	  "full; folded: clones (.isra.0, .cold, ...) are their function; simple: also without template arguments and parameters (default of tables for people)", \
+	  "full; folded: clones (.isra.0, .cold, ...) are their function; simple: also without " \
+	  "template arguments and parameters (default of tables for people)", \
 	  offsetof(type, member.names), \
 	  0, \
 	  0 }
@@ -42,7 +43,8 @@ struct filter {
 	  0, \
 	  OPT_TIME, \
 	  "T", \
-	  "start: -1h, \"10 minutes ago\", 14:05, \"2026-11-23 14:05\", 2026-11-23T14:05:00Z, epoch seconds", \
+	  "start: -1h, \"10 minutes ago\", 14:05, \"2026-11-23 14:05\", 2026-11-23T14:05:00Z, " \
+	  "epoch seconds", \
 	  offsetof(type, member.from_ns), \
 	  0, \
 	  0 }, \
@@ -59,7 +61,8 @@ struct filter {
 	  0, \
 	  OPT_SIZE, \
 	  "SIZE", \
-	  "memory for the answer: where that is too little the smallest rows are summed as (other) (default 64MiB)", \
+	  "memory for the answer: where that is too little the smallest rows are summed as " \
+	  "(other) (default 64MiB)", \
 	  offsetof(type, member.memory), \
 	  1 << 20, \
 	  0 }
@@ -95,7 +98,9 @@ struct filter {
 	  'm', \
 	  OPT_STRING, \
 	  "METRIC", \
-	  "time instead of samples: cpu, off (blocked), runq (waiting for a CPU), wall (all three); needs a recording with --wall. waker: blocked, by who ended it (--waker): stacks are the waker's, and its labels have by. before them", \
+	  "time instead of samples: cpu, off (blocked), runq (waiting for a CPU), wall (all " \
+	  "three); needs a recording with --wall. waker: blocked, by who ended it (--waker): " \
+	  "stacks are the waker's, and its labels have by. before them", \
 	  offsetof(type, member.metric), \
 	  0, \
 	  0 }

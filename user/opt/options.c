@@ -153,8 +153,8 @@ static int bad_value(const struct opt *o, const char *text, int rc, struct err *
 	case OPT_TIME:
 		return err_set(
 			err, -EINVAL,
-			"--%s %s: not a time; try -1h, \"10 minutes ago\", 14:05, \"2026-11-23 14:05\", "
-			"2026-11-23T14:05:00Z or epoch seconds",
+			"--%s %s: not a time; try -1h, \"10 minutes ago\", 14:05, \"2026-11-23 "
+			"14:05\", 2026-11-23T14:05:00Z or epoch seconds",
 			o->name, text);
 	case OPT_SIZE:
 		return err_set(err, -EINVAL, "--%s %s: not a size; try 512MiB or 10G", o->name,

@@ -276,8 +276,8 @@ static int match_regex(struct selector *s, const struct matcher *m, const char *
 		return err_sys(err, -ENOMEM, "selector");
 	return err_set(
 		err, -E2BIG,
-		"selector, column %zu: the regular expression %.*s takes too many steps on the value %.*s; make "
-		"it simpler",
+		"selector, column %zu: the regular expression %.*s takes too many steps on the "
+		"value %.*s; make it simpler",
 		m->at + 1, (int)(m->value.len < 100 ? m->value.len : 100),
 		(const char *)m->value.data, (int)(len < 100 ? len : 100), text);
 }

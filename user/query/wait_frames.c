@@ -56,8 +56,9 @@ static void apply(const struct rule *rules, size_t n, const char *name, struct w
 
 /* By name of the system call, which is an interface that stays. */
 static const struct rule syscalls[] = {
-	{ "accept accept4 epoll_wait epoll_pwait epoll_pwait2 poll ppoll ppoll_time32 select pselect6 pselect6_time32 "
-	  "rt_sigtimedwait rt_sigsuspend sigsuspend pause io_getevents io_pgetevents io_uring_enter mq_timedreceive msgrcv",
+	{ "accept accept4 epoll_wait epoll_pwait epoll_pwait2 poll ppoll ppoll_time32 select "
+	  "pselect6 pselect6_time32 rt_sigtimedwait rt_sigsuspend sigsuspend pause io_getevents "
+	  "io_pgetevents io_uring_enter mq_timedreceive msgrcv",
 	  WAIT_CLASS_IDLE, WAIT_RULE_WEAK },
 	{ "nanosleep clock_nanosleep nanosleep_time32 clock_nanosleep_time32", WAIT_CLASS_SLEEP,
 	  WAIT_RULE_WEAK },
@@ -70,23 +71,27 @@ static const struct rule kernel[] = {
 	/* A page fault, in user mode or in a system call. */
 	{ "exc_page_fault asm_exc_page_fault do_user_addr_fault do_mem_abort handle_mm_fault",
 	  WAIT_CLASS_IO, WAIT_RULE_FIRM },
-	{ "io_schedule io_schedule_timeout folio_wait_* wait_on_page_* __wait_on_buffer bit_wait_io* submit_bio_wait "
-	  "blk_* wait_for_completion_io* jbd2_log_wait_commit balance_dirty_pages* request_wait_answer rpc_wait_bit_killable",
+	{ "io_schedule io_schedule_timeout folio_wait_* wait_on_page_* __wait_on_buffer "
+	  "bit_wait_io* submit_bio_wait blk_* wait_for_completion_io* jbd2_log_wait_commit "
+	  "balance_dirty_pages* request_wait_answer rpc_wait_bit_killable",
 	  WAIT_CLASS_IO, WAIT_RULE_FIRM },
-	{ "mutex_lock* __mutex_lock* rwsem_down_* down_read* down_write* __down* rt_mutex_* percpu_rwsem_wait* futex_lock_pi* "
-	  "fcntl_setlk* posix_lock_inode_wait flock_lock_inode_wait locks_lock_inode_wait",
+	{ "mutex_lock* __mutex_lock* rwsem_down_* down_read* down_write* __down* rt_mutex_* "
+	  "percpu_rwsem_wait* futex_lock_pi* fcntl_setlk* posix_lock_inode_wait "
+	  "flock_lock_inode_wait locks_lock_inode_wait",
 	  WAIT_CLASS_LOCK, WAIT_RULE_FIRM },
 	{ "ptrace_stop do_signal_stop do_freezer_trap process_one_work", WAIT_CLASS_OTHER,
 	  WAIT_RULE_FIRM },
 	{ "kernel_wait4 kernel_waitid* do_wait", WAIT_CLASS_CHILD, WAIT_RULE_WEAK },
-	{ "n_tty_read eventfd_read signalfd_read* inotify_read fanotify_read fuse_dev_do_read do_syslog devkmsg_read "
-	  "kthread worker_thread",
+	{ "n_tty_read eventfd_read signalfd_read* inotify_read fanotify_read fuse_dev_do_read "
+	  "do_syslog devkmsg_read kthread worker_thread",
 	  WAIT_CLASS_IDLE, WAIT_RULE_WEAK },
 	{ "timerfd_read*", WAIT_CLASS_SLEEP, WAIT_RULE_WEAK },
-	{ "pipe_read anon_pipe_read fifo_pipe_read pipe_write anon_pipe_write fifo_pipe_write fifo_open wait_for_partner",
+	{ "pipe_read anon_pipe_read fifo_pipe_read pipe_write anon_pipe_write fifo_pipe_write "
+	  "fifo_open wait_for_partner",
 	  WAIT_CLASS_PIPE, WAIT_RULE_WEAK },
-	{ "sock_recvmsg sock_sendmsg sock_read_iter sock_write_iter __sys_recvfrom __sys_recvmsg __sys_sendto __sys_sendmsg "
-	  "__sys_connect tcp_recvmsg* tcp_sendmsg* unix_stream_read_generic",
+	{ "sock_recvmsg sock_sendmsg sock_read_iter sock_write_iter __sys_recvfrom __sys_recvmsg "
+	  "__sys_sendto __sys_sendmsg __sys_connect tcp_recvmsg* tcp_sendmsg* "
+	  "unix_stream_read_generic",
 	  WAIT_CLASS_NETWORK, WAIT_RULE_WEAK },
 };
 
@@ -120,15 +125,17 @@ static void kernel_frame(const char *function, struct wait_frame *f)
  * Threads of C and C++ programs. A mutex that is taken again behind a condition variable is a lock.
  */
 static const struct rule libc[] = {
-	{ "pthread_mutex_lock __pthread_mutex_lock* ___pthread_mutex_lock* pthread_mutex_timedlock* pthread_mutex_clocklock* "
-	  "___pthread_mutex_*lock* __pthread_mutex_cond_lock* __lll_lock_wait* lll_mutex_lock* pthread_rwlock_* "
+	{ "pthread_mutex_lock __pthread_mutex_lock* ___pthread_mutex_lock* "
+	  "pthread_mutex_timedlock* pthread_mutex_clocklock* ___pthread_mutex_*lock* "
+	  "__pthread_mutex_cond_lock* __lll_lock_wait* lll_mutex_lock* pthread_rwlock_* "
 	  "__pthread_rwlock_* ___pthread_rwlock_* __pthread_mutex_timedlock* pthread_spin_lock",
 	  WAIT_CLASS_LOCK, WAIT_RULE_FIRM },
-	{ "pthread_join pthread_timedjoin_np pthread_clockjoin_np __pthread_clockjoin_ex ___pthread_join __pthread_timedjoin_ex "
-	  "pthread_barrier_wait ___pthread_barrier_wait",
+	{ "pthread_join pthread_timedjoin_np pthread_clockjoin_np __pthread_clockjoin_ex "
+	  "___pthread_join __pthread_timedjoin_ex pthread_barrier_wait ___pthread_barrier_wait",
 	  WAIT_CLASS_OTHER, WAIT_RULE_FIRM },
 	{ "__res_context_send* send_dg send_vc", WAIT_CLASS_NETWORK, WAIT_RULE_FIRM },
-	{ "pthread_cond_wait* pthread_cond_timedwait* pthread_cond_clockwait* ___pthread_cond_* __pthread_cond_*",
+	{ "pthread_cond_wait* pthread_cond_timedwait* pthread_cond_clockwait* ___pthread_cond_* "
+	  "__pthread_cond_*",
 	  WAIT_CLASS_IDLE, WAIT_RULE_WEAK },
 	{ "sem_wait sem_timedwait sem_clockwait __new_sem_wait* do_futex_wait", WAIT_CLASS_OTHER,
 	  WAIT_RULE_WEAK },
@@ -136,45 +143,54 @@ static const struct rule libc[] = {
 
 /* Go, Rust, C++, Java, Python and libuv. */
 static const struct rule runtimes[] = {
-	{ "runtime.lock2 runtime.lockWithRank uv_mutex_lock uv_rwlock_* *::lock_contended *::lock_slow *RwLock::*_contended "
-	  "absl::*Mutex::Lock* ObjectMonitor::enter* ObjectMonitor::EnterI* ObjectSynchronizer::enter* Mutex::lock* "
-	  "take_gil *ReentrantLock.lock *AbstractQueuedSynchronizer.acquire *ReentrantLock::lock *AbstractQueuedSynchronizer::acquire",
+	{ "runtime.lock2 runtime.lockWithRank uv_mutex_lock uv_rwlock_* *::lock_contended "
+	  "*::lock_slow *RwLock::*_contended absl::*Mutex::Lock* ObjectMonitor::enter* "
+	  "ObjectMonitor::EnterI* ObjectSynchronizer::enter* Mutex::lock* take_gil "
+	  "*ReentrantLock.lock *AbstractQueuedSynchronizer.acquire *ReentrantLock::lock "
+	  "*AbstractQueuedSynchronizer::acquire",
 	  WAIT_CLASS_LOCK, WAIT_RULE_FIRM },
-	{ "SafepointSynchronize::* std::__atomic_futex_unsigned_base::* *::JoinInner<* *std::thread::JoinHandle std::thread::join "
-	  "Thread._wait_for_tstate_lock Future.result uv_thread_join",
+	{ "SafepointSynchronize::* std::__atomic_futex_unsigned_base::* *::JoinInner<* "
+	  "*std::thread::JoinHandle std::thread::join Thread._wait_for_tstate_lock Future.result "
+	  "uv_thread_join",
 	  WAIT_CLASS_OTHER, WAIT_RULE_FIRM },
-	{ "runtime.findRunnable runtime.findrunnable runtime.stopm runtime.stoplockedm runtime.mPark runtime.netpoll runtime.sysmon "
-	  "runtime.templateThread runtime.gcBgMarkWorker os/signal.signal_recv uv_cond_wait uv_cond_timedwait uv__io_poll "
-	  "std::condition_variable::* *::Condvar::wait* *Parker::park *::thread::park absl::CondVar::* Unsafe_Park "
-	  "ObjectMonitor::wait* Monitor::wait* *ThreadPoolExecutor.getTask Condition.wait Queue.get SimpleQueue.get",
+	{ "runtime.findRunnable runtime.findrunnable runtime.stopm runtime.stoplockedm "
+	  "runtime.mPark runtime.netpoll runtime.sysmon runtime.templateThread "
+	  "runtime.gcBgMarkWorker os/signal.signal_recv uv_cond_wait uv_cond_timedwait "
+	  "uv__io_poll std::condition_variable::* *::Condvar::wait* *Parker::park *::thread::park "
+	  "absl::CondVar::* Unsafe_Park ObjectMonitor::wait* Monitor::wait* "
+	  "*ThreadPoolExecutor.getTask Condition.wait Queue.get SimpleQueue.get",
 	  WAIT_CLASS_IDLE, WAIT_RULE_WEAK },
 	{ "PyThread_acquire_lock* lock_PyThread_acquire_lock", WAIT_CLASS_LOCK, WAIT_RULE_WEAK },
 };
 
 /* Servers that wait for more than work in epoll or in a condition variable. */
 static const struct rule programs[] = {
-	{ "WaitOnLock ProcSleep LWLockAcquire* LWLockWaitForVar PGSemaphoreLock XactLockTableWait* MDL_wait::timed_wait "
-	  "lock_wait_suspend_thread sync_array_wait_event",
+	{ "WaitOnLock ProcSleep LWLockAcquire* LWLockWaitForVar PGSemaphoreLock "
+	  "XactLockTableWait* MDL_wait::timed_wait lock_wait_suspend_thread sync_array_wait_event",
 	  WAIT_CLASS_LOCK, WAIT_RULE_FIRM },
 	{ "pg_sleep", WAIT_CLASS_SLEEP, WAIT_RULE_FIRM },
-	{ "SyncRepWaitForLSN WaitForParallelWorkersToFinish shm_mq_wait_internal shm_mq_receive* shm_mq_send* gather_readnext",
+	{ "SyncRepWaitForLSN WaitForParallelWorkersToFinish shm_mq_wait_internal shm_mq_receive* "
+	  "shm_mq_send* gather_readnext",
 	  WAIT_CLASS_OTHER, WAIT_RULE_FIRM },
 	{ "pgaio_*", WAIT_CLASS_IO, WAIT_RULE_FIRM },
 };
 
 /* Files by their names up to here. */
 static const char libc_files[] =
-	"libc.so* libc-2* libpthread* ld-linux* ld-musl* ld-2* libc.musl* librt* libdl* libresolv* libm.so* libm-2* "
+	"libc.so* libc-2* libpthread* ld-linux* ld-musl* ld-2* libc.musl* librt* libdl* "
+	"libresolv* libm.so* libm-2* "
 	"libgcc_s* [vdso] [vsyscall] linux-vdso*";
 static const char runtime_files[] =
-	"libstdc++* libc++* libunwind* libjvm* libjava* libnio* libnet.so libjli* libzip.so libuv* libnode* "
+	"libstdc++* libc++* libunwind* libjvm* libjava* libnio* libnet.so libjli* libzip.so "
+	"libuv* libnode* "
 	"libpython* python2* python3* node ruby* libruby* perl libperl* php* libphp* libgomp* libtbb*";
 /* Clients: whoever waits in them waits for a server's answer. */
 static const char client_files[] =
 	"libpq.so* libmysqlclient* libmariadb* libhiredis* libcurl* libldap* libssh* libmongoc*";
 static const char runtime_functions[] =
-	"runtime.* runtime/* internal/* sync.* sync/* syscall.* os.* os/* net.* net/* io.* bufio.* time.* context.* "
-	"std::* core::* alloc::* <std::* <core::* <alloc::* parking_lot* lock_api::* <parking_lot* __gnu_cxx::* absl::* "
+	"runtime.* runtime/* internal/* sync.* sync/* syscall.* os.* os/* net.* net/* io.* "
+	"bufio.* time.* context.* std::* core::* alloc::* <std::* <core::* <alloc::* parking_lot* "
+	"lock_api::* <parking_lot* __gnu_cxx::* absl::* "
 	"java.* jdk.* sun.* Ljava/* Ljdk/* Lsun/*";
 /* A server's own functions for waiting: their callers say what for. */
 static const char server_functions[] =
@@ -184,8 +200,9 @@ static const char server_functions[] =
 	"LWLockAcquireOrWait LWLockWaitForVar PGSemaphoreLock MDL_wait::timed_wait "
 	"MDL_context::acquire_lock os_event_wait_low os_event::wait_low sync_array_wait_event";
 static const char libc_functions[] =
-	"_start start_thread clone clone3 syscall epoll_wait epoll_pwait poll ppoll select pselect accept accept4 nanosleep "
-	"clock_nanosleep usleep sleep read write readv writev pread* pwrite* recv recvfrom recvmsg send sendto sendmsg connect "
+	"_start start_thread clone clone3 syscall epoll_wait epoll_pwait poll ppoll select "
+	"pselect accept accept4 nanosleep clock_nanosleep usleep sleep read write readv writev "
+	"pread* pwrite* recv recvfrom recvmsg send sendto sendmsg connect "
 	"futex_* fsync fdatasync wait4 waitpid sigwait* sem_* pthread_*";
 
 static bool is_shared_object(const char *base)

@@ -70,10 +70,10 @@ static void print_silence(const struct reader_stats *r, const struct reader_sile
 static void print_symbols(const struct symbolizer_stats *s, const struct sandbox_stats *p)
 {
 	if (s->refused)
-		cmd_warn(
-			"names: %" PRIu64
-			" files refused (damaged, lying or too costly); their frames are file+0xoffset",
-			s->refused);
+		cmd_warn("names: %" PRIu64
+			 " files refused (damaged, lying or too costly); their frames are "
+			 "file+0xoffset",
+			 s->refused);
 	if (s->debug_unchecked)
 		cmd_warn("names: %" PRIu64 " debug links lead to files of more than 64 MiB without "
 			 "a build id, which are"

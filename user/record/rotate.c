@@ -83,7 +83,8 @@ int rotate_store(const char *dir, bool *ret_moved, struct err *err)
 		if (is_store(old) != 1)
 			return err_set(
 				err, -EEXIST,
-				"%s is in the way and is no store: move it, or choose another place with -o",
+				"%s is in the way and is no store: move it, or choose another "
+				"place with -o",
 				old);
 		if (nftw(old, remove_one, 16, FTW_DEPTH | FTW_PHYS))
 			return err_sys(err, -errno, "removing %s", old);

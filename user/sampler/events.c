@@ -81,22 +81,22 @@ static int parse_tracepoint(struct event *e, const char *text, struct err *err)
 {
 	int cause;
 	if (strchr(text, '/') || strstr(text, ".."))
-		return err_set(
-			err, -EINVAL,
-			"event '%s': a tracepoint is subsystem:name, as under /sys/kernel/tracing/events",
-			text);
+		return err_set(err, -EINVAL,
+			       "event '%s': a tracepoint is subsystem:name, as under "
+			       "/sys/kernel/tracing/events",
+			       text);
 	long id = tracepoint_id(text, &cause);
 	if (id < 0 && cause == EACCES)
-		return err_set(
-			err, -EACCES,
-			"event '%s': tracefs cannot be read: be root, or run with CAP_DAC_READ_SEARCH",
-			text);
+		return err_set(err, -EACCES,
+			       "event '%s': tracefs cannot be read: be root, or run with "
+			       "CAP_DAC_READ_SEARCH",
+			       text);
 	if (id < 0 && access("/sys/kernel/tracing/events", F_OK) &&
 	    access("/sys/kernel/debug/tracing/events", F_OK))
-		return err_set(
-			err, -ENOENT,
-			"event '%s': tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing",
-			text);
+		return err_set(err, -ENOENT,
+			       "event '%s': tracefs is not mounted: mount -t tracefs tracefs "
+			       "/sys/kernel/tracing",
+			       text);
 	if (id < 0)
 		return err_set(err, -ENOENT,
 			       "event '%s': no such tracepoint under /sys/kernel/tracing/events",
@@ -212,8 +212,9 @@ int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err)
 	case EPERM:
 		return err_set(
 			err, fd,
-			"event '%s' on CPU %d: not permitted: be root, or run with CAP_PERFMON (CAP_SYS_ADMIN "
-			"where kernel.perf_event_paranoid is above 2); see ascribe check",
+			"event '%s' on CPU %d: not permitted: be root, or run with CAP_PERFMON "
+			"(CAP_SYS_ADMIN where kernel.perf_event_paranoid is above 2); see ascribe "
+			"check",
 			e->name, cpu);
 	case ENOENT:
 	case EOPNOTSUPP:
@@ -222,10 +223,10 @@ int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err)
 			"event '%s' is not counted by this machine (no PMU?): use -e cpu-clock",
 			e->name);
 	case EINVAL:
-		return err_set(
-			err, fd,
-			"event '%s' on CPU %d: refused: the rate may be above kernel.perf_event_max_sample_rate",
-			e->name, cpu);
+		return err_set(err, fd,
+			       "event '%s' on CPU %d: refused: the rate may be above "
+			       "kernel.perf_event_max_sample_rate",
+			       e->name, cpu);
 	case EMFILE:
 		return err_set(err, fd,
 			       "event '%s' on CPU %d: too many open files: raise ulimit -n",

@@ -105,14 +105,15 @@ static bool may_use_bpf(void)
 static int load_error(struct err *err, int rc)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return err_set(
-			err, rc,
-			"this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF=y, as "
-			"distribution kernels since 5.4 have");
+		return err_set(err, rc,
+			       "this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs "
+			       "CONFIG_DEBUG_INFO_BTF=y, as "
+			       "distribution kernels since 5.4 have");
 	if ((rc == -EPERM || rc == -EACCES) && !may_use_bpf())
 		return err_set(
 			err, rc,
-			"loading the BPF programs: not permitted: be root, or run with CAP_BPF and CAP_PERFMON (%s)",
+			"loading the BPF programs: not permitted: be root, or run with CAP_BPF "
+			"and CAP_PERFMON (%s)",
 			last_warning);
 	return err_sys(err, rc,
 		       "the kernel refused the BPF programs (Linux 5.17 or later is needed; %s)",

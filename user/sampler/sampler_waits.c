@@ -151,7 +151,8 @@ static int check_wakers(struct sampler *s, const struct btf *btf, struct err *er
 	if (!has_tracepoint(btf, "sched_waking"))
 		return err_set(
 			err, -ENOTSUP,
-			"this kernel has no tracepoint sched_waking: who wakes whom (--waker) cannot be recorded; without it "
+			"this kernel has no tracepoint sched_waking: who wakes whom (--waker) "
+			"cannot be recorded; without it "
 			"waits can");
 #if defined(__aarch64__)
 	bool interrupts = member_at(btf, "thread_info", "preempt_count") >= 0;
@@ -160,11 +161,11 @@ static int check_wakers(struct sampler *s, const struct btf *btf, struct err *er
 	bool interrupts = rq >= 0 && at >= 0 && member_at(btf, "cfs_rq", "rq") >= 0;
 	s->wake.preempt_count = (uint64_t)(at - rq);
 #endif
-	return interrupts
-		       ? 0
-		       : err_set(err, -ENOTSUP,
-				 "this kernel's types (BTF) do not say where it counts interrupts: who wakes whom (--waker) "
-				 "cannot be recorded; without it waits can");
+	return interrupts ? 0
+			  : err_set(err, -ENOTSUP,
+				    "this kernel's types (BTF) do not say where it counts "
+				    "interrupts: who wakes whom (--waker) "
+				    "cannot be recorded; without it waits can");
 }
 
 int sampler_check_waits(struct sampler *s, struct err *err)
@@ -179,8 +180,9 @@ int sampler_check_waits(struct sampler *s, struct err *err)
 		if (!has_tracepoint(btf, tracepoints[i]))
 			rc = err_set(
 				err, -ENOTSUP,
-				"this kernel has no tracepoint %s: waits (--wall, -e off-cpu,runq) cannot be recorded; without "
-				"them everything else can",
+				"this kernel has no tracepoint %s: waits (--wall, -e "
+				"off-cpu,runq) cannot be recorded; without them everything else "
+				"can",
 				tracepoints[i]);
 	}
 	if (!rc && btf && s->wakers)

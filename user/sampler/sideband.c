@@ -112,7 +112,8 @@ int sideband_add_cpu(struct sideband *sb, unsigned cpu, struct err *err)
 	if (fd < 0)
 		return err_sys(
 			err, -errno,
-			"perf side-band on CPU %u (be root, or run with CAP_PERFMON; needs Linux 5.12)",
+			"perf side-band on CPU %u (be root, or run with CAP_PERFMON; needs Linux "
+			"5.12)",
 			cpu);
 	void *m = mmap(NULL, sb->page + sb->data_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m == MAP_FAILED) {

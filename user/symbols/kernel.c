@@ -379,8 +379,8 @@ static int read_all(struct kernel_symbols *k, int fd, const char *path, struct e
 	else if (!r.any_addr)
 		rc = err_set(
 			err, -EPERM,
-			"%s shows no kernel addresses: run as root or with CAP_SYSLOG, and with the sysctl "
-			"kernel.kptr_restrict at 0 or 1",
+			"%s shows no kernel addresses: run as root or with CAP_SYSLOG, and with "
+			"the sysctl kernel.kptr_restrict at 0 or 1",
 			path);
 	else if (!r.n)
 		rc = err_set(err, -EBADMSG, "%s holds no symbols", path);

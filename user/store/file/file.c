@@ -21,7 +21,8 @@ int file_other_version(const char *what, uint32_t version, struct err *err)
 	if (version > FORMAT_VERSION)
 		return err_set(
 			err, -EPROTONOSUPPORT,
-			"%s was written by a newer version (format %u; this program knows %u): use that version",
+			"%s was written by a newer version (format %u; this program knows %u): "
+			"use that version",
 			what, version, FORMAT_VERSION);
 	if (version == FORMAT_OLD)
 		return err_set(err, -EPROTONOSUPPORT,
@@ -31,8 +32,8 @@ int file_other_version(const char *what, uint32_t version, struct err *err)
 			       what, version, FORMAT_VERSION);
 	return err_set(
 		err, -EPROTONOSUPPORT,
-		"%s was written by an older version (format %u; this program knows %u): read it with that version, "
-		"and name a new directory to record",
+		"%s was written by an older version (format %u; this program knows %u): read it "
+		"with that version, and name a new directory to record",
 		what, version, FORMAT_VERSION);
 }
 

@@ -193,7 +193,8 @@ static int verify(struct rewrite *r, const struct store_conversion *done, struct
 	return n == done->windows
 		       ? 0
 		       : err_set(err, -EIO,
-				 "the rewritten store has %zu windows instead of %llu; %s is as it was",
+				 "the rewritten store has %zu windows instead of %llu; %s is as "
+				 "it was",
 				 n, (unsigned long long)done->windows, r->dir);
 }
 

@@ -105,10 +105,10 @@ static int make(struct staging *s, bool replaces, struct err *err)
 		rc = begin(s);
 	}
 	if (rc == -EEXIST)
-		return err_set(
-			err, rc,
-			"%s exists: another command is writing it, or it is not of ascribe; remove it then",
-			s->tmp);
+		return err_set(err, rc,
+			       "%s exists: another command is writing it, or it is not of ascribe; "
+			       "remove it then",
+			       s->tmp);
 	return rc ? err_sys(err, rc, "cannot make the directory %s", s->tmp) : 0;
 }
 

@@ -74,7 +74,8 @@ static int look_at_dir(const struct store *s, bool *ret_store, struct err *err)
 	if (!store && other[0])
 		return err_set(
 			err, -EEXIST,
-			"%s holds other things (%.200s) and is no store of ascribe: name a new directory",
+			"%s holds other things (%.200s) and is no store of ascribe: name a new "
+			"directory",
 			s->dir, other);
 	*ret_store = store;
 	return 0;
