@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A busy host, whose stacks are new in each window. The commits alone make parents of every level,
- * though each window has a file of its own; and a short range takes the stacks of its windows, not
- * those of the whole file.
+ * A writer begins a file anew when its dictionaries are too large. On a busy host, whose stacks are
+ * new in each window, the commits alone make parents of every level though each window has a file
+ * of its own; and a short range takes the stacks of its windows, not those of the whole file.
  */
 #include "unit/store_model.h"
 
 #include "query/query.h"
+#include "store/damage.h"
 #include "store/read/store_int.h"
 
 #define SECOND 1000000000ll
@@ -41,6 +42,24 @@ static void commit_new_stacks(struct store_writer *w, int64_t at, uint32_t stack
 	if (store_commit_window(w, t0, t0 + 10 * SECOND, at * MINUTE + 1, &t, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(store_writer_state(w)->parents_failed, 0);
+}
+
+static struct store_writer *open_writer(const struct store_options *o, char *ret_dir)
+{
+	struct store_writer *w;
+	struct err err = { 0 };
+	if (store_writer_open_with(&w, temp_dir(ret_dir), &model_meta, o, &err))
+		fail_msg("%s", err.text);
+	return w;
+}
+
+static struct store *open_store(const char *dir)
+{
+	struct store *s;
+	struct err err = { 0 };
+	if (store_open(&s, dir, &err))
+		fail_msg("%s", err.text);
+	return s;
 }
 
 static size_t count_blocks(struct store *s, uint8_t level)
@@ -79,18 +98,15 @@ static void parents_beside_new_files(void **state)
 	(void)state;
 	char dir[64];
 	struct store_options o = model_options;
-	struct store_writer *w;
-	struct store *s;
-	struct err err = { 0 };
 	o.symbols_bytes = 1;
-	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	struct store_writer *w = open_writer(&o, dir);
 	for (int64_t i = 0; i < WINDOWS; i++) {
 		commit_new_stacks(w, i, STACKS);
 		assert_true(store_renew(w));
 		store_renew_end(w);
 	}
 	/* As after a loss of power: nothing is made up for at the end. */
-	assert_int_equal(store_open(&s, dir, &err), 0);
+	struct store *s = open_store(dir);
 	assert_int_equal(count_blocks(s, 0), WINDOWS);
 	assert_true(count_blocks(s, 1) >= WINDOWS - 2);
 	assert_true(count_blocks(s, 2) >= WINDOWS / 5 - 1);
@@ -108,15 +124,12 @@ static void short_range(void **state)
 	(void)state;
 	char dir[64];
 	struct store_options o = model_options;
-	struct store_writer *w;
-	struct store *s;
-	struct err err = { 0 };
 	o.windows_only = true;
-	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	struct store_writer *w = open_writer(&o, dir);
 	for (int64_t i = 0; i < WINDOWS; i++)
 		commit_new_stacks(w, i, STACKS);
 	store_writer_close(w);
-	assert_int_equal(store_open(&s, dir, &err), 0);
+	struct store *s = open_store(dir);
 	int64_t at = T0 + 20 * MINUTE;
 	assert_int_equal(ask_all(s, at, at + 10 * SECOND), STACKS);
 	/* no stack, main, and what it called */
@@ -127,11 +140,105 @@ static void short_range(void **state)
 	remove_tree(dir);
 }
 
+static void one_row(struct store_writer *w, const struct store_event *e, size_t i)
+{
+	struct err err = { 0 };
+	uint32_t event, set;
+	assert_int_equal(store_add_event(w, e, &event), 0);
+	assert_int_equal(store_add_set(w, NULL, 0, &set), 0);
+	assert_int_equal(store_add_row(w, set, 0, event, i + 1, 1), 0);
+	if (model_commit_at(w, i, &err))
+		fail_msg("%s", err.text);
+}
+
+static void no_finding(void *ctx, const struct store_finding *f)
+{
+	(void)ctx;
+	fail_msg("%s at %" PRIu64 ": %s", f->path, f->offset, f->text);
+}
+
+static int event_name(void *ctx, const struct store_row *r)
+{
+	*(uint32_t *)ctx = r->event;
+	return 0;
+}
+
+/*
+ * An event that only an older generation has is written again with the first block that needs it.
+ */
+static void events_of_generations(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct err err = { 0 };
+	struct store_options o = model_options;
+	struct store *s;
+	struct store_writer *w;
+	static const size_t used[] = { 1, 0, 1 };
+	o.symbols_bytes = 1;
+	temp_dir(dir);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
+		/* The third goes on with the generation of the second. */
+		o.symbols_bytes = i ? 64u << 20 : 1;
+		one_row(w, &model_events[used[i]], i);
+		store_writer_close(w);
+	}
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	for (size_t i = 0; i < 3; i++) {
+		uint32_t event = 99;
+		if (store_rows(s, i, event_name, &event, &err))
+			fail_msg("window %zu: %s", i, err.text);
+		assert_string_equal(store_event(s, event)->name, model_events[used[i]].name);
+	}
+	store_close(s);
+	assert_int_equal(store_verify(dir, no_finding, NULL, &err), 0);
+	remove_tree(dir);
+}
+
+/* Chains of one frame compress to nearly nothing on the disk, and not at all in memory. */
+static void add_chain(struct store_writer *w, uint32_t nodes)
+{
+	const struct store_frame f = { .kind = FRAME_USER };
+	uint32_t frame, at = 0, next;
+	assert_int_equal(store_add_frame(w, &f, &frame), 0);
+	for (uint32_t i = 0; i < nodes; i++, at = next)
+		assert_int_equal(store_add_stack(w, at, frame, &next), 0);
+}
+
+/*
+ * A writer's dictionaries begin anew when they take more memory than they may, however few bytes
+ * they are on the disk.
+ */
+static void generations_by_memory(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct err err = { 0 };
+	struct store_options o = model_options;
+	o.symbols_memory = 4 << 20;
+	struct store_writer *w = open_writer(&o, dir);
+	add_chain(w, 1000);
+	one_row(w, &model_events[0], 0);
+	assert_false(store_renew(w));
+	add_chain(w, 200000);
+	one_row(w, &model_events[0], 1);
+	assert_true(store_renew(w));
+	store_renew_end(w);
+	one_row(w, &model_events[0], 2);
+	assert_false(store_renew(w));
+	store_writer_close(w);
+	assert_int_equal(store_verify(dir, no_finding, NULL, &err), 0);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parents_beside_new_files),
 		cmocka_unit_test(short_range),
+		cmocka_unit_test(events_of_generations),
+		cmocka_unit_test(generations_by_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

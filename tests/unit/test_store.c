@@ -497,94 +497,6 @@ static void reader_beside_writer(void **state)
 	remove_tree(dir);
 }
 
-static void one_row(struct store_writer *w, const struct store_event *e, size_t i)
-{
-	struct err err = { 0 };
-	uint32_t event, set;
-	assert_int_equal(store_add_event(w, e, &event), 0);
-	assert_int_equal(store_add_set(w, NULL, 0, &set), 0);
-	assert_int_equal(store_add_row(w, set, 0, event, i + 1, 1), 0);
-	if (model_commit_at(w, i, &err))
-		fail_msg("%s", err.text);
-}
-
-static int event_name(void *ctx, const struct store_row *r)
-{
-	*(uint32_t *)ctx = r->event;
-	return 0;
-}
-
-/*
- * An event that only an older generation has is written again with the first block that needs it.
- */
-static void events_of_generations(void **state)
-{
-	(void)state;
-	char dir[64];
-	struct err err = { 0 };
-	struct store_options o = model_options;
-	struct store *s;
-	struct store_writer *w;
-	static const size_t used[] = { 1, 0, 1 };
-	o.symbols_bytes = 1;
-	temp_dir(dir);
-	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
-		/* The third goes on with the generation of the second. */
-		o.symbols_bytes = i ? 64u << 20 : 1;
-		one_row(w, &model_events[used[i]], i);
-		store_writer_close(w);
-	}
-	assert_int_equal(store_open(&s, dir, &err), 0);
-	for (size_t i = 0; i < 3; i++) {
-		uint32_t event = 99;
-		if (store_rows(s, i, event_name, &event, &err))
-			fail_msg("window %zu: %s", i, err.text);
-		assert_string_equal(store_event(s, event)->name, model_events[used[i]].name);
-	}
-	store_close(s);
-	assert_int_equal(store_verify(dir, no_finding, NULL, &err), 0);
-	remove_tree(dir);
-}
-
-/* Chains of one frame compress to nearly nothing on the disk, and not at all in memory. */
-static void add_chain(struct store_writer *w, uint32_t nodes)
-{
-	const struct store_frame f = { .kind = FRAME_USER };
-	uint32_t frame, at = 0, next;
-	assert_int_equal(store_add_frame(w, &f, &frame), 0);
-	for (uint32_t i = 0; i < nodes; i++, at = next)
-		assert_int_equal(store_add_stack(w, at, frame, &next), 0);
-}
-
-/*
- * A writer's dictionaries begin anew when they take more memory than they may, however few bytes
- * they are on the disk.
- */
-static void generations_by_memory(void **state)
-{
-	(void)state;
-	char dir[64];
-	struct err err = { 0 };
-	struct store_options o = model_options;
-	struct store_writer *w;
-	o.symbols_memory = 4 << 20;
-	temp_dir(dir);
-	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
-	add_chain(w, 1000);
-	one_row(w, &model_events[0], 0);
-	assert_false(store_renew(w));
-	add_chain(w, 200000);
-	one_row(w, &model_events[0], 1);
-	assert_true(store_renew(w));
-	store_renew_end(w);
-	one_row(w, &model_events[0], 2);
-	assert_false(store_renew(w));
-	store_writer_close(w);
-	assert_int_equal(store_verify(dir, no_finding, NULL, &err), 0);
-	remove_tree(dir);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -599,8 +511,6 @@ int main(void)
 		cmocka_unit_test(counters_may_grow),
 		cmocka_unit_test(newer_fields_stay),
 		cmocka_unit_test(reader_beside_writer),
-		cmocka_unit_test(events_of_generations),
-		cmocka_unit_test(generations_by_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,11 +46,12 @@ static const struct opt options[] = {
 	  offsetof(struct import_options, rate), 1, 1000000 },
 };
 
-static const struct opt_note formats_help[] = {
-	{ "pprof", "profile.proto, gzipped or not; its tags become labels" },
-	{ "folded", "lines of \"root;leaf count\"" },
-	{ "perf-script", "what `perf script` prints; comm, tgid and tid become labels" },
-	{ NULL, NULL },
+enum { PPROF, FOLDED, PERF_SCRIPT, N_FORMATS };
+static const struct opt_note formats[N_FORMATS + 1] = {
+	[PPROF] = { "pprof", "profile.proto, gzipped or not; its tags become labels" },
+	[FOLDED] = { "folded", "lines of \"root;leaf count\"" },
+	[PERF_SCRIPT] = { "perf-script",
+			  "what `perf script` prints; comm, tgid and tid become labels" },
 };
 
 static const struct opt_command command = {
@@ -62,21 +63,15 @@ static const struct opt_command command = {
 		    "  ascribe import pprof cpu.pb.gz -o ./cpu.ascribe -l service=shop && ascribe "
 		    "report ./cpu.ascribe\n",
 	.notes_title = "Formats",
-	.notes = formats_help,
+	.notes = formats,
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = 2,
 };
 
-struct import;
-struct format {
-	const char *name;
-	int (*import)(struct import *i, struct err *err);
-};
-
 struct import {
 	const struct import_options *opts;
-	const struct format *format;
+	int format;
 	const char *name;
 	FILE *f;
 	int64_t default_from_ns;
@@ -111,7 +106,7 @@ static int open_store(struct import *i, struct err *err)
 	char what[300];
 	store_options_default(&keep);
 	keep.windows_only = true;
-	snprintf(what, sizeof(what), "imported from %s: %.200s", i->format->name, i->name);
+	snprintf(what, sizeof(what), "imported from %s: %.200s", formats[i->format].term, i->name);
 	/* Whether this run makes the store, and the directory. */
 	char header[PATH_MAX];
 	i->made_dir = access(i->opts->output, F_OK) != 0;
@@ -246,20 +241,22 @@ static int import_perf_script(struct import *i, struct err *err)
 
 /* ---- the command ---- */
 
-static const struct format formats[] = {
-	{ "pprof", import_pprof },
-	{ "folded", import_folded },
-	{ "perf-script", import_perf_script },
+static int (*const importers[N_FORMATS])(struct import *i, struct err *err) = {
+	[PPROF] = import_pprof,
+	[FOLDED] = import_folded,
+	[PERF_SCRIPT] = import_perf_script,
 };
 
-static const struct format *find_format(const char *name)
+/* N_FORMATS: there is none of that name, which is told. */
+static int find_format(const char *name)
 {
-	for (size_t i = 0; name && i < sizeof(formats) / sizeof(formats[0]); i++)
-		if (!strcmp(formats[i].name, name))
-			return &formats[i];
-	cmd_error("import: %s%s%s; there are pprof, folded and perf-script",
-		  name ? "no format '" : "which format", name ? name : "", name ? "'" : "?");
-	return NULL;
+	for (int i = 0; name && i < N_FORMATS; i++)
+		if (!strcmp(formats[i].term, name))
+			return i;
+	cmd_error("import: %s%s%s; there are %s, %s and %s", name ? "no format '" : "which format",
+		  name ? name : "", name ? "'" : "?", formats[PPROF].term, formats[FOLDED].term,
+		  formats[PERF_SCRIPT].term);
+	return N_FORMATS;
 }
 
 /* The values are cut out of the options' own text. */
@@ -294,7 +291,7 @@ static int import(struct import *i, struct err *err)
 	int rc = open_input(i, err);
 	if (rc)
 		return rc;
-	rc = i->format->import(i, err);
+	rc = importers[i->format](i, err);
 	if (rc) {
 		char text[sizeof(err->text)];
 		memcpy(text, err->text, sizeof(text));
@@ -302,7 +299,7 @@ static int import(struct import *i, struct err *err)
 	}
 	if (!i->samples)
 		return err_set(err, -ENODATA, "%s: it has no samples in the format %s", i->name,
-			       i->format->name);
+			       formats[i->format].term);
 	return 0;
 }
 
@@ -325,8 +322,8 @@ int cmd_import(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	const struct format *format = find_format(args.n ? args.v[0] : NULL);
-	if (!format)
+	int format = find_format(args.n ? args.v[0] : NULL);
+	if (format == N_FORMATS)
 		return EXIT_USAGE;
 	if (args.n < 2 || !opts.output) {
 		cmd_error("import: %s (see ascribe import --help)",

@@ -16,11 +16,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static int64_t now_ns(void)
+{
+	return (int64_t)clock_ns(CLOCK_MONOTONIC);
+}
+
 void reading_step(struct reading *r, const char *what)
 {
 	if (!r->explain)
 		return;
-	int64_t now = (int64_t)clock_ns(CLOCK_MONOTONIC);
+	int64_t now = now_ns();
 	fprintf(stderr, "explain: %-12s %9.3f ms\n", what, (double)(now - r->step_ns) / 1e6);
 	r->step_ns = now;
 }
@@ -46,7 +51,7 @@ int reading_open_store(struct reading *r, char *const *dirs, size_t n, const str
 	for (size_t i = 0; i < n; i++)
 		r->dirs[i] = dirs[i];
 	r->explain = f && f->explain;
-	r->started_ns = r->step_ns = (int64_t)clock_ns(CLOCK_MONOTONIC);
+	r->started_ns = r->step_ns = now_ns();
 	int rc = old_store_copies(r->dirs, r->n_dirs, &err);
 	rc = rc ? rc : open_stores(r, f ? f->memory : 0, &err);
 	if (rc == -ENOENT && !n) {
@@ -345,7 +350,7 @@ void reading_explain(struct reading *r)
 			matched);
 	}
 	fprintf(stderr, "explain: %-12s %9.3f ms\n", "in all",
-		(double)((int64_t)clock_ns(CLOCK_MONOTONIC) - r->started_ns) / 1e6);
+		(double)(now_ns() - r->started_ns) / 1e6);
 }
 
 void reading_close(struct reading *r)
