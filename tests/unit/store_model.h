@@ -278,7 +278,8 @@ static inline void model_fill(struct model *m, struct store_writer *sw, struct m
 /* Totals are made from the number of the window, so that they can be checked without being kept. */
 static inline int model_commit_at(struct store_writer *sw, size_t i, struct err *err)
 {
-	uint64_t lost[2][2] = { { i, 0 }, { 300, 1 } }, flagged[2][1] = { { i * i }, { 7 } };
+	/* One more than model_meta has: tests of newer counters name a third. */
+	uint64_t lost[2][3] = { { i }, { 300, 1 } }, flagged[2][1] = { { i * i }, { 7 } };
 	struct store_cpu_totals cpu[2] = { { 0, 100 + i, 100, lost[0], flagged[0] },
 					   { 3, 1301, 1000, lost[1], flagged[1] } };
 	struct store_totals t = { cpu, 2, i, 5 * i, 1u << 20 };

@@ -19,9 +19,9 @@ static int open_parts(struct project *p)
 	p->parts = calloc(m->n_children + 1, sizeof(*p->parts));
 	if (!p->parts)
 		return project_failed(p, -ENOMEM);
-	for (; !rc && p->n_parts < m->n_children; p->n_parts += !rc) {
+	while (!rc && p->n_parts < m->n_children) {
 		struct part *part = &p->parts[p->n_parts];
-		part->child = &m->children[p->n_parts];
+		part->child = &m->children[p->n_parts++]; /* whatever of it is read is freed */
 		rc = merge_source(m, part->child, &part->source);
 		rc = rc ? rc : block_read(s, &part->child->ref, WANT_KEYS, &part->d, m->err);
 		rc = rc ? rc : contents_keys(s, &part->child->ref, &part->d, &part->keys, m->err);
