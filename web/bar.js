@@ -109,7 +109,8 @@ export class Bar {
 		if (used)
 			this.app.go({ from: stamp(used.from), to: stamp(used.to), live: '' });
 		await navigator.clipboard?.writeText(location.href).catch(() => {});
-		this.app.say('The address has absolute times now, and is in the clipboard.');
+		this.app.say(used ? 'The address has absolute times now, and is in the clipboard.'
+			: 'The address is in the clipboard. There is no data for absolute times.');
 		this.shareButton.textContent = 'Copied';
 		setTimeout(() => { this.shareButton.textContent = 'Share'; }, 2000);
 	}
