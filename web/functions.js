@@ -77,14 +77,16 @@ export class FunctionsPane extends Pane {
 	draw() {
 		if (!this.answer)
 			return;
-		const a = this.answer, rows = this.rows(), shown = rows.slice(0, SHOWN);
-		const of = a.n_matched ?? a.n_rows;
-		tell(this.status, `${number(shown.length)} of ${number(of)} functions` +
+		const a = this.answer, none = this.compared && !(a.a.samples && a.b.samples);
+		const shown = none ? [] : this.rows().slice(0, SHOWN), of = a.n_matched ?? a.n_rows;
+		tell(this.status, none ? '' : `${number(shown.length)} of ${number(of)} functions` +
 			(this.compared ? `, ${number(a.n_changed)} changed beyond chance` : ''));
 		refill(this.body, [table({
 			caption: this.compared ? 'Functions compared' : 'Functions by CPU',
 				columns: this.compared ? this.diffColumns(a) : this.columns(a),
-			rows: shown, sort: this.app.state.sort === 'change' && !this.compared
+			rows: shown, empty: none && (a.a.samples
+				? 'There is nothing to compare with: no sample matches there.'
+				: 'There is nothing to compare: no sample matches.'), sort: this.app.state.sort === 'change' && !this.compared
 				? 'self' : this.app.state.sort,
 				onsort: sort => this.app.go({ sort }),
 			rowClass: r => this.compared ? r.verdict : '',

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table with sortable heads. columns: [{id, title, hint, number, sortable, stays, cell(row) ->
- * text or element}]; what stays is in sight when the table is too wide; unseen: a title that is
- * only read out. Rows are in order already: who owns the table sorts (the server often did).
+ * A table with sortable heads. columns: [{id, title, hint, number, sortable, stays, spare,
+ * cell(row) -> text or element}]; what stays is in sight when the table is too wide, what is spare
+ * is left out in a narrow window; unseen: a title that is only read out. Rows are in order already:
+ * who owns the table sorts (the server often did).
  */
 import { h } from './dom.js';
+
+const classes = c => ['number', 'wide', 'stays', 'spare'].filter(k => c[k])
+	.map(k => k === 'number' ? 'n' : k).join(' ');
 
 export function table({ caption, columns, rows, sort, onsort, rowClass, empty }) {
 	const head = columns.map(c => {
 		const sorted = c.id === sort;
-		const props = { scope: 'col', className: c.number ? 'n' : c.stays ? 'stays' : '',
+		const props = { scope: 'col', className: classes({ ...c, wide: false }),
 			title: c.hint };
 		if (!c.sortable)
 			return h('th', props, c.title || h('span.unseen', null, c.unseen));
@@ -21,9 +25,7 @@ export function table({ caption, columns, rows, sort, onsort, rowClass, empty })
 	});
 	const body = rows.map(r => h('tr', { className: rowClass ? rowClass(r) : '' },
 		columns.map((c, k) => {
-		const content = c.cell(r),
-			props = { className: [c.number ? 'n' : '', c.wide ? 'wide' : '',
-			c.stays ? 'stays' : ''].join(' ').trim() };
+		const content = c.cell(r), props = { className: classes(c) };
 		return k === columns.findIndex(x => x.header)
 			? h('th', { ...props, scope: 'row' }, content) : h('td', props, content);
 	})));

@@ -192,7 +192,7 @@ export class ValuesPane extends Pane {
 				...(this.waits ? [this.waitColumn('runq', 'Run queue',
 					'waited for a CPU', 0), this.waitColumn('off', 'Blocked',
 					'blocked', 1)] : []),
-				{ id: 'course', title: 'Over time',
+				{ id: 'course', title: 'Over time', spare: true,
 					cell: r => this.sparkCell(r, rank(r)) },
 				{ id: 'do', title: '', unseen: 'Actions', stays: true,
 					cell: r => this.actions(r) },

@@ -156,6 +156,12 @@ onPage('what changed', incident, '?by=comm&from=1777631000&to=1777631400&tab=dif
 		new RegExp(`${own.n_rows} functions, ${own.n_changed} changed`));
 });
 
+/* Nothing was recorded before: no function has grown from nothing. */
+onPage('nothing to compare with', incident, '?by=comm&to=1777629900&tab=diff', async page => {
+	assert.match(await said(page, '#panel-diff tbody'), /There is nothing to compare with/);
+	assert.equal(await page.locator('#panel-diff tbody tr').count(), 1);
+});
+
 /* Times as people write them. */
 onPage('times as they are typed', incident, '?by=comm', async page => {
 	for (const [text, want] of [['5m', 'now-5m'], ['-2h', 'now-2h'],

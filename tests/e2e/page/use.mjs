@@ -141,4 +141,5 @@ onPage('functions in a narrow window', url, '?tab=functions', async page => {
 	const [from, to] = await Promise.all(['from',
 		'to'].map(n => page.locator(`input[name=${n}]`).boundingBox()));
 	assert.equal(from.y, to.y);
+	assert.equal(await page.locator('#values th.spare').isVisible(), false);
 }, { viewport: { width: 400, height: 700 } });
