@@ -83,12 +83,14 @@ export class FunctionsPane extends Pane {
 			(this.compared ? `, ${number(a.n_changed)} changed beyond chance` : ''));
 		refill(this.body, [table({
 			caption: this.compared ? 'Functions compared' : 'Functions by CPU',
-				columns: this.compared ? this.diffColumns(a) : this.columns(a),
-			rows: shown, empty: none && (a.a.samples
+			columns: this.compared ? this.diffColumns(a) : this.columns(a),
+			rows: shown,
+			empty: none && (a.a.samples
 				? 'There is nothing to compare with: no sample matches there.'
-				: 'There is nothing to compare: no sample matches.'), sort: this.app.state.sort === 'change' && !this.compared
+				: 'There is nothing to compare: no sample matches.'),
+			sort: this.app.state.sort === 'change' && !this.compared
 				? 'self' : this.app.state.sort,
-				onsort: sort => this.app.go({ sort }),
+			onsort: sort => this.app.go({ sort }),
 			rowClass: r => this.compared ? r.verdict : '',
 		})], this.filter);
 		this.app.drawn('functions');
