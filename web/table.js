@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table with sortable heads. columns: [{id, title, hint, number, sortable, stays, spare,
- * cell(row) -> text or element}]; what stays is in sight when the table is too wide, what is spare
- * is left out in a narrow window; unseen: a title that is only read out. Rows are in order already:
+ * cell(row) -> text or element}]; what stays is in sight when the table is too wide, a narrow
+ * window hides what is spare; unseen: a title that is only read out. Rows are in order already:
  * who owns the table sorts (the server often did).
  */
 import { h } from './dom.js';

@@ -27,15 +27,6 @@ static inline void check_whole(const char *dir)
 		fail_msg("%s", err.text);
 }
 
-static inline struct store *open_store(const char *dir)
-{
-	struct err err = { 0 };
-	struct store *s;
-	if (store_open(&s, dir, &err))
-		fail_msg("%s", err.text);
-	return s;
-}
-
 static inline void assert_absent(const char *dir, const char *suffix)
 {
 	char path[100];

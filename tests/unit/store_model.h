@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "query/query.h"
+#include "store/damage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -492,6 +493,28 @@ static inline int fixture_teardown(void **state)
 	model_fini(&f->m);
 	free(f);
 	return 0;
+}
+
+static inline struct store *open_store(const char *dir)
+{
+	struct err err = { 0 };
+	struct store *s;
+	if (store_open(&s, dir, &err))
+		fail_msg("%s", err.text);
+	return s;
+}
+
+static inline void fail_finding(void *ctx, const struct store_finding *f)
+{
+	(void)ctx;
+	fail_msg("%s at %" PRIu64 ": %s", f->path, f->offset, f->text);
+}
+
+/* Nothing is damaged, and nothing was cut. */
+static inline void assert_sound(const char *dir)
+{
+	struct err err = { 0 };
+	assert_int_equal(store_verify(dir, fail_finding, NULL, &err), 0);
 }
 
 static const char *const store_files[] = {

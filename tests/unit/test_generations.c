@@ -53,15 +53,6 @@ static struct store_writer *open_writer(const struct store_options *o, char *ret
 	return w;
 }
 
-static struct store *open_store(const char *dir)
-{
-	struct store *s;
-	struct err err = { 0 };
-	if (store_open(&s, dir, &err))
-		fail_msg("%s", err.text);
-	return s;
-}
-
 static size_t count_blocks(struct store *s, uint8_t level)
 {
 	struct err err = { 0 };
@@ -151,12 +142,6 @@ static void one_row(struct store_writer *w, const struct store_event *e, size_t 
 		fail_msg("%s", err.text);
 }
 
-static void no_finding(void *ctx, const struct store_finding *f)
-{
-	(void)ctx;
-	fail_msg("%s at %" PRIu64 ": %s", f->path, f->offset, f->text);
-}
-
 static int event_name(void *ctx, const struct store_row *r)
 {
 	*(uint32_t *)ctx = r->event;
@@ -192,7 +177,7 @@ static void events_of_generations(void **state)
 		assert_string_equal(store_event(s, event)->name, model_events[used[i]].name);
 	}
 	store_close(s);
-	assert_int_equal(store_verify(dir, no_finding, NULL, &err), 0);
+	assert_sound(dir);
 	remove_tree(dir);
 }
 
@@ -214,7 +199,6 @@ static void generations_by_memory(void **state)
 {
 	(void)state;
 	char dir[64];
-	struct err err = { 0 };
 	struct store_options o = model_options;
 	o.symbols_memory = 4 << 20;
 	struct store_writer *w = open_writer(&o, dir);
@@ -228,7 +212,7 @@ static void generations_by_memory(void **state)
 	one_row(w, &model_events[0], 2);
 	assert_false(store_renew(w));
 	store_writer_close(w);
-	assert_int_equal(store_verify(dir, no_finding, NULL, &err), 0);
+	assert_sound(dir);
 	remove_tree(dir);
 }
 

@@ -50,8 +50,8 @@ static void test_check(void)
 }
 
 /*
- * The BPF programs as each compiler made them: what one kernel's verifier takes of one compiler it
- * may refuse of another. /clang-N/ascribe are the programs.
+ * Load the BPF programs of each compiler. A kernel's verifier may accept what one compiler makes
+ * and refuse what another makes. /clang-N/ascribe was made by clang N.
  */
 static void test_compilers(void)
 {
@@ -63,7 +63,7 @@ static void test_compilers(void)
 	for (size_t i = 0; i < g.gl_pathc; i++) {
 		snprintf(path, sizeof(path), "%s:/bin", g.gl_pathv[i]);
 		setenv("PATH", path, 1);
-		/* check loads those of --wall --waker, this one what is loaded without --waker */
+		/* check loads what --wall --waker needs; --wall alone has other programs */
 		int status = run(NULL, 0, "ascribe record -q --wall -o /tmp%s -- sleep 0.1",
 				 g.gl_pathv[i]);
 		bool good = checks_pass() && !status;

@@ -21,7 +21,7 @@ static int open_parts(struct project *p)
 		return project_failed(p, -ENOMEM);
 	while (!rc && p->n_parts < m->n_children) {
 		struct part *part = &p->parts[p->n_parts];
-		part->child = &m->children[p->n_parts++]; /* whatever of it is read is freed */
+		part->child = &m->children[p->n_parts++]; /* counted first: freed after a failure */
 		rc = merge_source(m, part->child, &part->source);
 		rc = rc ? rc : block_read(s, &part->child->ref, WANT_KEYS, &part->d, m->err);
 		rc = rc ? rc : contents_keys(s, &part->child->ref, &part->d, &part->keys, m->err);
