@@ -348,6 +348,7 @@ static int begin(struct daemon *d, struct err *err)
 	rc = d->s.o.debuginfod.n ? debuginfod_start(&d->downloads, &d->s.o.debuginfod,
 						    d->s.o.debuginfod_cache, err)
 				 : 0;
+	rc = rc ? rc : pods_open(&d->pods, &d->s.pods, err);
 	rc = rc || !d->s.o.postgres ? rc : sql_texts_open(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
@@ -419,6 +420,7 @@ int cmd_daemon(int argc, char **argv)
 		close(d.signals);
 out:
 	downloads_free(d.downloads);
+	pods_close(d.pods);
 	sql_texts_close(d.sql);
 	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);

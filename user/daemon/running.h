@@ -21,6 +21,7 @@ struct daemon {
 	struct daemon_settings s;
 	struct recipes recipes; /* a recorder points into it: read once */
 	struct downloads *downloads;
+	struct pods *pods;     /* NULL: nobody names containers */
 	struct sql_texts *sql; /* NULL: not asked for */
 	/*
 	 * Its key is nowhere else, and ends with us: what is redacted is the same in all recorders

@@ -22,6 +22,8 @@
 
 #define PODS_LATE_NS 5000000000ull /* so long a new container's name is waited for */
 
+#define PODS_CREDENTIALS "/var/run/secrets/kubernetes.io/serviceaccount"
+
 enum pods_source {
 	PODS_AUTO,	 /* the first of those below that answers */
 	PODS_KUBERNETES, /* watch pods of the node by the API server */
@@ -36,7 +38,7 @@ struct pods_config {
 	enum pods_source source;
 	const char *node;	 /* [$NODE_NAME] */
 	const char *api;	 /* [https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT] */
-	/* Directory with token and ca.crt [/var/run/secrets/kubernetes.io/serviceaccount] */
+	/* Directory with token and ca.crt [PODS_CREDENTIALS] */
 	const char *credentials;
 	const char *kubelet; /* [https://127.0.0.1:10250] */
 	const char *socket;  /* of the runtime or engine [the first usual one that is there] */

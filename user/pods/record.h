@@ -65,6 +65,7 @@ bool pod_record_check(struct pod_record *r, uint64_t len);
 struct pods_wanted {
 	uint32_t n_labels, n_annotations; /* labels come first; POD_EXTRA_MAX together */
 	char key[POD_EXTRA_MAX][POD_KEY_MAX];
+	char name[POD_EXTRA_MAX][POD_KEY_MAX + 16]; /* of the samples' label: pod_label_KEY */
 };
 
 #endif
