@@ -119,6 +119,22 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 	published_use(&d->published, &d->saving);
 }
 
+/* Say once who names pods, and when that changes. */
+static void look_at_pods(struct daemon *d)
+{
+	struct pods_stats st;
+	if (!d->pods)
+		return;
+	pods_stats(d->pods, &st);
+	published_pods(&d->published, &st);
+	if (*st.text && (st.ok != d->pods_ok || !d->pods_said)) {
+		log_line(st.ok ? LOG_LINE_INFO : LOG_LINE_WARNING, "names of pods and containers: %s%s",
+			 st.text, st.ok ? "" : "; new ones have ids alone until then");
+		d->pods_said = true;
+		d->pods_ok = st.ok;
+	}
+}
+
 /*
  * What drains and commits needed for a moment: the allocator would keep 64 MiB of it
  * (cmd_server_memory).
@@ -137,6 +153,7 @@ static void tick(struct daemon *d)
 	uint64_t now = proc_now_ns();
 	look_at_switch(d);
 	look_at_store(d);
+	look_at_pods(d);
 	give_back();
 	if (d->collector) {
 		collector_progress(d->collector, &p);
