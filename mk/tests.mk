@@ -133,8 +133,8 @@ endif
 
 # A synthetic store for tests/cli, a recorder with generations of one window, one that shows its
 # process table.
-$(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/tests/%: \
-	tests/tools/%.c $(BUILD)/libascribe.a
+$(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images $(BUILD)/tests/webask: \
+	$(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) \
@@ -271,7 +271,7 @@ web-tests: ## the page's modules that need no browser
 e2e: test-programs ## the pages in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
-test-others: $(BUILD)/ascribe $(BUILD)/tests/mkstore
+test-others: $(BUILD)/ascribe $(BUILD)/tests/mkstore $(BUILD)/tests/webask
 test-others: ## programs by others (npm, GitHub) that publish labels, as root; needs the network
 	$(Q)tools/test $(call scripts,others)
 
