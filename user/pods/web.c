@@ -286,7 +286,7 @@ static void set_options(struct transfer *t, const char *url, struct curl_slist *
 	set_long(t, CURLOPT_NOSIGNAL, 1);
 	set_long(t, CURLOPT_FOLLOWLOCATION, 0);
 	set_long(t, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
-	/* Before 7.85 there was another option; check_address looks at the scheme, too. */
+	/* Before 7.85 there was another option; check_place looks at the scheme, too. */
 	w->curl.easy_setopt(w->easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	/* Not to wait for a thread that looks a name up; before 7.87 it does. */
 	w->curl.easy_setopt(w->easy, CURLOPT_QUICK_EXIT, 1L);
@@ -305,16 +305,15 @@ static void set_options(struct transfer *t, const char *url, struct curl_slist *
 	set_long(t, CURLOPT_POSTFIELDSIZE, (long)w->sent.len);
 }
 
-/* Only these protocols, and the host is the one of base. */
-static int check_address(const struct web_place *at, const struct web_request *q, struct err *err)
+/* Only these protocols, the host is the one of base, and libcurl need not explain a file. */
+static int check_place(const struct web_place *at, const struct web_request *q, struct err *err)
 {
 	if (strncmp(at->base, "http://", 7) && strncmp(at->base, "https://", 8))
-		return err_set(err, -EINVAL,
-			       "%s: not an address that begins with http:// or "
-			       "https://",
-			       at->base);
+		return err_set(err, -EINVAL, "%s: not an http:// or https:// address", at->base);
 	if (q->path[0] != '/')
 		return err_set(err, -EINVAL, "%s: not a path that begins with /", q->path);
+	if (at->authority && euidaccess(at->authority, R_OK))
+		return err_sys(err, -errno, "cannot read the CA's file %s", at->authority);
 	return 0;
 }
 
@@ -348,7 +347,7 @@ static int perform(struct transfer *t)
 	t->heard_ms = began_ms;
 	for (;;) {
 		int n, left;
-		/* By itself: libcurl's wait ends when a pipe is closed, but does not say it. */
+		/* Before anything is sent, too */
 		if (stop.fd >= 0 && poll(&stop, 1, 0) > 0) {
 			give_up(t, -EINTR, "stopped");
 			return -EINTR;
@@ -420,7 +419,7 @@ int web_ask(struct web *w, const struct web_place *at, const struct web_request 
 	struct transfer t = { .w = w, .at = at, .q = q, .out = out, .end.status = -1 };
 	struct buf url = BUF_INIT;
 	out->len = 0;
-	int rc = check_address(at, q, err);
+	int rc = check_place(at, q, err);
 	if (!rc && at->token)
 		rc = read_token(w, at->token, err);
 	if (!rc && (buf_printf(&url, "%s%s%c", at->base, q->path, 0) ||

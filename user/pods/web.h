@@ -62,8 +62,8 @@ void web_free(struct web *w);
  * text of an error.
  *
  * Else -errno, out is empty, and err says what failed, on what, and what to do: -ECONNREFUSED,
- * -ENOENT (no such socket or token), -EACCES (nor may it be read), -EHOSTUNREACH and what else a
- * connection fails with, -ECONNRESET, -ETIMEDOUT, -EPROTO (TLS, HTTP, gRPC), -EBADMSG (it is no
+ * -EHOSTUNREACH and what else connecting fails with, -ENOENT (no such socket, token or CA), -EACCES
+ * (it may not be used), -ECONNRESET, -ETIMEDOUT, -EPROTO (TLS, HTTP, gRPC), -EBADMSG (it is no
  * token), -EFBIG, -EINTR, -EINVAL (the address), -ENOMEM.
  */
 int web_ask(struct web *w, const struct web_place *at, const struct web_request *q,
