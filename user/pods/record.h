@@ -6,6 +6,9 @@
  *
  * All ends are this program on this machine, so it is a C structure. What the parser sends is not
  * trusted: pod_record_check makes every text end and every count fit.
+ *
+ * A container of docker or podman belongs to no pod. Its record has no uid and exactly one
+ * container, whose id identifies the record. Other texts but extra are empty.
  */
 #ifndef ASCRIBE_PODS_RECORD_H
 #define ASCRIBE_PODS_RECORD_H
@@ -15,10 +18,10 @@
 
 #define POD_NAME_MAX 254      /* DNS subdomain of 253 characters, NUL */
 #define POD_NAMESPACE_MAX 64  /* DNS label of 63, NUL */
-#define POD_CONTAINER_MAX 64  /* name of a container: a DNS label */
+#define POD_CONTAINER_MAX 128 /* name of a container: a DNS label, longer for an engine's */
 #define POD_UID_MAX 64	      /* 36 characters; of a static pod 32 */
 #define POD_ID_MAX 65	      /* container id: 64 hexadecimal digits */
-#define POD_KIND_MAX 32	      /* Deployment, StatefulSet, ... */
+#define POD_KIND_MAX 64	      /* Deployment, StatefulSet, ... */
 #define POD_CONTAINERS_MAX 64 /* of one record: a pod with more has several */
 #define POD_EXTRA_MAX 16      /* labels and annotations that are asked for */
 #define POD_KEY_MAX 318	      /* prefix of 253, '/', name of 63, NUL */
@@ -26,7 +29,7 @@
 
 enum pod_what {
 	POD_SEEN = 1,	/* it is there: add it, or replace what is known */
-	POD_GONE,	/* it was deleted: uid alone counts */
+	POD_GONE,	/* it was deleted: uid alone counts, without it container[0].id */
 	POD_LIST_BEGIN, /* a list of all pods follows, as POD_SEEN */
 	POD_LIST_END,	/* what the list did not name is gone */
 	POD_STATE,	/* text: what the watcher does now; ok: it knows all pods of the node */
@@ -58,7 +61,10 @@ struct pod_record {
 	struct pod_extra extra[POD_EXTRA_MAX];
 };
 
-/* Make a received record safe to read: texts end, counts fit. False: it is no record. */
+/*
+ * Make a received record of len bytes safe to read: texts end, counts and indices fit. False: it is
+ * no record. The table takes any record that passes.
+ */
 bool pod_record_check(struct pod_record *r, uint64_t len);
 
 /* Labels and annotations of pods that become labels of samples. */
