@@ -310,10 +310,12 @@ static void receive_pods(struct collector *c)
 		pods_receive(c->sets.pods, clock_ns(CLOCK_MONOTONIC));
 }
 
+#define OWN_FDS 4 /* downloads, parsers, readers, pods: behind those of the CPUs and the caller's */
+
 int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds,
 		  struct err *err)
 {
-	struct pollfd *p = calloc(c->n_cpus + 4 + n_fds, sizeof(*p));
+	struct pollfd *p = calloc(c->n_cpus + 1 + n_fds + OWN_FDS, sizeof(*p));
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = 0;
@@ -352,7 +354,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 			(struct pollfd){ .fd = sandbox_fd(c->sandbox), .events = POLLIN };
 		p[n + n_fds + 2] = (struct pollfd){ .fd = proc_reader_fd(), .events = POLLIN };
 		p[n + n_fds + 3] = (struct pollfd){ .fd = pods_socket(c), .events = POLLIN };
-		if (poll(p, n + n_fds + 4, wait) < 0 && errno != EINTR) {
+		if (poll(p, n + n_fds + OWN_FDS, wait) < 0 && errno != EINTR) {
 			rc = err_sys(err, -errno, "waiting for samples");
 			break;
 		}

@@ -12,6 +12,8 @@
  */
 #include "pods/watcher.h"
 
+#include "util/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,7 @@
 #define PAGE_PODS 50
 #define WATCH_S 300u
 #define WATCH_SPARE_MS 15000u
+#define LASTED_NS 5000000000ull
 #define TRIES 3 /* without any list: let another source try */
 
 enum { GONE = 410 };
@@ -32,6 +35,7 @@ struct server {
 	char base[512], token[512], authority[512], selector[320];
 	char version[64];
 	bool listed; /* once */
+	bool ok;     /* as the recorder was told */
 	struct pods_page page;
 };
 
@@ -56,7 +60,9 @@ static int set_up(struct server *s, struct err *err)
 	snprintf(s->token, sizeof(s->token), "%s/token", dir);
 	snprintf(s->authority, sizeof(s->authority), "%s/ca.crt", dir);
 	snprintf(s->selector, sizeof(s->selector), "fieldSelector=spec.nodeName%%3D%s", cfg->node);
-	s->at = (struct web_place){ .base = s->base, .token = s->token, .authority = s->authority };
+	s->at = (struct web_place){ .base = s->base, .token = s->token };
+	if (!strncmp(s->base, "https:", 6))
+		s->at.authority = s->authority;
 	return 0;
 }
 
@@ -118,8 +124,17 @@ static int list(struct server *s, struct err *err)
 	watcher_mark(s->w, POD_LIST_END);
 	memcpy(s->version, s->page.version, sizeof(s->version));
 	s->listed = true;
-	watcher_say(s->w, true, "pods of %s from %s", s->w->cfg->node, s->base);
 	return 0;
+}
+
+/* Tell the recorder what changed. */
+static void tell(struct server *s, int rc, const struct err *err)
+{
+	if (rc)
+		watcher_say(s->w, false, "%s", err->text);
+	else if (!s->ok)
+		watcher_say(s->w, true, "pods of %s from %s", s->w->cfg->node, s->base);
+	s->ok = !rc;
 }
 
 static int on_lines(void *ctx, const uint8_t *bytes, size_t len)
@@ -130,6 +145,8 @@ static int on_lines(void *ctx, const uint8_t *bytes, size_t len)
 		memcpy(s->version, s->page.version, sizeof(s->version));
 	if (s->page.status)
 		return s->page.status == GONE ? -ESTALE : -EAGAIN;
+	if (!rc)
+		tell(s, 0, NULL);
 	return rc;
 }
 
@@ -151,26 +168,27 @@ static int watch(struct server *s, struct err *err)
 	return rc == -ETIMEDOUT ? 0 : rc;
 }
 
+/* What ends at once is not done again at once. */
 int source_kubernetes(struct watcher *w, struct err *err)
 {
 	struct server s = { .w = w };
 	int rc = set_up(&s, err);
 	bool stale = true;
-	for (unsigned failed = 0; !rc || s.listed || failed < TRIES;) {
-		if (rc == -ENOENT || rc == -EINVAL)
-			return rc;
-		rc = stale ? list(&s, err) : watch(&s, err);
-		stale = rc == -ESTALE || (stale && rc);
-		if (!rc) {
-			failed = 0;
+	if (rc)
+		return rc;
+	for (unsigned early = 0; s.listed || early < TRIES;) {
+		const uint64_t began = clock_ns(CLOCK_MONOTONIC);
+		bool listing = stale;
+		rc = listing ? list(&s, err) : watch(&s, err);
+		if (rc != -ESTALE)
+			tell(&s, rc, err);
+		/* A watch that fails again may be of a version that is too old: list, then. */
+		stale = rc && (listing || rc == -ESTALE || early);
+		if (listing && !rc)
 			continue;
-		}
-		if (rc != -ESTALE || failed)
-			watcher_say(w, false, "%s", err->text);
-		/* A watch that was refused may start from a version that is too old: list, then. */
-		stale |= failed > 0;
-		watcher_sleep(w, watcher_backoff_ms(rc == -ESTALE ? 0 : failed), false);
-		failed++;
+		early = clock_ns(CLOCK_MONOTONIC) - began < LASTED_NS ? early + 1 : 0;
+		if (rc || early)
+			watcher_sleep(w, watcher_backoff_ms(early), false);
 	}
 	return rc;
 }
