@@ -429,6 +429,38 @@ static void parts_of_lists(void **state)
 	}
 }
 
+/* Pods that jansson cannot take are left out, and those around them are not. */
+static void large_pods(void **state)
+{
+	struct buf deep = BUF_INIT, list = BUF_INIT, lines = BUF_INIT;
+	const char *const large[] = { "{\"spec\":99999999999999999999}", "1e999" };
+	(void)state;
+	for (int i = 0; i < 3000; i++)
+		buf_printf(&deep, "{\"a\":");
+	buf_printf(&deep, "1");
+	for (int i = 0; i < 3000; i++)
+		buf_printf(&deep, "}");
+	assert_int_equal(buf_add(&deep, "", 1), 0);
+	buf_printf(&list, "{\"kind\":\"PodList\",\"items\":[");
+	for (int i = 0; i < 3; i++) {
+		const char *bad = i < 2 ? large[i] : (char *)deep.data;
+		buf_printf(&list, POD("1") ",%s,", bad);
+		buf_printf(&lines, "{\"type\":\"ADDED\",\"object\":" POD("1") "}\n");
+		buf_printf(&lines, "{\"type\":\"ADDED\",\"object\":%s}\n", bad);
+	}
+	buf_printf(&list, POD("2") "]}");
+	for (enum pods_format f = PODS_JSON_LIST; f <= PODS_JSON_WATCH; f++) {
+		const struct buf *b = f == PODS_JSON_LIST ? &list : &lines;
+		struct parsed *p = parse(f, NULL, "", b->data, b->len);
+		assert_int_equal(p->rc, 0);
+		assert_int_equal(p->n, f == PODS_JSON_LIST ? 4 : 3);
+		assert_int_equal(p->page.refused, 3);
+	}
+	buf_fini(&deep);
+	buf_fini(&list);
+	buf_fini(&lines);
+}
+
 static void engine(void **state)
 {
 	struct buf b = document("engine.json");
@@ -535,8 +567,8 @@ int main(void)
 		cmocka_unit_test(mirrors),	   cmocka_unit_test(values),
 		cmocka_unit_test(many_containers), cmocka_unit_test(truncated),
 		cmocka_unit_test(malformed),	   cmocka_unit_test(engine),
-		cmocka_unit_test(parts_of_lists),  cmocka_unit_test(large_list),
-		cmocka_unit_test(records),
+		cmocka_unit_test(parts_of_lists),  cmocka_unit_test(large_pods),
+		cmocka_unit_test(large_list),	   cmocka_unit_test(records),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

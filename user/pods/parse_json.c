@@ -28,13 +28,31 @@ static struct span label_of(const void *labels, const char *key)
 	return member(labels, key);
 }
 
+/* -E2BIG: JSON, but deeper, or with a larger number, than jansson takes. */
 static int load(const char *bytes, size_t len, json_t **ret)
 {
 	json_error_t e;
 	*ret = json_loadb(bytes, len, LOAD_FLAGS, &e);
 	if (*ret)
 		return 0;
-	return json_error_code(&e) == json_error_out_of_memory ? -ENOMEM : -EBADMSG;
+	switch (json_error_code(&e)) {
+	case json_error_out_of_memory:
+		return -ENOMEM;
+	case json_error_stack_overflow:
+	case json_error_numeric_overflow:
+		return -E2BIG;
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* A pod that its author made too large must not hide the others. */
+static int refuse_large(struct parse *p, int rc)
+{
+	if (rc != -ENOMEM && rc != -E2BIG)
+		return rc;
+	p->page.refused++;
+	return 0;
 }
 
 /* Copy a text as it goes into an address (RFC 3986, 2.3). A missing text is "". */
@@ -162,10 +180,12 @@ static int take_items(struct parse *p, struct span items)
 	int more;
 	while ((more = parse_next_item(&items, &item)) > 0) {
 		int rc = load(item.s, item.n, &pod);
+		if (!rc)
+			add_pod(p, pod, POD_SEEN);
+		json_decref(pod);
+		rc = refuse_large(p, rc);
 		if (rc)
 			return rc;
-		add_pod(p, pod, POD_SEEN);
-		json_decref(pod);
 	}
 	return more ? -EBADMSG : 0;
 }
@@ -187,7 +207,7 @@ int parse_json_list(struct parse *p, const char *bytes, size_t len)
 		rc = take_items(p, items);
 	json_decref(list);
 	buf_fini(&around);
-	return rc;
+	return rc == -E2BIG ? -EBADMSG : rc;
 }
 
 static int take_event(struct parse *p, const json_t *event)
@@ -212,7 +232,7 @@ static int take_line(struct parse *p, const char *line, size_t len)
 	json_t *event;
 	int rc = load(line, len, &event);
 	if (rc)
-		return rc;
+		return refuse_large(p, rc);
 	rc = take_event(p, event);
 	json_decref(event);
 	return rc;
