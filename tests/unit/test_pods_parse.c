@@ -214,6 +214,7 @@ static void refused(void **state)
 static void mirrors(void **state)
 {
 #define HASH "4f6d2c1b0a9e8d7c6b5a49382716f5e4"
+#define OTHER "4f6d2c1b0a9e8d7c6b5a49382716f5e5"
 	static const struct {
 		const char *annotations, *uid;
 	} cases[] = {
@@ -221,6 +222,9 @@ static void mirrors(void **state)
 		{ "\"kubernetes.io/config.mirror\":\"" HASH "\"", "" },
 		{ "\"kubernetes.io/config.hash\":\"" HASH
 		  "\",\"kubernetes.io/config.mirror\":\"x\"",
+		  "" },
+		{ "\"kubernetes.io/config.hash\":\"" HASH
+		  "\",\"kubernetes.io/config.mirror\":\"" OTHER "\"",
 		  "" },
 		{ "\"kubernetes.io/config.hash\":\"x\",\"kubernetes.io/config.mirror\":\"x\"", "" },
 		{ "\"kubernetes.io/config.hash\":\"" HASH
@@ -387,6 +391,76 @@ static void malformed(void **state)
 	assert_string_equal(p->page.next, "a%26b%3Dc%20d%00%C3%AB");
 }
 
+/* A list is taken apart before its parts are parsed: keys in any order, brackets in texts. */
+static void parts_of_lists(void **state)
+{
+#define POD(uid) "{\"metadata\":{\"uid\":\"" uid "\",\"namespace\":\"n\",\"name\":\"p\"}}"
+	static const struct {
+		const char *text;
+		int rc;
+		size_t n;
+	} cases[] = {
+		{ "{\"items\":[" POD("1") "],\"kind\":\"PodList\"}", 0, 1 },
+		{ " {\n\"items\" :\t[ " POD("1") " ,\r\n" POD("2") " ] , \"kind\":\"PodList\"} ", 0,
+		  2 },
+		{ "{\"kind\":\"PodList\",\"items\":[" POD("1") "],\"items\":[]}", 0, 0 },
+		{ "{\"kind\":\"PodList\",\"items\":[],\"items\":[" POD("1") "]}", 0, 1 },
+		{ "{\"kind\":\"PodList\",\"a\":{\"items\":[7]},\"items\":[" POD("1") "]}", 0, 1 },
+		{ "{\"kind\":\"PodList\",\"a\":\"\\\"items\\\":[{\",\"items\":[" POD("1") "]}", 0,
+		  1 },
+		{ "{\"kind\":\"PodList\",\"items\":[{\"a\":\"]}\\\\\"}," POD("1") "]}", 0, 1 },
+		{ "{\"kind\":\"PodList\",\"items\":[],\"it\\u0065ms\":[" POD("1") "]}", -EBADMSG,
+		  0 },
+		{ "{\"kind\":\"PodList\",\"items\":[" POD("1") ",]}", -EBADMSG, 1 },
+		{ "{\"kind\":\"PodList\",\"items\":[" POD("1") " " POD("2") "]}", -EBADMSG, 0 },
+		{ "{\"kind\":\"PodList\",\"items\":[" POD("1") "}}", -EBADMSG, 0 },
+		{ "{\"kind\":\"PodList\",\"items\":[," POD("1") "]}", -EBADMSG, 0 },
+		{ "{\"kind\":\"PodList\",\"items\":[" POD("1") "]", -EBADMSG, 0 },
+		{ "{\"kind\":\"PodList\",\"items\":[" POD("1") "]} x", -EBADMSG, 0 },
+		{ "{\"kind\":\"PodList\",\"items\":[" POD("1") "]\"a\":1}", -EBADMSG, 0 },
+		{ "{\"items\":[" POD("1") "],\"kind\":\"List\"}", -EBADMSG, 0 },
+		{ "{\"items\":[" POD("1") "],\"kind\":\"Status\",\"code\":410}", 0, 0 },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct parsed *p = parse_text(PODS_JSON_LIST, cases[i].text);
+		assert_int_equal(p->rc, cases[i].rc);
+		assert_int_equal(p->n, cases[i].n);
+	}
+}
+
+/* Pods that jansson cannot take are left out, and those around them are not. */
+static void large_pods(void **state)
+{
+	struct buf deep = BUF_INIT, list = BUF_INIT, lines = BUF_INIT;
+	const char *const large[] = { "{\"spec\":99999999999999999999}", "1e999" };
+	(void)state;
+	for (int i = 0; i < 3000; i++)
+		buf_printf(&deep, "{\"a\":");
+	buf_printf(&deep, "1");
+	for (int i = 0; i < 3000; i++)
+		buf_printf(&deep, "}");
+	assert_int_equal(buf_add(&deep, "", 1), 0);
+	buf_printf(&list, "{\"kind\":\"PodList\",\"items\":[");
+	for (int i = 0; i < 3; i++) {
+		const char *bad = i < 2 ? large[i] : (char *)deep.data;
+		buf_printf(&list, POD("1") ",%s,", bad);
+		buf_printf(&lines, "{\"type\":\"ADDED\",\"object\":" POD("1") "}\n");
+		buf_printf(&lines, "{\"type\":\"ADDED\",\"object\":%s}\n", bad);
+	}
+	buf_printf(&list, POD("2") "]}");
+	for (enum pods_format f = PODS_JSON_LIST; f <= PODS_JSON_WATCH; f++) {
+		const struct buf *b = f == PODS_JSON_LIST ? &list : &lines;
+		struct parsed *p = parse(f, NULL, "", b->data, b->len);
+		assert_int_equal(p->rc, 0);
+		assert_int_equal(p->n, f == PODS_JSON_LIST ? 4 : 3);
+		assert_int_equal(p->page.refused, 3);
+	}
+	buf_fini(&deep);
+	buf_fini(&list);
+	buf_fini(&lines);
+}
+
 static void engine(void **state)
 {
 	struct buf b = document("engine.json");
@@ -493,6 +567,7 @@ int main(void)
 		cmocka_unit_test(mirrors),	   cmocka_unit_test(values),
 		cmocka_unit_test(many_containers), cmocka_unit_test(truncated),
 		cmocka_unit_test(malformed),	   cmocka_unit_test(engine),
+		cmocka_unit_test(parts_of_lists),  cmocka_unit_test(large_pods),
 		cmocka_unit_test(large_list),	   cmocka_unit_test(records),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

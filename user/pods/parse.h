@@ -25,7 +25,7 @@ struct pods_page {
 	char next[4096];   /* "continue" of a list; "": this is its last page */
 	int32_t status;	   /* of a Status object: 410, 403, ...; 0: none */
 	char message[256]; /* text of the Status object */
-	/* Pods, containers, owners, values left out: they have other characters, or are too long */
+	/* Pods, containers, owners, values left out: wrong characters, too long, too deep */
 	uint32_t refused;
 };
 

@@ -55,6 +55,13 @@ bool parse_time(struct span t, int64_t *ret);
 /* Set the workload if both texts fit. */
 void parse_workload(struct parse *p, struct span kind, struct span name);
 
+/* ---- lists in parts: parse_items.c ---- */
+
+/* The array of items of a list, with its brackets. False: there is none. */
+bool parse_find_items(const char *bytes, size_t len, struct span *ret);
+/* Take the next item from the array's rest: 1; 0: there are no more; -1: this is no array. */
+int parse_next_item(struct span *items, struct span *ret);
+
 /* ---- one for each format; as pods_parse ---- */
 
 int parse_json_list(struct parse *p, const char *bytes, size_t len);

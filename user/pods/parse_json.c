@@ -4,13 +4,14 @@
  * core/v1/types.go, and of k8s.io/apimachinery, pkg/apis/meta/v1/types.go.
  */
 #include "pods/parse_int.h"
+#include "util/buf.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
 /* A value may be any text that Go writes, "\u0000" too. A NUL in one pod must not hide all pods. */
-#define LOAD_FLAGS JSON_ALLOW_NUL
+#define LOAD_FLAGS (JSON_ALLOW_NUL | JSON_DECODE_ANY)
 
 static struct span text_of(const json_t *v)
 {
@@ -27,13 +28,31 @@ static struct span label_of(const void *labels, const char *key)
 	return member(labels, key);
 }
 
+/* -E2BIG: JSON, but deeper, or with a larger number, than jansson takes. */
 static int load(const char *bytes, size_t len, json_t **ret)
 {
 	json_error_t e;
 	*ret = json_loadb(bytes, len, LOAD_FLAGS, &e);
 	if (*ret)
 		return 0;
-	return json_error_code(&e) == json_error_out_of_memory ? -ENOMEM : -EBADMSG;
+	switch (json_error_code(&e)) {
+	case json_error_out_of_memory:
+		return -ENOMEM;
+	case json_error_stack_overflow:
+	case json_error_numeric_overflow:
+		return -E2BIG;
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* A pod that its author made too large must not hide the others. */
+static int refuse_large(struct parse *p, int rc)
+{
+	if (rc != -ENOMEM && rc != -E2BIG)
+		return rc;
+	p->page.refused++;
+	return 0;
 }
 
 /* Copy a text as it goes into an address (RFC 3986, 2.3). A missing text is "". */
@@ -138,35 +157,57 @@ static void add_pod(struct parse *p, const json_t *pod, enum pod_what what)
 	parse_emit(p);
 }
 
+/* A list whose items were taken out. */
 static int take_list(struct parse *p, const json_t *list)
 {
 	const json_t *metadata = json_object_get(list, "metadata");
 	const json_t *items = json_object_get(list, "items");
-	size_t i;
-	json_t *pod;
 	if (span_is(member(list, "kind"), "Status"))
 		return take_status(p, list);
-	if (!span_is(member(list, "kind"), "PodList") ||
+	if (!span_is(member(list, "kind"), "PodList") || json_array_size(items) ||
 	    (items && !json_is_array(items) && !json_is_null(items)))
 		return -EBADMSG;
 	int rc = take_version(p, metadata);
-	rc = rc ? rc
-		: take_opaque(member(metadata, "continue"), p->page.next, sizeof(p->page.next));
 	if (rc)
 		return rc;
-	json_array_foreach(items, i, pod) add_pod(p, pod, POD_SEEN);
-	return 0;
+	return take_opaque(member(metadata, "continue"), p->page.next, sizeof(p->page.next));
+}
+
+static int take_items(struct parse *p, struct span items)
+{
+	struct span item;
+	json_t *pod;
+	int more;
+	while ((more = parse_next_item(&items, &item)) > 0) {
+		int rc = load(item.s, item.n, &pod);
+		if (!rc)
+			add_pod(p, pod, POD_SEEN);
+		json_decref(pod);
+		rc = refuse_large(p, rc);
+		if (rc)
+			return rc;
+	}
+	return more ? -EBADMSG : 0;
 }
 
 int parse_json_list(struct parse *p, const char *bytes, size_t len)
 {
-	json_t *list;
-	int rc = load(bytes, len, &list);
-	if (rc)
-		return rc;
-	rc = take_list(p, list);
+	struct buf around = BUF_INIT;
+	struct span items = { bytes + len, 0 };
+	json_t *list = NULL;
+	bool has_items = parse_find_items(bytes, len, &items);
+	int rc = buf_add(&around, bytes, (size_t)(items.s - bytes));
+	if (!rc && has_items)
+		rc = buf_add(&around, "[]", 2);
+	rc = rc ? rc
+		: buf_add(&around, items.s + items.n, (size_t)(bytes + len - items.s) - items.n);
+	rc = rc ? rc : load((const char *)around.data, around.len, &list);
+	rc = rc ? rc : take_list(p, list);
+	if (!rc && has_items && !p->page.status)
+		rc = take_items(p, items);
 	json_decref(list);
-	return rc;
+	buf_fini(&around);
+	return rc == -E2BIG ? -EBADMSG : rc;
 }
 
 static int take_event(struct parse *p, const json_t *event)
@@ -191,7 +232,7 @@ static int take_line(struct parse *p, const char *line, size_t len)
 	json_t *event;
 	int rc = load(line, len, &event);
 	if (rc)
-		return rc;
+		return refuse_large(p, rc);
 	rc = take_event(p, event);
 	json_decref(event);
 	return rc;
