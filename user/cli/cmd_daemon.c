@@ -128,8 +128,9 @@ static void look_at_pods(struct daemon *d)
 	pods_stats(d->pods, &st);
 	published_pods(&d->published, &st);
 	if (*st.text && (st.ok != d->pods_ok || !d->pods_said)) {
-		log_line(st.ok ? LOG_LINE_INFO : LOG_LINE_WARNING, "names of pods and containers: %s%s",
-			 st.text, st.ok ? "" : "; new ones have ids alone until then");
+		log_line(st.ok ? LOG_LINE_INFO : LOG_LINE_WARNING,
+			 "names of pods and containers: %s%s", st.text,
+			 st.ok ? "" : "; new ones have ids alone until then");
 		d->pods_said = true;
 		d->pods_ok = st.ok;
 	}

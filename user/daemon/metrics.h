@@ -23,7 +23,7 @@ struct published {
 	struct governor governor;
 	struct account account;
 	struct pods_stats pods; /* without its text */
-	bool killed, gone; /* gone: the store */
+	bool killed, gone;	/* gone: the store */
 	struct ingest ingest;
 };
 

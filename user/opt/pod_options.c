@@ -26,8 +26,8 @@ static int find_source(const char *name, enum pods_source *ret, struct err *err)
 }
 
 /* The key of the samples' label: the prefix, and the key with '_' for what a selector cannot have. */
-static int add_wanted(struct pods_wanted *w, const char *option, const char *prefix, const char *key,
-		      struct err *err)
+static int add_wanted(struct pods_wanted *w, const char *option, const char *prefix,
+		      const char *key, struct err *err)
 {
 	uint32_t i = w->n_labels + w->n_annotations;
 	size_t n = strlen(prefix);

@@ -36,8 +36,8 @@ static int serve(int fd, const struct pods_wanted *want, const char *node, struc
 	rc = rc ? rc : channel_recv(fd, in->data, h.len, CHANNEL_FOREVER);
 	if (rc)
 		return rc;
-	rc = pods_parse((enum pods_format)h.what, want, node, in->data, h.len, send_record,
-			&fd, &page);
+	rc = pods_parse((enum pods_format)h.what, want, node, in->data, h.len, send_record, &fd,
+			&page);
 	end.value = (uint64_t)-rc;
 	return channel_send(fd, &end, &page, NULL, 0, CHANNEL_FOREVER);
 }
@@ -90,8 +90,8 @@ static int take(int fd, uint64_t until, pods_emit emit, void *ctx, struct pods_p
 	}
 }
 
-int parser_parse(int fd, enum pods_format f, const uint8_t *bytes, size_t len,
-		 pods_emit emit, void *ctx, struct pods_page *ret)
+int parser_parse(int fd, enum pods_format f, const uint8_t *bytes, size_t len, pods_emit emit,
+		 void *ctx, struct pods_page *ret)
 {
 	const struct channel_head h = { (int32_t)f, (uint32_t)len, 0 };
 	const uint64_t until = channel_now_ns() + PARSER_DEADLINE_MS * 1000000ull;

@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define MISSED 1024	  /* containers without a name that are remembered */
-#define RECEIVE_MAX 256	  /* records taken at a time */
+#define MISSED 1024	/* containers without a name that are remembered */
+#define RECEIVE_MAX 256 /* records taken at a time */
 #define SOCKET_BYTES (1 << 20)
 
 /* A container or pod that the table lacks. */

@@ -36,8 +36,8 @@ enum pods_source {
 /* Texts are borrowed until pods_close. NULL: the default in brackets. */
 struct pods_config {
 	enum pods_source source;
-	const char *node;	 /* [$NODE_NAME] */
-	const char *api;	 /* [https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT] */
+	const char *node; /* [$NODE_NAME] */
+	const char *api;  /* [https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT] */
 	/* Directory with token and ca.crt [PODS_CREDENTIALS] */
 	const char *credentials;
 	const char *kubelet; /* [https://127.0.0.1:10250] */

@@ -55,8 +55,9 @@ static int set_up(struct server *s, struct err *err)
 	if (cfg->api)
 		snprintf(s->base, sizeof(s->base), "%s", cfg->api);
 	else
-		snprintf(s->base, sizeof(s->base), strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s",
-			 host, port ? port : "443");
+		snprintf(s->base, sizeof(s->base),
+			 strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
+			 port ? port : "443");
 	snprintf(s->token, sizeof(s->token), "%s/token", dir);
 	snprintf(s->authority, sizeof(s->authority), "%s/ca.crt", dir);
 	snprintf(s->selector, sizeof(s->selector), "fieldSelector=spec.nodeName%%3D%s", cfg->node);
@@ -72,10 +73,14 @@ static int refusal(struct server *s, unsigned status, struct err *err)
 	struct pods_page page;
 	const struct buf *b = &s->w->body;
 	watcher_parse(s->w, PODS_JSON_LIST, b->data ? b->data : (const uint8_t *)"", b->len, &page);
-	const char *todo = status == 401   ? "; is the token of this cluster?"
-			   : status == 403 ? "; allow the service account to get, list and watch pods"
-					   : "";
-	return err_set(err, status == GONE ? -ESTALE : status == 403 || status == 401 ? -EACCES : -EAGAIN,
+	const char *todo = status == 401 ? "; is the token of this cluster?"
+			   : status == 403
+				   ? "; allow the service account to get, list and watch pods"
+				   : "";
+	return err_set(err,
+		       status == GONE			? -ESTALE
+		       : status == 403 || status == 401 ? -EACCES
+							: -EAGAIN,
 		       "%s answers %u%s%s%s", s->base, status, *page.message ? ": " : "",
 		       page.message, todo);
 }

@@ -24,8 +24,8 @@ struct place {
 	bool old_cri; /* v1alpha2 */
 };
 
-static int ask(struct place *p, const char *path, bool grpc, enum pods_format f, unsigned *ret_status,
-	       struct err *err)
+static int ask(struct place *p, const char *path, bool grpc, enum pods_format f,
+	       unsigned *ret_status, struct err *err)
 {
 	struct pods_page page;
 	struct watcher *w = p->w;
@@ -121,8 +121,8 @@ static int ask_cri(struct place *p, const char *call, enum pods_format f, unsign
 		   struct err *err)
 {
 	char path[128];
-	snprintf(path, sizeof(path), "/runtime.%s.RuntimeService/%s", p->old_cri ? "v1alpha2" : "v1",
-		 call);
+	snprintf(path, sizeof(path), "/runtime.%s.RuntimeService/%s",
+		 p->old_cri ? "v1alpha2" : "v1", call);
 	return ask(p, path, true, f, ret_status, err);
 }
 
