@@ -83,6 +83,11 @@ $(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_u
 # Counts how often the store sorts labels.
 $(BUILD)/tests/test_key: override LDFLAGS += -Wl,--wrap=labels_normalize
 
+# Asks as a command does.
+READING := $(BUILD)/user/cli/reading.o $(BUILD)/user/cli/known.o
+$(BUILD)/tests/test_retries: $(READING)
+$(BUILD)/tests/test_retries: override LDFLAGS += $(READING)
+
 # Walks through the lazy binding of a symbol, too.
 $(BUILD)/tests/test_unwind_walk: override LDFLAGS += -Wl,-z,lazy
 
