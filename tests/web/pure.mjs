@@ -17,7 +17,9 @@ test('the address and back', () => {
 		root: '0123abcd.00000000', live: '1' };
 	assert.deepEqual(state.parse(state.format(s)), [s, []]);
 	assert.equal(state.format(state.defaults()), '');
-	for (const bad of ['from=x', 'tab=', 'root=0', 'no=1', '__proto__=1', 'toString=1',
+	for (const empty of ['tab=', 'sort=&tab=', 'colour', 'tab=&where=&live='])
+		assert.deepEqual(state.parse(empty), [state.defaults(), []], empty);
+	for (const bad of ['from=x', 'tab=x', 'tab=&tab=', 'root=0', 'no=1', '__proto__=1', 'toString=1',
 		'live=2', 'from=1&from=2', 'from=9&to=3', 'view=sandwich',
 		'where=' + 'x'.repeat(9000)]) {
 		const [got, problems] = state.parse(bad);
