@@ -91,7 +91,8 @@ export class BlamePane extends Pane {
 				title: `${brief(nameOf(o, o.occupant), 200)} ${w.did}: ${seconds(o.seconds)} of others' waiting` },
 				h('bdi', null, brief(nameOf(o, o.occupant), 30)))));
 		const rows = a.victims.map((v, i) => h('tr', null,
-			h('th.wide', { scope: 'row', title: brief(nameOf(v, v.victim), 200) }, v.rest ? h('bdi', null, nameOf(v, null))
+			h('th.wide', { scope: 'row', title: brief(nameOf(v, v.victim), 200) },
+				v.rest ? h('bdi', null, nameOf(v, null))
 				: h('button.link', { type: 'button',
 				onclick: () => this.app.go({ where: and(this.app.state.where,
 					this.by, '=', v.victim || ''), root: '' }) },

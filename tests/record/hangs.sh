@@ -10,7 +10,8 @@ program=$pid
 sleep 1
 record --wall --waker -F 19 -d 25s -p "$program" -o hangs
 "$ascribe" stat hangs --json >stat.json
-# Windows end at each ten seconds of the clock, or a little later. One that overlaps a range is in it.
+# Windows end at each ten seconds of the clock, or a little later; one that overlaps a range is in
+# it.
 second="--from $(jq '(.from / 10 | floor) * 10 + 15' stat.json)"
 # shellcheck disable=SC2086
 report hangs --metric off --idle --by thread,wait_in,wait -n 0 $second >by.json

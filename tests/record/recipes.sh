@@ -14,7 +14,8 @@ met() {
 	local name=$1 pattern=$2 version program found=
 	shift 2
 	for program; do
-		version=$("$program" --version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+(\.[0-9]+)?' | head -1)
+		version=$("$program" --version 2>/dev/null |
+			grep -oE '[0-9]+\.[0-9]+(\.[0-9]+)?' | head -1)
 		[ -n "$version" ] || continue
 		found=1
 		# shellcheck disable=SC2053 # it is a pattern

@@ -239,14 +239,16 @@ if (process.env.REAL) {
 		assert.equal(await page.locator('.matrix tbody tr').count(),
 			blame.victims.length || 1);
 		assert.equal(await page.locator('.matrix td.heat').count(), blame.cells.length);
-		/* However wide: neither the page nor the table is wider; what is left out is in (all others) */
+		/* However wide: neither the page nor the table is wider */
 		for (const width of [1400, 1024, 920, 400]) {
 			await page.setViewportSize({ width, height: 800 });
 			await settled(page);
-			const [body, box, columns] = await page.evaluate(() => [document.documentElement,
+			const [body, box, columns] = await page.evaluate(() =>
+				[document.documentElement,
 				document.querySelector('#panel-blame .scroll')].map(e =>
 				e.scrollWidth - e.clientWidth)
-				.concat(document.querySelectorAll('.matrix thead th').length));
+				.concat(document.querySelectorAll('.matrix thead th')
+				.length));
 			assert.ok(body <= 0, `${width}: the page by ${body}`);
 			assert.ok(width === 400 || box <= 0, `${width}: the table by ${box}`);
 			assert.ok(width < 1400 && width > 400 ||
