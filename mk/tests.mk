@@ -80,6 +80,14 @@ $(BUILD)/tests/test_recipe: override CFLAGS += -g2
 $(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64 \
 	$(BUILD)/tests/test_unwind_go $(BUILD)/tests/test_go: override LIBS += -ldw
 
+# Counts how often the store sorts labels.
+$(BUILD)/tests/test_key: override LDFLAGS += -Wl,--wrap=labels_normalize
+
+# Asks as a command does.
+READING := $(BUILD)/user/cli/reading.o $(BUILD)/user/cli/known.o
+$(BUILD)/tests/test_retries: $(READING)
+$(BUILD)/tests/test_retries: override LDFLAGS += $(READING)
+
 # Walks through the lazy binding of a symbol, too.
 $(BUILD)/tests/test_unwind_walk: override LDFLAGS += -Wl,-z,lazy
 

@@ -7,10 +7,13 @@
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h, refill, tell } from './dom.js';
+import { foldOccupants } from './fold.js';
 import { brief, percent, seconds } from './format.js';
 import { and } from './selector.js';
 
 const PARTIES = 12;
+/* Pixels: a cell, the least of a name (style.css, .matrix), a box too narrow to leave columns out */
+const CELL = 56, NAME = 110, NAME_SHARE = 0.14, NARROW = 480;
 
 const KINDS = {
 	'': { label: 'Who had the CPU', did: 'had the CPU', waited: 'waited',
@@ -42,6 +45,15 @@ export class BlamePane extends Pane {
 		this.body = h('div.scroll', { tabIndex: 0, role: 'region' });
 		host.append(h('div.tools', null, this.kind, this.idleLabel, this.status), this.note,
 			this.body);
+		new ResizeObserver(() => this.answer && this.fitting() !== this.fits && this.draw())
+			.observe(this.body);
+	}
+
+	/* How many occupants there is room for; all of them where the table scrolls by itself. */
+	fitting() {
+		const width = this.body.clientWidth;
+		return width < NARROW ? Infinity
+			: Math.floor((width - Math.max(NAME, NAME_SHARE * width)) / CELL) - 1;
 	}
 
 	update(again) {
@@ -64,26 +76,29 @@ export class BlamePane extends Pane {
 	}
 
 	draw() {
-		const a = this.answer, w = this.words, n = a.occupants.length, share = new Map();
+		const a = this.answer, w = this.words, share = new Map();
+		this.fits = this.fitting();
+		const { occupants, cells } = foldOccupants(a, this.fits), n = occupants.length;
 		const left = a.idle_waits
 			? ` ${seconds(a.idle_waits / 1e9)} of idle waits left out.` : '';
-		for (const c of a.cells)
+		for (const c of cells)
 			share.set(c.at[0] * n + c.at[1], c);
 		tell(this.status,
 			`${seconds(a.seconds)} ${w.amount} by ${a.n_victims} values of ${brief(this.by, 40)}. ${w.lines}${left}`);
-		const head = h('tr', null, h('th', { scope: 'col' }, w.waited),
+		const head = h('tr', null, h('th.wide', { scope: 'col' }, w.waited),
 			h('th.n', { scope: 'col' }, 'in all'),
-			a.occupants.map(o => h('th.n', { scope: 'col',
+			occupants.map(o => h('th.n', { scope: 'col',
 				title: `${brief(nameOf(o, o.occupant), 200)} ${w.did}: ${seconds(o.seconds)} of others' waiting` },
-				h('bdi', null, brief(nameOf(o, o.occupant), 18)))));
+				h('bdi', null, brief(nameOf(o, o.occupant), 30)))));
 		const rows = a.victims.map((v, i) => h('tr', null,
-			h('th.wide', { scope: 'row' }, v.rest ? h('bdi', null, nameOf(v, null))
+			h('th.wide', { scope: 'row', title: brief(nameOf(v, v.victim), 200) },
+				v.rest ? h('bdi', null, nameOf(v, null))
 				: h('button.link', { type: 'button',
 				onclick: () => this.app.go({ where: and(this.app.state.where,
 					this.by, '=', v.victim || ''), root: '' }) },
 					h('bdi', null, brief(nameOf(v, v.victim), 60)))),
 			h('td.n', null, seconds(v.seconds)),
-			a.occupants.map((o, k) => this.cell(share.get(i * n + k), v, o))));
+			occupants.map((o, k) => this.cell(share.get(i * n + k), v, o))));
 		refill(this.body, [h('table.matrix', null, h('caption.unseen', null, w.caption),
 			h('thead', null, head),
 			h('tbody', null, rows.length ? rows

@@ -51,12 +51,12 @@ export function parse(query) {
 	for (const [name, value] of new URLSearchParams(query)) {
 		const field = Object.hasOwn(FIELDS, name) && FIELDS[name];
 		const wrong = !field ? 'nothing here is called so' : seen.has(name) ? 'given twice'
-			: value === field[0] ? '' : field[1](value);
+			: value === field[0] || !value ? '' : field[1](value);
 		seen.add(name);
 		if (wrong)
 			problems.push(`${name.slice(0, 40)}=${value.slice(0, 60)}: ${wrong}`);
 		else
-			state[name] = value;
+			state[name] = value || field[0]; /* nothing is not given */
 	}
 	if (/^\d/.test(state.from) && /^\d/.test(state.to) &&
 		instant(state.from) >= instant(state.to)) {

@@ -20,6 +20,22 @@ ok "nor by host, which every sample of several stores has" grep -q 'SHARE.* comm
 ok "-n is for both" test "$("$ascribe" report store -n 2 2>/dev/null | grep -c '%')" = 7
 ok "nothing for nothing" sh -c "./ascribe report empty 2>/dev/null | grep -q 'nothing: 0 samples'"
 
+# ---- the columns, in the order that the rows are in: what is sorted by comes before the rest ----
+columns() { # what, the heads, arguments of report
+	local what=$1 heads=$2
+	shift 2
+	"$ascribe" report store "$@" 2>/dev/null | grep -m 1 'SELF%\|SHARE' | tr -s ' ' >heads.txt
+	ok "columns $what" test "$(cat heads.txt)" = " $heads"
+}
+columns "of functions" 'SAMPLES SECONDS SELF% TOTAL% 95% INTERVAL FUNCTION' --by function
+columns "of a label" 'SAMPLES SECONDS SHARE 95% INTERVAL tenant' --by tenant
+columns "of two labels" 'SAMPLES SECONDS SHARE 95% INTERVAL tenant comm' --by tenant,comm
+columns "of the calls" 'TOTAL% SELF% CALLS' --tree
+columns "with the change" 'SAMPLES SECONDS SELF% TOTAL% CHANGE 95% INTERVAL FUNCTION' \
+	--by function --from 2026-05-01T10:00:10Z --before 2026-05-01T10:00:00Z
+ok "rows are sorted by SELF%" sh -c "sed -n '/SELF%/,\$p' where.txt | awk '/^ *[0-9]+ +[0-9.]+ / { print \$3 + 0 }' >self.txt; test \$(wc -l <self.txt) = 15 && sort -c -g -r self.txt"
+ok "one SELF% in all of a report" test "$(grep -o 'SELF%' both.txt | wc -l)" = 1
+
 # ---- names: short, whole where nothing is cut off ----
 "$ascribe" report store --by function -n 0 >simple.txt 2>/dev/null
 "$ascribe" report store --by function -n 0 --full-names >full.txt 2>/dev/null

@@ -96,4 +96,32 @@ ok "the store with and without waits is whole" "$ascribe" store verify waits
 ok "the store tells of the time without waits" \
 	jq -e '.flagged.waits_saved > 0 and .flagged.waits > 0 and .flagged.reduced_rate == 0' stat.json
 ok "every sample is accounted for" jq -e '.fired == .stored + ([.lost[]] | add)' stat.json
+
+# ---- memory, beside a flood of stacks and labels: by what the kernel says of all its processes and
+# maps. The limit is the least that there may be; make bench-memory looks for longer, at waits, too
+# ----
+timeout 20 "$hasty" daemon -s small -l none --memory-max 10MiB 2>small.err
+limit=$(sed -n 's/.*at least \([0-9]*\) MiB are needed.*/\1/p' small.err)
+cat >memory.yaml <<Y
+store: $dir/small
+frequency: 997
+listen: [127.0.0.1:0, unix:$dir/sock]
+cpu-max: 0
+memory-max: ${limit}MiB
+anonymous: true
+Y
+serve log "$hasty" daemon -c memory.yaml || finish
+daemon=$pid
+background python3 "$here/memory.py" "$daemon" 12 >watch.json
+watcher=$pid
+background "$build/tests/record/crowd" 10 >truth.json
+wait "$watcher"
+ok "it was looked at" jq -e '.looks > 5' watch.json
+ok "within 105% of $limit MiB at each look: $(cat watch.json)" jq -e ".most <= $limit * 1.05" watch.json
+ok "something was given up for that" jq -e '.step > 0' watch.json
+kill -TERM "$daemon"
+wait "$daemon"
+ok "it ends well" test $? = 0
+"$ascribe" stat small --json >stat.json 2>/dev/null
+ok "every sample is accounted for" jq -e '.fired == .stored + ([.lost[]] | add)' stat.json
 finish

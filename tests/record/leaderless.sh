@@ -15,15 +15,25 @@ sleep 0.1
 ok "the first thread of one has exited" grep -q '^State:.*zombie' "/proc/$before/status"
 record -q -F 299 -d 4500ms -p "$before,$pid" -o store
 ok "that of the other, too" grep -q '^State:.*zombie' "/proc/$pid/status"
+"$ascribe" stat store --json >stat.json
+# The thread reads its clock between two calls of second_leaf, which takes long on some virtual
+# machines. Frames of a file that was not read in time on a busy host have no names: names_late
+# counts them.
+late=$(jq .flagged.names_late stat.json)
 for comm in before during; do
 	"$ascribe" export store --format folded --where "{comm=\"$comm\"}" 2>/dev/null >$comm.folded
-	ok "leader exited $comm recording: the functions" awk '
-		{ n += $NF } /;second_thread;second_leaf / { good += $NF }
-		END { printf "%d of %d\n", good, n; exit !(n > 40 && good > 0.97 * n) }' $comm.folded
+	ok "leader exited $comm recording: the functions" awk -v late="$late" '
+		{ n += $NF }
+		/;second_thread;second_leaf/ { leaf += $NF }
+		/;second_thread;(second_leaf|clock_gettime|__vdso_)/ { good += $NF; next }
+		{ others = others "\n" $0 }
+		END {
+			printf "%d and %d of %d, late: %d%s\n", leaf, good, n, late, others
+			exit !(n > 20 && good + late > 0.97 * n && leaf + late > 0.9 * n)
+		}' $comm.folded
 	"$ascribe" report store --by exe --where "{comm=\"$comm\"}" >$comm.report 2>/dev/null
 	ok "leader exited $comm recording: the program" grep -q "$PWD/$comm" $comm.report
 done
-"$ascribe" stat store --json >stat.json
 check "stacks are copied at the start of a process only" s=stat.json -- \
 	's["flagged"]["copied"] < 0.1 * s["stored"]' 's["flagged"]["copied"], s["stored"]'
 finish

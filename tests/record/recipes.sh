@@ -1,10 +1,39 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Label paths into unmodified servers of the distribution, against what the servers themselves say;
-# each is left out when it is not installed. And rules without reads of memory.
+# each is left out when it is not installed, or when there is no recipe for its version: which ones
+# were met stands in the output, what is left out also in the last line. And rules without reads of
+# memory.
 . "$(dirname "$0")/lib.bash"
 chmod 755 "$dir"
 tested=0
+left_out=
+
+# Name, the versions that have a recipe (a pattern), programs of it.
+met() {
+	local name=$1 pattern=$2 version program found=
+	shift 2
+	for program; do
+		version=$("$program" --version 2>/dev/null |
+			grep -oE '[0-9]+\.[0-9]+(\.[0-9]+)?' | head -1)
+		[ -n "$version" ] || continue
+		found=1
+		# shellcheck disable=SC2053 # it is a pattern
+		if [[ $version = $pattern ]]; then
+			echo "--    $name $version: has a recipe"
+		else
+			echo "--    $name $version: no recipe, left out (there is one for $pattern)"
+			left_out="$left_out${left_out:+, }$name $version"
+		fi
+	done
+	[ -n "$found" ] || echo "--    no $name here"
+}
+met PostgreSQL '15.*' /usr/lib/postgresql/*/bin/postgres
+met MariaDB '*' mariadbd
+met Redis '7.0.*' redis-server
+met CPython '3.11.*' /usr/bin/python3
+# shellcheck disable=SC2034 # finish prints it
+shorter=${left_out:+, left out for want of a recipe: $left_out}
 
 # Records everything into $1 in the background, once this says that it does. $recorder: its id.
 everything() {
@@ -214,5 +243,6 @@ printf 'recipe x\nfile labelled\nlabel z = symbol no_such_symbol u8\n' >missing.
 	>/dev/null 2>missing.err
 ok "a symbol that is not there is named" \
 	grep -q 'missing.recipe:3: z: in .*labelled: there is no symbol .no_such_symbol.' missing.err
-[ $tested -gt 0 ] || bad "none of the servers is installed: see tools/deps test"
+[ $tested -gt 0 ] || [ -n "$left_out" ] ||
+	bad "none of the servers is installed: see tools/deps test"
 finish

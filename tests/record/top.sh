@@ -101,6 +101,9 @@ ok "rate, losses, unlabelled share and our own cost stand above" \
 # ---- down into a value, a function, its callers and callees, and back ----
 keys main Enter
 ok "a value: its functions" sees main '> tenant=a *\| *CPU%.*FUNCTION.*[0-9] burn +labelled'
+# The share of all samples is SELF% in `ascribe report`; this is of a CPU, and is called so.
+ok "its columns" sees main '\| *CPU%[▼ ]+95%[^|]* +TOTAL% +SAMPLES +FUNCTION  [0-9]+ +MODULE *\|'
+ok "no SELF%" sh -c '! grep -q "SELF%" main.screen'
 keys main / b u r n Enter
 ok "searched for" sees main 'FUNCTION  /burn: [0-9]+ of [0-9]+.*[0-9] burn +labelled'
 keys main Enter

@@ -368,106 +368,6 @@ static void counters_may_grow(void **state)
 	remove_tree(dir);
 }
 
-/* ---- fields of newer programs ---- */
-
-/* Number 100, of the value 123. */
-static const uint8_t newer_field[] = { 0xa0, 0x06, 0x7b };
-
-static size_t read_small(const char *dir, const char *name, uint8_t *data, size_t cap)
-{
-	char path[100];
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = read(fd, data, cap);
-	close(fd);
-	assert_true(n > 32 && (size_t)n < cap);
-	return (size_t)n;
-}
-
-/* Where the last segment of a manifest ends, whose length is one byte before its first field. */
-static size_t end_of_segment(uint8_t *data, size_t len, uint8_t **ret_length)
-{
-	size_t end = 0;
-	for (size_t at = 32; at < len;) {
-		bool bytes = (data[at] & 7) == 2;
-		size_t size = bytes ? data[at + 1] : 0, next = at + 2 + size;
-		assert_true(!bytes || data[at + 1] < 0x7c);
-		while (!bytes && data[next - 1] & 0x80)
-			next++;
-		if (data[at] == (3 << 3 | 2)) {
-			*ret_length = &data[at + 1];
-			end = next;
-		}
-		at = next;
-	}
-	assert_true(end > 0);
-	return end;
-}
-
-/* Add the field to the message of a file, or to a segment in it, with the checksums right. */
-static void add_newer_field(const char *dir, const char *name, bool to_segment)
-{
-	uint8_t data[4096], *length = NULL;
-	char path[100];
-	size_t n = read_small(dir, name, data, sizeof(data) - sizeof(newer_field)), at = n;
-	if (to_segment) {
-		at = end_of_segment(data, n, &length);
-		*length += sizeof(newer_field);
-	}
-	memmove(data + at + sizeof(newer_field), data + at, n - at);
-	memcpy(data + at, newer_field, sizeof(newer_field));
-	n += sizeof(newer_field);
-	put32(data + 12, (uint32_t)n - 32);
-	put32(data + 24, crc_by_bits(data + 32, n - 32));
-	put32(data + 28, crc_by_bits(data, 28));
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	assert_int_equal(write(fd, data, n), n);
-	close(fd);
-}
-
-static size_t count_newer_fields(const char *dir, const char *name)
-{
-	uint8_t data[4096], *p = data + 32;
-	size_t n = read_small(dir, name, data, sizeof(data)), found = 0;
-	while ((p = memmem(p, n - (size_t)(p - data), newer_field, sizeof(newer_field)))) {
-		p += sizeof(newer_field);
-		found++;
-	}
-	return found;
-}
-
-/* A program of today that writes HEADER and MANIFEST anew keeps what a newer one put there. */
-static void newer_fields_stay(void **state)
-{
-	(void)state;
-	static const char *const more[] = { "not_run", "rows_full", "third" };
-	char dir[64];
-	struct err err = { 0 };
-	struct model m = { .random = 6 };
-	struct store_meta meta = model_meta;
-	struct store_writer *w = open_writer(temp_dir(dir));
-	assert_int_equal(model_commit(&m, w, 9, &err), 0);
-	store_writer_close(w);
-	assert_int_equal(count_newer_fields(dir, "HEADER"), 0);
-	assert_int_equal(count_newer_fields(dir, "MANIFEST"), 0);
-	add_newer_field(dir, "HEADER", false);
-	add_newer_field(dir, "MANIFEST", true);
-	add_newer_field(dir, "MANIFEST", false);
-	meta.lost_names = more;
-	meta.n_lost = 3;
-	if (store_writer_open(&w, dir, &meta, &err))
-		fail_msg("%s", err.text);
-	assert_int_equal(model_commit(&m, w, 9, &err), 0);
-	store_writer_close(w);
-	assert_int_equal(count_newer_fields(dir, "HEADER"), 1);
-	assert_int_equal(count_newer_fields(dir, "HEADER.copy"), 1);
-	assert_int_equal(count_newer_fields(dir, "MANIFEST"), 2);
-	assert_sound(dir);
-	model_fini(&m);
-	remove_tree(dir);
-}
-
 /* A reader that opened before keeps its view; one that opens sees what is committed. */
 static void reader_beside_writer(void **state)
 {
@@ -503,7 +403,6 @@ int main(void)
 		cmocka_unit_test(one_writer),
 		cmocka_unit_test(other_versions),
 		cmocka_unit_test(counters_may_grow),
-		cmocka_unit_test(newer_fields_stay),
 		cmocka_unit_test(reader_beside_writer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /* The modules of the page that need no browser. */
 import assert from 'node:assert/strict';
 import { baseName, brief, interval, percent, plain, seconds } from '../../web/format.js';
+import { foldOccupants } from '../../web/fold.js';
 import * as selector from '../../web/selector.js';
 import * as state from '../../web/state.js';
 import { below, children, follow, frameId, matchFrames, matchedTotal, name, overlay, pathOf,
@@ -16,8 +17,10 @@ test('the address and back', () => {
 		root: '0123abcd.00000000', live: '1' };
 	assert.deepEqual(state.parse(state.format(s)), [s, []]);
 	assert.equal(state.format(state.defaults()), '');
-	for (const bad of ['from=x', 'tab=', 'root=0', 'no=1', '__proto__=1', 'toString=1',
-		'live=2', 'from=1&from=2', 'from=9&to=3', 'view=sandwich',
+	for (const empty of ['tab=', 'sort=&tab=', 'colour', 'tab=&where=&live='])
+		assert.deepEqual(state.parse(empty), [state.defaults(), []], empty);
+	for (const bad of ['from=x', 'tab=x', 'tab=&tab=', 'root=0', 'no=1', '__proto__=1',
+		'toString=1', 'live=2', 'from=1&from=2', 'from=9&to=3', 'view=sandwich',
 		'where=' + 'x'.repeat(9000)]) {
 		const [got, problems] = state.parse(bad);
 		assert.equal(problems.length, 1, bad);
@@ -168,6 +171,34 @@ test('a tree that is split by values', () => {
 	const below = path => [...unpackSplit({ frames, values: ['a'], path,
 		nodes: [0, 6, path.length > 3 ? 3 : 2] }).value];
 	assert.deepEqual([below(['all', '', 9]), below(['all', '', 9, 'a', '', 6])], [[0], [0]]);
+});
+
+test('columns that do not fit are one', () => {
+	const names = ['x', 'y', 'z', 'v'], n = names.length;
+	const occupants = [...names.map((occupant, i) => ({ occupant, seconds: 4 - i })),
+		{ occupant: null, rest: true, seconds: 2 }];
+	const cells = [];
+	for (let row = 0; row < 2; row++)
+		for (let k = row; k <= n; k++) /* some are empty */
+			cells.push({ at: [row, k], seconds: 10 ** k, share: 2 ** k / 32 });
+	const answer = { occupants, cells };
+	for (const most of [5, 6, Infinity])
+		assert.deepEqual(foldOccupants(answer, most), answer);
+	for (const most of [4, 3, 2, 1, -3]) {
+		const got = foldOccupants(answer, most), last = Math.max(2, most) - 1;
+		assert.deepEqual(got.occupants.slice(0, -1), occupants.slice(0, last));
+		assert.deepEqual(got.occupants[last], { occupant: null, rest: true,
+			seconds: occupants.slice(last).reduce((sum, o) => sum + o.seconds, 0) });
+		for (const row of [0, 1])
+			for (const what of ['seconds', 'share']) {
+				const sum = of => of.filter(c => c.at[0] === row)
+					.reduce((all, c) => all + c[what], 0);
+				assert.ok(Math.abs(sum(got.cells) - sum(cells)) < 1e-9);
+			}
+		assert.ok(got.cells.every(c => c.at[1] <= last));
+		assert.equal(new Set(got.cells.map(c => c.at.join())).size, got.cells.length);
+	}
+	assert.equal(answer.cells.length, 9); /* as it was */
 });
 
 console.log(`${passed} passed, 0 failed`);

@@ -2,8 +2,9 @@
 /* The flame graph, the table of functions, and what is exported. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { api, clickFrame, colours, digits, param, q, said, settled } from '../lib.mjs';
-import { onPage, truth, url, wide } from './shared.mjs';
+import { ROW, api, clickFrame, colours, digits, param, q, said, settled } from '../lib.mjs';
+import { name, unpack } from '../../../web/tree.js';
+import { incident, onPage, truth, url, wide } from './shared.mjs';
 
 onPage('zoom fetches what was left out', wide, '?by=comm', async page => {
 	const asked = [];
@@ -138,3 +139,46 @@ onPage('export', url, `?where=${q('{tenant="a"}')}`, async (page, { context }) =
 		new RegExp(`${truth.a.toLocaleString('en-US').replace(',', '.')} samples`));
 	assert.deepEqual(bad, []);
 });
+
+/*
+ * Compared with a baseline: the colour of a frame and the words beside it say what the table says
+ * of its function. A function that is in several stacks has no frame that is all of it.
+ */
+for (const [what, from, wanted] of [['an incident', 1777631000, ['more', 'less']],
+	['a quiet time', 1777630400, ['noise']]])
+	onPage(`the graph of ${what} marks what the table does`, incident, '?by=comm', async page => {
+		const range = `from=${from}&to=${from + 400}&` +
+			`against_from=${from - 400}&against_to=${from}`;
+		await page.goto(`${incident}/?by=comm&tab=diff&${range}`);
+		await settled(page);
+		const table = new Map(await page.locator('#panel-diff tbody tr').evaluateAll(rows =>
+			rows.map(r => [r.querySelector('th bdi').textContent, r.className])));
+		await page.goto(`${incident}/?by=comm&tab=flame&${range}`);
+		await settled(page);
+		const t = unpack(await api(incident, `flame?max_nodes=8192&${range}`)),
+			nodes = new Map();
+		for (let i = 1; i < t.n; i++)
+			nodes.set(name(t, i), [...(nodes.get(name(t, i)) || []), i]);
+		const canvas = page.locator('#panel-flame .graph canvas >> visible=true >> nth=0'),
+			box = await canvas.boundingBox(), found = new Set();
+		for (const [called, [i, ...others]] of nodes) {
+			const x = (t.start[i] + t.total[i] / 2) / t.total[0] * box.width,
+				y = t.depth[i] * ROW + 2, verdict = table.get(called);
+			if (others.length || t.total[i] / t.total[0] * box.width < 4 ||
+				y > box.height || !verdict)
+				continue;
+			const [red, , blue] = await canvas.evaluate((c, at) =>
+				[...c.getContext('2d').getImageData(...at, 1, 1).data],
+			[Math.floor(x), y]);
+			assert.equal(red - blue > 20 ? 'more' : blue - red > 20 ? 'less' : 'noise',
+				verdict, `${called}: ${red}, ${blue}`);
+			await page.mouse.move(box.x + x, box.y + y);
+			await page.waitForFunction(text =>
+				document.querySelector('.tip b').textContent === text, called);
+			assert.ok((await page.locator('.tip').textContent())
+				.endsWith(verdict === 'noise' ? 'may be chance' : verdict), called);
+			found.add(verdict);
+		}
+		for (const verdict of wanted)
+			assert.ok(found.has(verdict), `${verdict} in ${[...found]}`);
+	});

@@ -225,7 +225,8 @@ test('the policy allows nothing inline', async () => {
 if (process.env.REAL) {
 	test('a real recording', async () => {
 		const base = await serve(process.env.REAL), stat = await api(base, 'stat');
-		const { page, bad, context } = await open(browser, base + '/?by=comm');
+		const { page, bad, context } = await open(browser, base + '/?by=comm',
+			{ viewport: { width: 1400, height: 800 } });
 		await settled(page);
 		await page.click('summary[name=health]');
 		assert.equal(digits((await said(page, '#facts')).match(/due ([\d\u202f]+)/)[1]),
@@ -238,6 +239,23 @@ if (process.env.REAL) {
 		assert.equal(await page.locator('.matrix tbody tr').count(),
 			blame.victims.length || 1);
 		assert.equal(await page.locator('.matrix td.heat').count(), blame.cells.length);
+		/* However wide: neither the page nor the table is wider */
+		for (const width of [1400, 1024, 920, 400]) {
+			await page.setViewportSize({ width, height: 800 });
+			await settled(page);
+			const [body, box, columns] = await page.evaluate(() =>
+				[document.documentElement,
+				document.querySelector('#panel-blame .scroll')].map(e =>
+				e.scrollWidth - e.clientWidth)
+				.concat(document.querySelectorAll('.matrix thead th')
+				.length));
+			assert.ok(body <= 0, `${width}: the page by ${body}`);
+			assert.ok(width === 400 || box <= 0, `${width}: the table by ${box}`);
+			assert.ok(width < 1400 && width > 400 ||
+				columns === blame.occupants.length + 2, `${width}: ${columns}`);
+		}
+		await page.setViewportSize({ width: 1400, height: 800 });
+		await settled(page);
 		/* Waits for a CPU are never idle */
 		assert.equal(await page.locator('input[name=blame-idle]').isVisible(), false);
 		await page.selectOption('select[name=blame]', 'waker');

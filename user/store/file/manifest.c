@@ -20,8 +20,10 @@ typedef Ascribe__Store__Event Event;
 
 void manifest_segment_fini(struct manifest_segment *s)
 {
-	for (size_t i = 0; i < s->n_wide; i++)
+	for (size_t i = 0; i < s->n_wide; i++) {
 		free(s->wide[i].key);
+		free(s->wide[i].unknown.data);
+	}
 	free(s->wide);
 	free(s->unknown.data);
 	memset(s, 0, sizeof(*s));
@@ -36,6 +38,9 @@ void manifest_fini(struct manifest *m)
 	free(m->events);
 	free(m->anchors);
 	free(m->unknown.data);
+	message_free_unknowns(&m->levels_unknown);
+	message_free_unknowns(&m->anchors_unknown);
+	message_free_unknowns(&m->events_unknown);
 	memset(m, 0, sizeof(*m));
 }
 
@@ -53,12 +58,8 @@ static bool same_event(const struct store_event *a, const struct store_event *b)
 	       !strcmp(a->name, b->name) && !strcmp(a->unit, b->unit);
 }
 
-int manifest_add_event(struct manifest *m, const struct store_event *e, bool *ret_new)
+static int append_event(struct manifest *m, const struct store_event *e)
 {
-	*ret_new = false;
-	for (size_t i = 0; i < m->n_events; i++)
-		if (same_event(&m->events[i], e))
-			return 0;
 	if (m->n_events >= EVENTS_MAX)
 		return -E2BIG;
 	if (ARRAY_RESERVE(m->events, m->events_cap, m->n_events + 1))
@@ -70,15 +71,27 @@ int manifest_add_event(struct manifest *m, const struct store_event *e, bool *re
 		return -ENOMEM;
 	}
 	m->events[m->n_events++] = copy;
-	*ret_new = true;
 	return 0;
 }
 
-int manifest_set_wide(struct manifest_segment *s, const char *key, size_t len, uint32_t values)
+int manifest_add_event(struct manifest *m, const struct store_event *e, bool *ret_new)
+{
+	*ret_new = false;
+	for (size_t i = 0; i < m->n_events; i++)
+		if (same_event(&m->events[i], e))
+			return 0;
+	int rc = append_event(m, e);
+	*ret_new = !rc;
+	return rc;
+}
+
+/* Find the key, or add it. */
+static int find_wide(struct manifest_segment *s, const char *key, size_t len,
+		     struct manifest_key **ret)
 {
 	for (size_t i = 0; i < s->n_wide; i++)
 		if (strlen(s->wide[i].key) == len && !memcmp(s->wide[i].key, key, len)) {
-			s->wide[i].values = values;
+			*ret = &s->wide[i];
 			return 0;
 		}
 	struct manifest_key *v = realloc(s->wide, (s->n_wide + 1) * sizeof(*v));
@@ -86,9 +99,20 @@ int manifest_set_wide(struct manifest_segment *s, const char *key, size_t len, u
 		return -ENOMEM;
 	s->wide = v;
 	char *copy = strndup(key, len);
-	if (copy)
-		v[s->n_wide++] = (struct manifest_key){ copy, values };
-	return copy ? 0 : -ENOMEM;
+	if (!copy)
+		return -ENOMEM;
+	*ret = &v[s->n_wide++];
+	**ret = (struct manifest_key){ .key = copy };
+	return 0;
+}
+
+int manifest_set_wide(struct manifest_segment *s, const char *key, size_t len, uint32_t values)
+{
+	struct manifest_key *k;
+	int rc = find_wide(s, key, len, &k);
+	if (!rc)
+		k->values = values;
+	return rc;
 }
 
 /* ---- writing ---- */
@@ -120,18 +144,17 @@ static ProtobufCBinaryData bytes_of(const char *s)
 	return (ProtobufCBinaryData){ strlen(s), (uint8_t *)s };
 }
 
-static int add_segment(struct buf *b, const struct manifest_segment *s)
+static int add_key(struct buf *b, const struct manifest_key *k)
+{
+	WideKey p = ASCRIBE__STORE__WIDE_KEY__INIT;
+	p.key = bytes_of(k->key);
+	p.values = k->values;
+	return add_message(b, 12, &p.base, &k->unknown);
+}
+
+static int pack_segment(struct buf *b, const struct manifest_segment *s)
 {
 	Segment p = ASCRIBE__STORE__SEGMENT__INIT;
-	WideKey *keys = calloc(s->n_wide + 1, sizeof(*keys)),
-		**list = calloc(s->n_wide + 1, sizeof(*list));
-	int rc = keys && list ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < s->n_wide; i++) {
-		ascribe__store__wide_key__init(&keys[i]);
-		keys[i].key = bytes_of(s->wide[i].key);
-		keys[i].values = s->wide[i].values;
-		list[i] = &keys[i];
-	}
 	p.serial = s->serial;
 	p.level = s->level;
 	p.state = s->state;
@@ -143,12 +166,19 @@ static int add_segment(struct buf *b, const struct manifest_segment *s)
 	p.n_blocks = s->n_blocks;
 	p.seq_lo = s->seq_lo;
 	p.seq_hi = s->seq_hi;
-	p.wide = list;
-	p.n_wide = s->n_wide;
+	int rc = message_pack(b, &p.base);
+	for (size_t i = 0; !rc && i < s->n_wide; i++)
+		rc = add_key(b, &s->wide[i]);
+	return rc ? rc : message_add_unknown(b, &s->unknown);
+}
+
+static int add_segment(struct buf *b, const struct manifest_segment *s)
+{
+	struct buf one = BUF_INIT;
+	int rc = pack_segment(&one, s);
 	if (!rc)
-		rc = add_message(b, 3, &p.base, &s->unknown);
-	free(keys);
-	free(list);
+		rc = add_bytes(b, 3, one.data, one.len);
+	buf_fini(&one);
 	return rc;
 }
 
@@ -161,25 +191,27 @@ static int add_level(struct buf *b, const struct manifest *m, int i)
 	p.cut_blocks = m->cuts[i].blocks;
 	p.cut_bytes_by_age = m->cuts[i].bytes_by_age;
 	p.cut_bytes_by_size = m->cuts[i].bytes_by_size;
-	return add_message(b, 2, &p.base, NULL);
+	return add_message(b, 2, &p.base, message_unknown_at(&m->levels_unknown, (size_t)i));
 }
 
-static int add_anchor(struct buf *b, const struct store_anchor *a)
+static int add_anchor(struct buf *b, const struct manifest *m, size_t i)
 {
+	const struct store_anchor *a = &m->anchors[i];
 	Anchor p = ASCRIBE__STORE__ANCHOR__INIT;
 	p.boot_id = (ProtobufCBinaryData){ 16, (uint8_t *)a->boot_id };
 	p.real_minus_boot_ns = a->real_minus_boot_ns;
-	return add_message(b, 4, &p.base, NULL);
+	return add_message(b, 4, &p.base, message_unknown_at(&m->anchors_unknown, i));
 }
 
-static int add_event(struct buf *b, const struct store_event *e)
+static int add_event(struct buf *b, const struct manifest *m, size_t i)
 {
+	const struct store_event *e = &m->events[i];
 	Event p = ASCRIBE__STORE__EVENT__INIT;
 	p.name = bytes_of(e->name);
 	p.unit = bytes_of(e->unit);
 	p.ns_per_sample = e->ns_per_sample;
 	p.period = e->period;
-	return add_message(b, 5, &p.base, NULL);
+	return add_message(b, 5, &p.base, message_unknown_at(&m->events_unknown, i));
 }
 
 static int encode(struct buf *b, const struct manifest *m,
@@ -193,9 +225,9 @@ static int encode(struct buf *b, const struct manifest *m,
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = add_segment(b, segments[i]);
 	for (size_t i = 0; !rc && i < m->n_anchors; i++)
-		rc = add_anchor(b, &m->anchors[i]);
+		rc = add_anchor(b, m, i);
 	for (size_t i = 0; !rc && i < m->n_events; i++)
-		rc = add_event(b, &m->events[i]);
+		rc = add_event(b, m, i);
 	if (!rc)
 		rc = message_add_unknown(b, &m->unknown);
 	return rc ? rc : b->len > MANIFEST_PAYLOAD_MAX ? -E2BIG : 0;
@@ -217,6 +249,22 @@ int manifest_write(const struct manifest *m, const struct manifest_segment *cons
 
 /* ---- reading ---- */
 
+/* A key that comes twice is that of the last time. */
+static int take_key(struct manifest_segment *s, const WideKey *p)
+{
+	const char *text = p->key.len ? (const char *)p->key.data : "";
+	if (p->key.len > STRING_MAX || memchr(text, 0, p->key.len))
+		return -EBADMSG;
+	struct manifest_key *k;
+	int rc = find_wide(s, text, p->key.len, &k);
+	if (rc)
+		return rc;
+	free(k->unknown.data);
+	k->unknown = (struct message_unknown){ 0 };
+	k->values = p->values;
+	return message_keep_unknown(&p->base, &k->unknown);
+}
+
 static int take_segment(struct manifest_segment *s, const Segment *p)
 {
 	if (p->level >= N_SEGMENT_LEVELS || p->state > SEGMENT_CLOSED || p->seq_lo > p->seq_hi ||
@@ -236,13 +284,8 @@ static int take_segment(struct manifest_segment *s, const Segment *p)
 		.seq_hi = p->seq_hi,
 	};
 	int rc = message_keep_unknown(&p->base, &s->unknown);
-	for (size_t i = 0; !rc && i < p->n_wide; i++) {
-		const ProtobufCBinaryData *key = &p->wide[i]->key;
-		rc = key->len > STRING_MAX || (key->len && memchr(key->data, 0, key->len))
-			     ? -EBADMSG
-			     : manifest_set_wide(s, key->len ? (const char *)key->data : "",
-						 key->len, p->wide[i]->values);
-	}
+	for (size_t i = 0; !rc && i < p->n_wide; i++)
+		rc = take_key(s, p->wide[i]);
 	return rc;
 }
 
@@ -257,9 +300,11 @@ static int take_levels(struct manifest *m, const Message *p)
 		m->cuts[i] = (struct store_cut){ l->cut_before_ns, l->cut_blocks,
 						 l->cut_bytes_by_age, l->cut_bytes_by_size };
 	}
-	return 0;
+	return message_keep_unknowns((ProtobufCMessage *const *)p->levels, p->n_levels,
+				     &m->levels_unknown);
 }
 
+/* As many as there are: a newer program may tell events apart by a field that is not known. */
 static int take_events(struct manifest *m, const Message *p)
 {
 	int rc = p->n_events > EVENTS_MAX ? -EBADMSG : 0;
@@ -267,13 +312,14 @@ static int take_events(struct manifest *m, const Message *p)
 		const Event *e = p->events[i];
 		char *name = strndup(e->name.len ? (const char *)e->name.data : "", e->name.len);
 		char *unit = strndup(e->unit.len ? (const char *)e->unit.data : "", e->unit.len);
-		bool new;
 		const struct store_event event = { name, unit, e->ns_per_sample, e->period };
-		rc = name && unit ? manifest_add_event(m, &event, &new) : -ENOMEM;
+		rc = name && unit ? append_event(m, &event) : -ENOMEM;
 		free(name);
 		free(unit);
 	}
-	return rc;
+	return rc ? rc
+		  : message_keep_unknowns((ProtobufCMessage *const *)p->events, p->n_events,
+					  &m->events_unknown);
 }
 
 static int take_anchors(struct manifest *m, const Message *p)
@@ -286,7 +332,9 @@ static int take_anchors(struct manifest *m, const Message *p)
 		memcpy(a.boot_id, p->anchors[i]->boot_id.data, sizeof(a.boot_id));
 		rc = manifest_add_anchor(m, &a);
 	}
-	return rc;
+	return rc ? rc
+		  : message_keep_unknowns((ProtobufCMessage *const *)p->anchors, p->n_anchors,
+					  &m->anchors_unknown);
 }
 
 struct reading {

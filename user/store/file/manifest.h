@@ -27,6 +27,7 @@ enum segment_state {
 struct manifest_key {
 	char *key;
 	uint32_t values; /* in an hour, as far as they were counted */
+	struct message_unknown unknown;
 };
 
 struct manifest_segment {
@@ -52,6 +53,8 @@ struct manifest {
 	struct store_event *events; /* of all segments */
 	size_t n_events, events_cap;
 	struct message_unknown unknown;
+	/* Of those that were read: anchors and events are only added behind them. */
+	struct message_unknowns levels_unknown, anchors_unknown, events_unknown;
 };
 
 /*

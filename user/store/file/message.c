@@ -93,3 +93,29 @@ int message_add_unknown(struct buf *out, const struct message_unknown *u)
 {
 	return u->len ? buf_add(out, u->data, u->len) : 0;
 }
+
+int message_keep_unknowns(ProtobufCMessage *const *m, size_t n, struct message_unknowns *ret)
+{
+	int rc = 0;
+	*ret = (struct message_unknowns){ calloc(n + 1, sizeof(*ret->v)), n };
+	if (!ret->v) {
+		ret->n = 0;
+		return -ENOMEM;
+	}
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = message_keep_unknown(m[i], &ret->v[i]);
+	return rc;
+}
+
+const struct message_unknown *message_unknown_at(const struct message_unknowns *u, size_t i)
+{
+	return i < u->n ? &u->v[i] : NULL;
+}
+
+void message_free_unknowns(struct message_unknowns *u)
+{
+	for (size_t i = 0; i < u->n; i++)
+		free(u->v[i].data);
+	free(u->v);
+	*u = (struct message_unknowns){ 0 };
+}

@@ -33,4 +33,16 @@ int message_keep_unknown(const ProtobufCMessage *m, struct message_unknown *ret)
 /* Append them behind the message that has them. -ENOMEM. */
 int message_add_unknown(struct buf *out, const struct message_unknown *u);
 
+/* The unknown fields of the messages of a repeated field, by position. */
+struct message_unknowns {
+	struct message_unknown *v; /* owned */
+	size_t n;
+};
+
+/* Copy them. -ENOMEM; free *ret whatever the result. */
+int message_keep_unknowns(ProtobufCMessage *const *m, size_t n, struct message_unknowns *ret);
+/* Those of message i; NULL where fewer messages were read. */
+const struct message_unknown *message_unknown_at(const struct message_unknowns *u, size_t i);
+void message_free_unknowns(struct message_unknowns *u);
+
 #endif
