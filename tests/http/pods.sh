@@ -77,7 +77,7 @@ mkdir secrets
 echo -n first >good
 cp good secrets/token
 : >requests.log
-background python3 -S "$here/apiserver.py" "$dir" 0 >port
+background python3 -S "$here/apiserver.py" "$dir" 0 >port 2>/dev/null
 for _ in $(seq 100); do
 	[ -s port ] && break
 	sleep 0.05
