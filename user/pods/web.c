@@ -300,6 +300,12 @@ static void set_options(struct transfer *t, const char *url, struct curl_slist *
 		return;
 	}
 	set_long(t, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+	/*
+	 * libcurl 7.88 fails when it asks containerd again on a connection: "Error in the HTTP2
+	 * framing layer".
+	 */
+	set_long(t, CURLOPT_FRESH_CONNECT, 1);
+	set_long(t, CURLOPT_FORBID_REUSE, 1);
 	set_long(t, CURLOPT_POST, 1);
 	set_pointer(t, CURLOPT_POSTFIELDS, w->sent.data);
 	set_long(t, CURLOPT_POSTFIELDSIZE, (long)w->sent.len);
