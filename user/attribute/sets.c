@@ -35,9 +35,9 @@ static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struc
 }
 
 /*
- * Name the service: the systemd unit, else the workload or container, else the process. Sessions and the
- * manager of a user are no services. comm and not exe: a link to a program of many names, and a
- * script, have the name of something else as their exe.
+ * Name the service: the systemd unit, else the workload or container, else the process. Sessions
+ * and the manager of a user are no services. comm and not exe: a link to a program of many names,
+ * and a script, have the name of something else as their exe.
  */
 static void add_service(const struct proc_image *im, const char *cgroup, const char *comm,
 			const struct pod_labels *pod, struct sets_labels *l)

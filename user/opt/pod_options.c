@@ -25,7 +25,7 @@ static int find_source(const char *name, enum pods_source *ret, struct err *err)
 		       name);
 }
 
-/* The key of the samples' label: the prefix, and the key with '_' for what a selector cannot have. */
+/* The samples' label: the prefix, and the key with '_' for what a selector cannot have. */
 static int add_wanted(struct pods_wanted *w, const char *option, const char *prefix,
 		      const char *key, struct err *err)
 {

@@ -11,7 +11,7 @@ struct pod_options {
 	struct opt_list labels, annotations;
 };
 
-/* Rows of a table of options; AT_PODS(member) is the offset of that member of struct pod_options. */
+/* Rows of a table of options; AT_PODS(member): the offset of a member of struct pod_options. */
 #define POD_OPTIONS_ROWS(AT_PODS) \
 	{ "container-names", \
 	  0, \
