@@ -43,6 +43,7 @@ include mk/bench-hist.mk
 include mk/demo.mk
 include mk/lint.mk
 include mk/install.mk
+include mk/kubernetes.mk
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile

@@ -2,10 +2,11 @@
 # user/FOLDER/x.proto -> build/gen/FOLDER/x.pb-c.[ch], part of the library; the flame page:
 # mk/web.mk.
 
-PROTOS := $(wildcard user/export/*.proto user/http/*.proto user/store/*/*.proto)
+PROTOS := $(wildcard user/export/*.proto user/http/*.proto user/pods/*.proto \
+	user/store/*/*.proto)
 PB_SRC := $(PROTOS:user/%.proto=$(BUILD)/gen/%.pb-c.c)
 PB_OBJ := $(PB_SRC:.c=.o)
-EXPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/export/*.c user/http/*.c \
+EXPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/export/*.c user/http/*.c user/pods/*.c \
 	user/store/*/*.c))
 
 $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: user/%.proto

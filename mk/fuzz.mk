@@ -8,6 +8,8 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/f
 FUZZ_SRC := $(wildcard $(patsubst %,user/%/*.c,elf hist labels proc query sandbox store/* symbols \
 	unwind util))
 FUZZ_SRC += user/import/folded.c user/import/perf_script.c user/import/profile.c
+FUZZ_SRC += $(wildcard user/pods/parse.c user/pods/parse_*.c user/pods/record.c user/pods/table*.c)
+FUZZ_PB := $(patsubst %,$(BUILD)/gen/%.pb-c,store/file/store pods/cri)
 FUZZ_OBJ := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/%.o)
 FUZZ_CFLAGS := -g -O1 -std=gnu11 -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=address,undefined \
 	-fno-sanitize-recover=all \
@@ -20,9 +22,9 @@ $(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 $(BUILD)/fuzz/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 
-$(FUZZ_OBJ): | $(BUILD)/gen/store/file/store.pb-c.h
+$(FUZZ_OBJ): | $(FUZZ_PB:=.h)
 
-$(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ) $(BUILD)/gen/store/file/store.pb-c.o
+$(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ) $(FUZZ_PB:=.o)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(FUZZ): $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/fuzz/libfuzzed.a

@@ -32,7 +32,7 @@ BESIDE := $(addprefix tests/, \
 	record/async.sh record/blocking.sh record/storm.sh http/api.sh http/pyroscope.sh \
 	http/install.sh http/flood.sh record/python.sh record/renew.sh record/unwind_jit.sh \
 	record/leaderless.sh record/python_waits.sh record/otel.sh record/pprof.sh \
-	record/loading.sh http/tables.sh http/old.sh http/token.sh record/cgo.sh \
+	record/loading.sh http/tables.sh http/old.sh http/token.sh http/pods.sh record/cgo.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
@@ -141,8 +141,8 @@ endif
 
 # A synthetic store for tests/cli, a recorder with generations of one window, one that shows its
 # process table.
-$(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/tests/%: \
-	tests/tools/%.c $(BUILD)/libascribe.a
+$(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images $(BUILD)/tests/webask: \
+	$(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) \
@@ -279,7 +279,7 @@ web-tests: ## the page's modules that need no browser
 e2e: test-programs ## the pages in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
-test-others: $(BUILD)/ascribe $(BUILD)/tests/mkstore
+test-others: $(BUILD)/ascribe $(BUILD)/tests/mkstore $(BUILD)/tests/webask
 test-others: ## programs by others (npm, GitHub) that publish labels, as root; needs the network
 	$(Q)tools/test $(call scripts,others)
 

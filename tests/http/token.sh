@@ -74,8 +74,9 @@ serve log4 "$ascribe" daemon -s "$dir/daily" -l 127.0.0.1:0,unix:"$dir/sock2" ||
 ok "it says where the token is" grep -qF "need the token in $dir/daily/http.token" log4
 ok "nobody else may read it" test "$(stat -c '%a %u' daily/http.token)" = "600 0"
 ok "it does not say the token itself" sh -c '! grep -qF "$(cat daily/http.token)" log4'
-refused 401 'a token is needed' "$url/readyz"
-gets 200 ready -H "Authorization: Bearer $(cat daily/http.token)" "$url/readyz"
+refused 401 'a token is needed' "$url/metrics"
+gets 200 ascribe -H "Authorization: Bearer $(cat daily/http.token)" "$url/metrics"
+gets 200 ready "$url/readyz" # a kubelet asks without one
 gets 200 ready --unix-socket sock2 http://x/readyz
 if command -v setpriv >/dev/null; then
 	ok "not for another user of this host" sh -c "test \$(setpriv --reuid 1000 --clear-groups curl -so /dev/null -w '%{http_code}' $url/api/v1/stat) = 401"
@@ -88,7 +89,7 @@ kill "$pid"
 wait "$pid"
 serve log5 "$ascribe" daemon -s "$dir/daily" -l 127.0.0.1:0 || finish
 ok "the same after a restart" cmp before daily/http.token
-gets 200 ready -H "Authorization: Bearer $(cat before)" "$url/readyz"
+gets 200 ascribe -H "Authorization: Bearer $(cat before)" "$url/metrics"
 kill "$pid"
 wait "$pid"
 ok "the store is good with it" "$ascribe" store verify daily

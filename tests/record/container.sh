@@ -32,7 +32,7 @@ SH
 record -F 499 -o st -- unshare --pid --fork --mount --kill-child sh container.sh "$group" "$root"
 cp record.out truth.json
 inside='{exe="/app/inside"}'
-report st --by exe,comm,container --where "$inside" >who.json
+report st --by exe,comm,container_id --where "$inside" >who.json
 report st --by tenant --where '{exe="/app/inside",tenant!=""}' >tenant.json
 report st --where "$inside" -n 0 >names.json
 "$ascribe" stat st --json >stat.json

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CONTAINER_SHORT 12 /* digits of a container id, as container tools print it */
-
 static void add_text(struct sets_labels *l, const char *key, const char *s, size_t len)
 {
 	if (!len)
@@ -37,12 +35,12 @@ static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struc
 }
 
 /*
- * Name the service: the systemd unit, else the container, else the process. Sessions and the
- * manager of a user are no services. comm and not exe: a link to a program of many names, and a
- * script, have the name of something else as their exe.
+ * Name the service: the systemd unit, else the workload or container, else the process. Sessions
+ * and the manager of a user are no services. comm and not exe: a link to a program of many names,
+ * and a script, have the name of something else as their exe.
  */
 static void add_service(const struct proc_image *im, const char *cgroup, const char *comm,
-			struct sets_labels *l)
+			const struct pod_labels *pod, struct sets_labels *l)
 {
 	static const char end[] = ".service";
 	const size_t cut = sizeof(end) - 1;
@@ -50,18 +48,22 @@ static void add_service(const struct proc_image *im, const char *cgroup, const c
 	size_t len = cgroup ? proc_unit(cgroup, &id) : 0;
 	if (len > cut && !memcmp(id + len - cut, end, cut) && strncmp(id, "user@", 5))
 		add_text(l, "service", id, len - cut);
-	else if (cgroup && proc_container_id(cgroup, &id))
-		add_text(l, "service", id, CONTAINER_SHORT);
+	else if (pod->service)
+		add_text(l, "service", pod->service, pod->service_len);
 	else if (im && proc_image_is_kernel(im))
 		add_text(l, "service", "[kernel]", 8);
 	else
 		add_text(l, "service", comm, strlen(comm));
 }
 
-static void add_system(const struct row *row, const struct proc_image *im, const char *cgroup,
-		       enum sets_detail detail, char *thread, char *pod, struct sets_labels *l)
+static void add_system(const struct sets *s, const struct row *row, const struct proc_image *im,
+		       const char *cgroup, enum sets_detail detail, char *thread,
+		       struct pod_labels *pod, struct sets_labels *l)
 {
 	const char *id;
+	*pod = (struct pod_labels){ 0 };
+	if (cgroup)
+		pod_labels_of(s->pods, cgroup, pod);
 	memcpy(thread, row->comm, COMM_SIZE);
 	thread[COMM_SIZE] = 0;
 	const char *comm = im && im->comm[0] ? im->comm : thread;
@@ -78,17 +80,16 @@ static void add_system(const struct row *row, const struct proc_image *im, const
 	if (im && im->exe)
 		add_text(l, "exe", im->exe->path, strlen(im->exe->path));
 	if (row->kind != ROW_IDLE)
-		add_service(im, cgroup, comm, l);
+		add_service(im, cgroup, comm, pod, l);
 	if (!cgroup)
 		return;
 	add_text(l, "cgroup", cgroup, strlen(cgroup));
-	size_t len = proc_container_id(cgroup, &id);
-	if (len)
-		add_text(l, "container", id, len);
-	add_text(l, "pod", pod, proc_pod_uid(cgroup, pod, 40));
-	len = proc_unit(cgroup, &id);
+	size_t len = proc_unit(cgroup, &id);
 	if (len)
 		add_text(l, "unit", id, len);
+	for (size_t i = 0; i < pod->n; i++)
+		l->v[l->n++] = pod->v[i];
+	l->late |= pod->late;
 }
 
 /* Add the command line, unless a rule drops it. */
@@ -140,8 +141,8 @@ void sets_of(const struct sets *s, const struct row *row, const struct proc_imag
 {
 	const char *cgroup = kthread ? NULL : row_cgroup(s, row->cgroup, im);
 	ret->n = 0;
-	add_system(row, im, cgroup, detail, ret->thread, ret->pod, ret);
 	ret->late = false;
+	add_system(s, row, im, cgroup, detail, ret->thread, &ret->pod, ret);
 	if (detail == SETS_THREAD)
 		add_cmdline(s, im, ret);
 	ret->flags = add_application(s, row, SETS_LABELS_MAX - RULE_LABELS_MAX, ret);
@@ -193,7 +194,7 @@ void sets_add_occupant(const struct sets *s, const struct occupant *who,
 				   .kind = ROW_TASK };
 		const char *cgroup = row_cgroup(s, who->cgroup, im);
 		memcpy(row.comm, who->comm, sizeof(row.comm));
-		add_system(&row, im, cgroup, SETS_WORK, l->by_thread, l->by_pod, l);
+		add_system(s, &row, im, cgroup, SETS_WORK, l->by_thread, &l->by_pod, l);
 		add_application(s, &row, from + SETS_LABELS_MAX - RULE_LABELS_MAX, l);
 		add_ruled(s, im, cgroup, l->ruled[1], l->redacted[1], l);
 		prefix_keys(l, from);

@@ -7,6 +7,7 @@
 #define ASCRIBE_ATTRIBUTE_SETS_H
 
 #include "attribute/labelling.h"
+#include "attribute/pod_labels.h"
 #include "attribute/ruled.h"
 #include "proc/proc.h"
 #include "store/store.h"
@@ -18,6 +19,7 @@ struct sets {
 	struct procs *procs;
 	struct labelling *labelling;
 	struct ruled *ruled; /* NULL: no rules */
+	struct pods *pods;   /* NULL: containers have ids alone */
 	bool cmdline;	     /* with the command lines that the images have */
 };
 
@@ -32,7 +34,8 @@ struct sets_labels {
 	bool late;	/* some labels, also of an occupant, have no answer yet (reader.h) */
 	char ruled[2][RULE_LABELS_MAX * RULE_VALUE_MAX];
 	char redacted[2][RULE_LABELS_MAX * REDACTED_LEN];
-	char thread[COMM_SIZE + 1], by_thread[COMM_SIZE + 1], pod[40], by_pod[40];
+	char thread[COMM_SIZE + 1], by_thread[COMM_SIZE + 1];
+	struct pod_labels pod, by_pod;
 	char cmdline[REDACTED_LEN];
 	char keys[8192]; /* of an occupant */
 };

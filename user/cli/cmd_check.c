@@ -4,19 +4,24 @@
  */
 #include "cli/cmd.h"
 #include "cli/runtimes.h"
+#include "opt/pod_options.h"
 #include "opt/term.h"
 #include "proc/proc.h"
 #include "sampler/sampler.h"
 #include "symbols/symbols.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#define PODS_CHECK_NS 8000000000ull /* for a source to answer */
 
 struct check_options {
 	bool json;
@@ -276,6 +281,35 @@ static void check_runtimes(struct checks *c)
 	}
 }
 
+/* Ask as the daemon would, and say who answered. */
+static void check_pods(struct checks *c)
+{
+	static const char name[] = "names of pods";
+	struct pods_config cfg = { 0 };
+	struct pods *p = NULL;
+	struct pods_stats st = { 0 };
+	struct err err = { 0 };
+	char text[400];
+	if (pods_open(&p, &cfg, &err)) {
+		say(c, NOTE, name, "%s", err.text);
+		return;
+	}
+	if (!p) {
+		say(c, GOOD, name, "no Kubernetes, container runtime or engine here");
+		return;
+	}
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + PODS_CHECK_NS;
+	while (!st.ok && clock_ns(CLOCK_MONOTONIC) < until) {
+		struct pollfd f = { .fd = pods_fd(p), .events = POLLIN };
+		poll(&f, 1, 100);
+		pods_receive(p, clock_ns(CLOCK_MONOTONIC));
+		pods_stats(p, &st);
+	}
+	pod_options_describe(&st, text, sizeof(text));
+	say(c, st.ok ? GOOD : NOTE, name, "%s", text);
+	pods_close(p);
+}
+
 int cmd_check(int argc, char **argv)
 {
 	struct check_options o = { 0 };
@@ -292,6 +326,7 @@ int cmd_check(int argc, char **argv)
 	try_sampler(&c, true);
 	check_symbols(&c);
 	check_runtimes(&c);
+	check_pods(&c);
 	if (o.json) {
 		json_t *root = json_pack("{s:b,s:o}", "ok", !c.failed, "checks", c.list);
 		json_dumpf(root, stdout, JSON_INDENT(1));

@@ -119,6 +119,23 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 	published_use(&d->published, &d->saving);
 }
 
+/* Say once who names pods, and when that changes. */
+static void look_at_pods(struct daemon *d)
+{
+	struct pods_stats st;
+	if (!d->pods)
+		return;
+	pods_stats(d->pods, &st);
+	published_pods(&d->published, &st);
+	if (*st.text && (st.ok != d->pods_ok || !d->pods_said)) {
+		log_line(st.ok ? LOG_LINE_INFO : LOG_LINE_WARNING,
+			 "names of pods and containers: %s%s", st.text,
+			 st.ok ? "" : "; new ones have ids alone until then");
+		d->pods_said = true;
+		d->pods_ok = st.ok;
+	}
+}
+
 /*
  * What drains and commits needed for a moment: the allocator would keep 64 MiB of it
  * (cmd_server_memory).
@@ -137,6 +154,7 @@ static void tick(struct daemon *d)
 	uint64_t now = proc_now_ns();
 	look_at_switch(d);
 	look_at_store(d);
+	look_at_pods(d);
 	give_back();
 	if (d->collector) {
 		collector_progress(d->collector, &p);
@@ -348,6 +366,7 @@ static int begin(struct daemon *d, struct err *err)
 	rc = d->s.o.debuginfod.n ? debuginfod_start(&d->downloads, &d->s.o.debuginfod,
 						    d->s.o.debuginfod_cache, err)
 				 : 0;
+	rc = rc ? rc : pods_open(&d->pods, &d->s.pods, err);
 	rc = rc || !d->s.o.postgres ? rc : sql_texts_open(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
@@ -419,6 +438,7 @@ int cmd_daemon(int argc, char **argv)
 		close(d.signals);
 out:
 	downloads_free(d.downloads);
+	pods_close(d.pods);
 	sql_texts_close(d.sql);
 	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);

@@ -141,7 +141,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 				       cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
-	c->sets = (struct sets){ c->procs, c->labelling, c->ruled, cfg->cmdline };
+	c->sets = (struct sets){ c->procs, c->labelling, c->ruled, NULL, cfg->cmdline };
 	c->waits.sets = &c->sets;
 	c->waits.store = w;
 	c->waits.weight = c->cfg.weight;
@@ -167,6 +167,11 @@ int collector_set_filter(struct collector *c, const struct label_filter *f,
 			 const struct redactor *r)
 {
 	return labelling_set_filter(c->labelling, f, r);
+}
+
+void collector_set_pods(struct collector *c, struct pods *p)
+{
+	c->sets.pods = p;
 }
 
 void collector_set_downloads(struct collector *c, struct downloads *d)
@@ -293,10 +298,24 @@ static size_t fill_poll(struct collector *c, bool paused)
 	return n;
 }
 
+static int pods_socket(const struct collector *c)
+{
+	return c->sets.pods ? pods_fd(c->sets.pods) : -1;
+}
+
+/* Rows that were put aside for names are looked at again by parse_go_on. */
+static void receive_pods(struct collector *c)
+{
+	if (c->sets.pods)
+		pods_receive(c->sets.pods, clock_ns(CLOCK_MONOTONIC));
+}
+
+#define OWN_FDS 4 /* downloads, parsers, readers, pods: behind those of the CPUs and the caller's */
+
 int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds,
 		  struct err *err)
 {
-	struct pollfd *p = calloc(c->n_cpus + 4 + n_fds, sizeof(*p));
+	struct pollfd *p = calloc(c->n_cpus + 1 + n_fds + OWN_FDS, sizeof(*p));
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = 0;
@@ -334,7 +353,8 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		p[n + n_fds + 1] =
 			(struct pollfd){ .fd = sandbox_fd(c->sandbox), .events = POLLIN };
 		p[n + n_fds + 2] = (struct pollfd){ .fd = proc_reader_fd(), .events = POLLIN };
-		if (poll(p, n + n_fds + 3, wait) < 0 && errno != EINTR) {
+		p[n + n_fds + 3] = (struct pollfd){ .fd = pods_socket(c), .events = POLLIN };
+		if (poll(p, n + n_fds + OWN_FDS, wait) < 0 && errno != EINTR) {
 			rc = err_sys(err, -errno, "waiting for samples");
 			break;
 		}
@@ -350,6 +370,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		news_admit(c);
 		if (p[n + n_fds].revents)
 			resolver_go_on(c->resolver);
+		receive_pods(c);
 		for (size_t i = 0; i < n_fds; i++)
 			if (p[n + i].revents) {
 				rc = (int)i;
@@ -369,9 +390,10 @@ static void await_names(struct collector *c, uint64_t until_ns)
 {
 	uint64_t now;
 	while (rows_wait(c) && (now = proc_now_ns()) < until_ns) {
-		struct pollfd p[3] = { { .fd = sandbox_fd(c->sandbox), .events = POLLIN },
+		struct pollfd p[4] = { { .fd = sandbox_fd(c->sandbox), .events = POLLIN },
 				       { .fd = proc_reader_fd(), .events = POLLIN },
-				       { .fd = -1, .events = POLLIN } };
+				       { .fd = -1, .events = POLLIN },
+				       { .fd = pods_socket(c), .events = POLLIN } };
 		int wait = min_wait(ms_until(until_ns, now), parse_go_on(c, true));
 		if (c->downloads) {
 			wait = min_wait(wait, downloads_tick(c->downloads));
@@ -383,7 +405,8 @@ static void await_names(struct collector *c, uint64_t until_ns)
 		if (!c->hold_names && wait > LAST_LOOK_MS)
 			wait = LAST_LOOK_MS;
 		wait = min_wait(wait, proc_reader_tick());
-		poll(p, 3, wait);
+		poll(p, 4, wait);
+		receive_pods(c);
 	}
 	c->hold_names = false;
 }

@@ -16,6 +16,7 @@
 #include "labels/filter.h"
 #include "proc/reader.h"
 #include "sampler/sampler.h"
+#include "pods/pods.h"
 #include "sandbox/downloads.h"
 #include "stacks/jit.h"
 #include "stacks/resolve.h"
@@ -53,6 +54,8 @@ int collector_set_filter(struct collector *c, const struct label_filter *f,
  * Download debug files from d, borrowed; call it before the start. The end of recording waits for
  * them for at most 2 s.
  */
+/* Name pods and containers by p, which is borrowed. */
+void collector_set_pods(struct collector *c, struct pods *p);
 void collector_set_downloads(struct collector *c, struct downloads *d);
 int collector_start(struct collector *c, struct err *err);
 

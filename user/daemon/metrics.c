@@ -57,6 +57,14 @@ void published_use(struct published *p, const struct saving *s)
 	pthread_mutex_unlock(&p->lock);
 }
 
+void published_pods(struct published *p, const struct pods_stats *st)
+{
+	pthread_mutex_lock(&p->lock);
+	p->pods = *st;
+	p->pods.text = NULL;
+	pthread_mutex_unlock(&p->lock);
+}
+
 void published_store(struct published *p, bool is_there)
 {
 	pthread_mutex_lock(&p->lock);
@@ -177,6 +185,18 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_debug_links_unchecked_total", "counter",
 		  "Debug links to files without a build id that are too large to check their CRC.",
 		  (double)(n->symbols.debug_unchecked + b->symbols.debug_unchecked) },
+		{ "ascribe_pods", "gauge",
+		  "Pods whose names are known, also of some that are gone.",
+		  (double)p.pods.table.pods },
+		{ "ascribe_containers", "gauge", "Containers whose names are known.",
+		  (double)p.pods.table.containers },
+		{ "ascribe_pods_source_ok", "gauge", "1 while somebody names pods and containers.",
+		  p.pods.ok },
+		{ "ascribe_containers_late_total", "counter",
+		  "Containers that nobody named in time: their samples have ids alone.",
+		  (double)p.pods.late },
+		{ "ascribe_pods_refused_total", "counter",
+		  "Pods for whose names there was no room.", (double)p.pods.table.refused },
 		{ "ascribe_unwind_files", "gauge", "Files whose unwind rules were compiled.",
 		  (double)n->unwinding.compiled },
 	};

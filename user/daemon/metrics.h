@@ -22,7 +22,8 @@ struct published {
 	uint64_t at_ns, committed_ns, late_ns;
 	struct governor governor;
 	struct account account;
-	bool killed, gone; /* gone: the store */
+	struct pods_stats pods; /* without its text */
+	bool killed, gone;	/* gone: the store */
 	struct ingest ingest;
 };
 
@@ -35,6 +36,7 @@ void published_store(struct published *p, bool is_there);
 void published_ended(struct published *p, const struct collector_progress *last);
 /* What is used, and what is given up. */
 void published_use(struct published *p, const struct saving *s);
+void published_pods(struct published *p, const struct pods_stats *st);
 void published_killed(struct published *p, bool killed);
 
 /* Hooks of the server; ctx is the struct published. */

@@ -74,6 +74,7 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 	saving_apply(&d->saving, &limits, c);
 	if (d->downloads)
 		collector_set_downloads(c, d->downloads);
+	collector_set_pods(c, d->pods);
 	if (warning.code)
 		log_line(LOG_LINE_WARNING, "%s", warning.text);
 	*ret = c;

@@ -21,7 +21,9 @@ struct daemon {
 	struct daemon_settings s;
 	struct recipes recipes; /* a recorder points into it: read once */
 	struct downloads *downloads;
-	struct sql_texts *sql; /* NULL: not asked for */
+	struct pods *pods;	 /* NULL: nobody names containers */
+	bool pods_ok, pods_said; /* as it was logged last */
+	struct sql_texts *sql;	 /* NULL: not asked for */
 	/*
 	 * Its key is nowhere else, and ends with us: what is redacted is the same in all recorders
 	 */

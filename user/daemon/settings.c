@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define AT(member) offsetof(struct daemon_options, member)
+#define AT_PODS(member) AT(pods.member)
 
 static const struct opt options[] = {
 	{ "config", 'c', OPT_STRING, "FILE",
@@ -52,6 +53,7 @@ static const struct opt options[] = {
 	{ "recipes", 0, OPT_STRING, "PATH",
 	  "more label paths, as in record; read when the daemon begins", AT(recipes), 0, 0 },
 	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", AT(no_recipes), 0, 0 },
+	POD_OPTIONS_ROWS(AT_PODS),
 	{ "listen", 'l', OPT_LIST, "ADDRESS,..",
 	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none (default 127.0.0.1:4041)", AT(listen), 0,
 	  0 },
@@ -297,6 +299,11 @@ static int parse_quota(struct daemon_settings *s, struct err *err)
 							: 0;
 }
 
+static int parse_pods(struct daemon_settings *s, struct err *err)
+{
+	return pod_options_config(&s->o.pods, &s->pods, err);
+}
+
 /* What a value means that could be read; a complaint is about the key. */
 static const struct {
 	const char *key;
@@ -308,7 +315,7 @@ static const struct {
 	{ "waker", check_waker },      { "debuginfod", parse_debuginfod },
 	{ "socket-mode", parse_mode }, { "token-file", read_token },
 	{ "tls-cert", read_cert },     { "tls-key", read_key },
-	{ "listen", parse_listen },
+	{ "listen", parse_listen },    { "container-names", parse_pods },
 };
 
 /* The list that has the rule which is complained of. */

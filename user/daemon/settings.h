@@ -8,6 +8,7 @@
 #include "opt/config.h"
 #include "opt/label_rules.h"
 #include "opt/options.h"
+#include "opt/pod_options.h"
 
 #define DAEMON_STORE "/var/lib/ascribe"
 #define DAEMON_WINDOW_S 10
@@ -18,6 +19,7 @@ struct daemon_options {
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
 	struct opt_list events, keep, listen, hosts, debuginfod;
 	struct label_rules labels;
+	struct pod_options pods;
 	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes,
 		*debuginfod_cache, *postgres;
 	uint64_t workers, connections;
@@ -36,6 +38,7 @@ struct daemon_settings {
 	char *token, *cert, *key;
 	/* No token was configured: http.token in the store has it (daemon_settings_keep_token) */
 	bool own_token;
+	struct pods_config pods;
 	double cpu_max; /* share of all CPUs; 0: no limit */
 	char what[256];
 };

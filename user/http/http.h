@@ -48,7 +48,10 @@ struct http_config {
 	 */
 	const char *const *hosts;
 	size_t n_hosts;
-	/* Every request but /healthz needs it; NULL: none, then anonymous or Unix sockets alone */
+	/*
+	 * Every request but /healthz and /readyz needs it; NULL: none, then anonymous or Unix
+	 * sockets alone
+	 */
 	const char *token;
 	/* Requests over Unix sockets do not need it: their mode says who may connect */
 	bool token_tcp_only;

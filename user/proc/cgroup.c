@@ -106,36 +106,45 @@ void proc_cgroups_free(struct procs *p)
 	p->cgroup_mount = -1;
 }
 
+/* 64 hexadecimal digits; or 32, '-' and a number (tasks of Amazon's ECS). */
 size_t proc_container_id(const char *cgroup, const char **ret)
 {
 	for (const char *s = cgroup; *s;) {
-		size_t n = 0;
+		size_t n = 0, m = 0;
 		while (isxdigit((unsigned char)s[n]))
 			n++;
-		if (n == 64) {
+		while (n == 32 && s[n] == '-' && isdigit((unsigned char)s[n + 1 + m]))
+			m++;
+		if (n == 64 || m) {
 			*ret = s;
-			return n;
+			return m ? n + 1 + m : n;
 		}
 		s += n ? n : 1;
 	}
 	return 0;
 }
 
-/* ".../podUID/..." (cgroupfs) or "...-podUID.slice/..." (systemd, with '_' for '-'). */
+/*
+ * ".../podUID/..." (cgroupfs) or "...-podUID.slice/..." (systemd, with '_' for '-'): 36 characters,
+ * or the 32 digits of a static pod. Behind a container's id it is a name that this container chose.
+ */
 size_t proc_pod_uid(const char *cgroup, char *out, size_t cap)
 {
-	const size_t uid = 36;
+	const char *container = NULL;
+	proc_container_id(cgroup, &container);
 	for (const char *s = strstr(cgroup, "pod"); s; s = strstr(s + 1, "pod")) {
 		size_t n = 0;
 		const char *id = s + 3;
+		if (container && s > container)
+			return 0;
 		while (isxdigit((unsigned char)id[n]) || id[n] == '-' || id[n] == '_')
 			n++;
-		if (n != uid || cap <= uid)
+		if ((n != 36 && n != 32) || cap <= n)
 			continue;
-		for (size_t i = 0; i < uid; i++)
+		for (size_t i = 0; i < n; i++)
 			out[i] = id[i] == '_' ? '-' : id[i];
-		out[uid] = 0;
-		return uid;
+		out[n] = 0;
+		return n;
 	}
 	return 0;
 }

@@ -35,9 +35,11 @@ bool query_is_wait_key(const char *key)
 /* What the recorder says of any sample, also of that of an idle CPU. */
 bool query_is_system_key(const char *key)
 {
-	static const char *const keys[] = { "comm",   "tgid",	   "tid",     "thread",
-					    "exe",    "parent",	   "service", "cmdline",
-					    "cgroup", "container", "pod",     "unit" };
+	static const char *const keys[] = { "comm",	     "tgid",	"tid",	     "thread",
+					    "exe",	     "parent",	"service",   "cmdline",
+					    "cgroup",	     "unit",	"container", "container_id",
+					    "pod",	     "pod_uid", "namespace", "workload",
+					    "workload_kind", "node" };
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (!strcmp(key, keys[i]))
 			return true;

@@ -103,6 +103,15 @@ int confine_reader(int keep)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
+int confine_asker(int keep)
+{
+	int rc = close_others(keep);
+	rc = rc ? rc : drop_capabilities();
+	if (rc)
+		return rc;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
 #define READING \
 	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_EXECUTE)
 #define FILING \
@@ -332,9 +341,10 @@ static int forbid_escape(void)
 	return rc;
 }
 
-int confine_downloader(uint64_t file_bytes)
+/* Limits and paths of who asks servers: no file beyond file_bytes, system directories, one more. */
+static int confine_network(uint64_t file_bytes, const struct allowed_path *more)
 {
-	static const struct allowed_path paths[] = {
+	const struct allowed_path paths[] = {
 		{ "/usr", READING },
 		{ "/lib", READING },
 		{ "/lib64", READING },
@@ -344,7 +354,7 @@ int confine_downloader(uint64_t file_bytes)
 		{ "/run/NetworkManager", READING },
 		{ "/run/nscd", READING },
 		{ "/var/lib/ca-certificates", READING },
-		{ ".", FILING },
+		*more,
 	};
 	int rc = limit(RLIMIT_FSIZE, file_bytes);
 	if (rc || CONFINE_NOT)
@@ -354,6 +364,18 @@ int confine_downloader(uint64_t file_bytes)
 	rc = rc ? rc : limit(RLIMIT_NOFILE, DOWNLOADER_DESCRIPTORS);
 	rc = rc ? rc : forbid_paths(paths, sizeof(paths) / sizeof(paths[0]));
 	return rc ? rc : forbid_escape();
+}
+
+int confine_downloader(uint64_t file_bytes)
+{
+	const struct allowed_path here = { ".", FILING };
+	return confine_network(file_bytes, &here);
+}
+
+int confine_client(const char *dir)
+{
+	const struct allowed_path more = { dir ? dir : "/usr", READING };
+	return confine_network(0, &more);
 }
 
 void confine_signals(void)

@@ -42,6 +42,12 @@ int confine_privileges(int keep, unsigned user);
 int confine_reader(int keep);
 
 /*
+ * Of who asks other programs over sockets: close every descriptor but keep, drop all capabilities,
+ * stay the same user, whom such sockets and files with tokens may belong to. 0 or -errno.
+ */
+int confine_asker(int keep);
+
+/*
  * The rest, for who reads foreign bytes: Landlock (no path at all), resource limits, and seccomp:
  * memory without execution, reading and measuring of descriptors that are open, messages on sockets
  * that are open, the end. Asking for a file by path fails with EACCES, any other call kills.
@@ -56,6 +62,9 @@ int confine_worker(size_t memory);
  * what resolving names needs. 0 or -errno.
  */
 int confine_downloader(uint64_t file_bytes);
+
+/* The same, without writing anywhere; dir (may be NULL) may be read, too. */
+int confine_client(const char *dir);
 
 /* Of a child: the terminal's signals are ignored, the recorder decides when it ends. */
 void confine_signals(void);

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# The node agent: its container image, and tests on a real Kubernetes node (tests/kubernetes/node).
+# The first run builds the node's programs in 8 CPU minutes; tests/kubernetes/binaries keeps them.
+#   make image: build/ascribe-VERSION-ARCH.oci.tar of the program that was built here, without a
+#   registry. For another architecture: deploy/container/Containerfile.
+
+IMAGE := $(BUILD)/ascribe-$(VERSION)-$(DEB_ARCH).oci.tar
+IMAGE_NAME ?= localhost/ascribe:$(VERSION)
+# Where the labels of the image point to.
+IMAGE_TITLE := org.opencontainers.image
+
+image: $(IMAGE) ## the container image, for `ctr images import`; no registry
+$(IMAGE): $(BUILD)/ascribe tools/image-root tools/oci-archive deploy/kubernetes/seccomp.json
+	$(call say,IMAGE,$@)
+	$(Q)rm -rf $(BUILD)/image
+	$(Q)BUILD=$(BUILD) tools/image-root $(BUILD)/image
+	$(Q)tools/oci-archive $(IMAGE_NAME) $(BUILD)/image $@ --entrypoint /usr/bin/ascribe \
+		--arg daemon --label $(IMAGE_TITLE).title=ascribe \
+		--label $(IMAGE_TITLE).version=$(VERSION) \
+		--label $(IMAGE_TITLE).licenses=Apache-2.0 \
+		--label $(IMAGE_TITLE).revision=$(shell git rev-parse HEAD 2>/dev/null)
+
+test-kubernetes: $(BUILD)/ascribe
+test-kubernetes: ## the agent on a real node, as root; builds Kubernetes once, in minutes
+	$(Q)tools/deps kubernetes image
+	$(Q)tests/kubernetes/binaries >/dev/null
+	$(Q)tools/test $(call script_list,$(sort $(wildcard tests/kubernetes/*.sh)))
+
+bench-kubernetes: $(BUILD)/ascribe
+bench-kubernetes: ## what the agent costs on a real node, as root
+	$(Q)tools/deps kubernetes image
+	$(Q)tests/kubernetes/binaries >/dev/null
+	$(Q)BUILD=$(BUILD) bash tests/kubernetes/bench
+
+.PHONY: image test-kubernetes bench-kubernetes

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests on a real node share; sourced. Needs root and the packages of `tools/deps
+# kubernetes`. The node is ./node's; it ends with the test, however that ends. $image: the image of
+# the built program; $workload: one whose program uses a CPU.
+home=$HOME # of the cache; tests have one of their own
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.bash"
+top=$(realpath "$here/../..")
+node=$here/node state=$dir/node
+image=localhost/ascribe:test workload=localhost/workload:test
+export no_proxy='*'
+
+[ "$(id -u)" = 0 ] || skip "a node needs root"
+for command in etcd containerd runc kubectl ctr openssl ip nsenter; do
+	command -v "$command" >/dev/null ||
+		skip "no $command here: tools/deps kubernetes installs it"
+done
+
+export XDG_CACHE_HOME=${XDG_CACHE_HOME:-$home/.cache}
+"$here/binaries" >binaries.out 2>&1 || skip "no node: $(tail -n 1 binaries.out)"
+
+in_node() { "$node" in "$state" "$@"; }
+kubectl() { in_node kubectl "$@"; }
+
+at_end=end_node
+end_node() { "$node" down "$state"; }
+
+# seconds, command...: until it succeeds.
+within() {
+	local until=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.2
+	done
+}
+
+start_node() {
+	"$node" up "$state" >node.out 2>&1 || {
+		cat node.out
+		bad "the node starts: $(tail -n 1 node.out)"
+		finish
+	}
+	BUILD=$build "$top/tools/image-root" "$dir/root" >image.out 2>&1 &&
+		"$top/tools/oci-archive" $image "$dir/root" ascribe.tar \
+			--entrypoint /usr/bin/ascribe >>image.out 2>&1 &&
+		cc -O1 -g -static -o workload "$here/workload.c" &&
+		"$here/image" $workload workload.tar /workload workload=/workload &&
+		in_node ctr images import ascribe.tar >>image.out &&
+		in_node ctr images import workload.tar >>image.out || {
+		bad "images of what was built: $(tail -n 1 image.out)"
+		finish
+	}
+}
+
+# The manifests of deploy/kubernetes/$1 with the image of what was built.
+manifests() {
+	rm -rf "$dir/kubernetes"
+	cp -r "$top/deploy/kubernetes" "$dir/kubernetes"
+	mkdir "$dir/kubernetes/test"
+	cat >"$dir/kubernetes/test/kustomization.yaml" <<-END
+		apiVersion: kustomize.config.k8s.io/v1beta1
+		kind: Kustomization
+		resources: [../$1]
+		images:
+		- {name: ascribe, newName: ${image%:*}, newTag: ${image#*:}}
+	END
+	kubectl kustomize "$dir/kubernetes/test"
+}
+
+agent() { kubectl -n ascribe get pods -l app.kubernetes.io/name=ascribe -o "jsonpath=$1"; }
+# In the agent's container.
+in_agent() { kubectl -n ascribe exec daemonset/ascribe -c ascribe -- "$@"; }
+agent_ready() {
+	[ "$(agent '{.items[*].status.containerStatuses[0].ready}')" = true ]
+}

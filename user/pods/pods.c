@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pods/pods.h"
+
+#include "pods/watcher.h"
+#include "proc/proc.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define MISSED 1024	/* containers without a name that are remembered */
+#define RECEIVE_MAX 256 /* records taken at a time */
+#define SOCKET_BYTES (1 << 20)
+
+/* A container or pod that the table lacks. */
+struct missed {
+	uint64_t hash;
+	uint64_t since_ns; /* 0: a free place */
+	bool late;
+};
+
+struct pods {
+	struct pods_config cfg;
+	int fd;
+	pid_t pid;
+	struct pods_table *table;
+	struct missed missed[MISSED];
+	uint64_t late;
+	bool said, ok;
+	char text[256];
+	struct pod_record record;
+};
+
+static bool any_socket(void)
+{
+	static const char *const usual[] = { "/run/containerd/containerd.sock",
+					     "/run/crio/crio.sock",
+					     "/run/cri-dockerd.sock",
+					     "/run/k3s/containerd/containerd.sock",
+					     "/run/docker.sock",
+					     "/run/podman/podman.sock" };
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+		if (!access(usual[i], F_OK))
+			return true;
+	return false;
+}
+
+/* Without any source there is no process. */
+static bool is_needed(const struct pods_config *cfg)
+{
+	if (cfg->source == PODS_OFF)
+		return false;
+	return cfg->source != PODS_AUTO || cfg->api || cfg->socket ||
+	       getenv("KUBERNETES_SERVICE_HOST") || any_socket();
+}
+
+static int start(struct pods *p, struct err *err)
+{
+	int fd[2], room = SOCKET_BYTES;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
+		return err_sys(err, -errno, "names of pods: socketpair");
+	(void)setsockopt(fd[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	p->fd = fd[0];
+	p->pid = watcher_start(&p->cfg, fd[1]);
+	close(fd[1]);
+	return p->pid < 0 ? err_sys(err, p->pid, "names of pods: fork") : 0;
+}
+
+int pods_open(struct pods **ret, const struct pods_config *cfg, struct err *err)
+{
+	*ret = NULL;
+	if (!is_needed(cfg))
+		return 0;
+	struct pods *p = calloc(1, sizeof(*p));
+	int rc = p ? pods_table_new(&p->table, PODS_TABLE_BYTES) : -ENOMEM;
+	if (rc) {
+		free(p);
+		return err_sys(err, rc, "names of pods");
+	}
+	p->cfg = *cfg;
+	if (!p->cfg.node)
+		p->cfg.node = getenv("NODE_NAME");
+	p->fd = -1;
+	rc = start(p, err);
+	if (rc)
+		pods_close(p);
+	else
+		*ret = p;
+	return rc;
+}
+
+void pods_close(struct pods *p)
+{
+	if (!p)
+		return;
+	if (p->fd >= 0)
+		close(p->fd);
+	if (p->pid > 0) {
+		kill(p->pid, SIGKILL);
+		while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	pods_table_free(p->table);
+	free(p);
+}
+
+int pods_fd(const struct pods *p)
+{
+	return p->fd;
+}
+
+/* True: it changed what pods_find says. */
+static bool take(struct pods *p, uint64_t now_ns)
+{
+	const struct pod_record *r = &p->record;
+	if (r->what != POD_STATE) {
+		pods_table_apply(p->table, r, now_ns);
+		return r->what == POD_SEEN;
+	}
+	bool changed = !p->said || p->ok != r->ok;
+	p->said = true;
+	p->ok = r->ok;
+	memcpy(p->text, r->text, sizeof(p->text));
+	return changed;
+}
+
+bool pods_receive(struct pods *p, uint64_t now_ns)
+{
+	bool changed = false;
+	for (unsigned i = 0; i < RECEIVE_MAX && p->fd >= 0; i++) {
+		ssize_t n = recv(p->fd, &p->record, sizeof(p->record), MSG_DONTWAIT);
+		if (n < 0 && errno != ECONNRESET)
+			break;
+		if (n <= 0) {
+			close(p->fd);
+			p->fd = -1;
+			p->ok = false;
+			snprintf(p->text, sizeof(p->text),
+				 "the process that asks for pods has ended");
+			return true;
+		}
+		if (pod_record_check(&p->record, (uint64_t)n))
+			changed |= take(p, now_ns);
+	}
+	return changed;
+}
+
+/* ---- what is not known ---- */
+
+/*
+ * Is this container's name still on its way? The watcher is told once, and again when another one
+ * has taken its place here.
+ */
+static bool is_coming(struct pods *p, const char *text, size_t len, uint64_t now_ns)
+{
+	uint64_t hash = XXH3_64bits(text, len);
+	struct missed *m = &p->missed[hash % MISSED];
+	if (p->fd < 0 || (p->said && !p->ok))
+		return false;
+	if (!m->since_ns || m->hash != hash) {
+		*m = (struct missed){ .hash = hash, .since_ns = now_ns };
+		(void)!send(p->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+	if (now_ns - m->since_ns < PODS_LATE_NS)
+		return true;
+	p->late += !m->late;
+	m->late = true;
+	return false;
+}
+
+int pods_find(struct pods *p, const char *cgroup, uint64_t now_ns, struct pods_names *ret)
+{
+	char uid[POD_UID_MAX];
+	const char *id = NULL;
+	if (!p || !cgroup)
+		return -ENOENT;
+	size_t id_len = proc_container_id(cgroup, &id);
+	size_t uid_len = proc_pod_uid(cgroup, uid, sizeof(uid));
+	if (!id_len && !uid_len)
+		return -ENOENT;
+	bool found = pods_table_find(p->table, id, id_len, uid, uid_len, ret);
+	if (found && (ret->container || !id_len))
+		return 0;
+	if (is_coming(p, id_len ? id : uid, id_len ? id_len : uid_len, now_ns))
+		return -EINPROGRESS;
+	return found ? 0 : -ENOENT;
+}
+
+const char *pods_node(const struct pods *p)
+{
+	return p ? p->cfg.node : NULL;
+}
+
+const struct pods_wanted *pods_wanted(const struct pods *p)
+{
+	return &p->cfg.wanted;
+}
+
+void pods_stats(const struct pods *p, struct pods_stats *ret)
+{
+	*ret = (struct pods_stats){ .late = p->late, .ok = p->ok, .text = p->text };
+	pods_table_stats(p->table, &ret->table);
+}
