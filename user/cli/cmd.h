@@ -16,7 +16,4 @@
 #include "cli/commands.def"
 #undef COMMAND
 
-/* How memory is kept and given back where questions are answered. Before there are threads. */
-void cmd_server_memory(void);
-
 #endif

@@ -86,11 +86,11 @@ static int read_files(const struct serve_options *o, struct http_config *cfg, ch
 }
 
 /*
- * Threads that only read now and then need no heaps of their own; arrays that a question needs and
- * the next one needs again are not to be given back in between, which costs more than the question.
- * The server trims when nobody asks.
+ * Threads that only read now and then need no heaps of their own. Arrays that a question needs and
+ * the next one needs again are kept in between: giving them back costs more than the question. The
+ * server trims when nobody asks.
  */
-void cmd_server_memory(void)
+static void keep_memory(void)
 {
 	mallopt(M_ARENA_MAX, 2);
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -133,7 +133,7 @@ static int serve(const struct http_config *cfg, bool open, struct err *err)
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads */
 	signal(SIGPIPE, SIG_IGN);
-	cmd_server_memory();
+	keep_memory();
 	int rc = http_check(cfg, err);
 	rc = rc ? rc : http_sockets_open(&sockets, cfg, err);
 	rc = rc ? rc : http_open(&server, cfg, sockets, err);

@@ -22,7 +22,7 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 	struct saving_shares share;
 	const struct saving_limits limits = daemon_saving_limits(d);
 	const unsigned weight = governor_weight(&d->saving.governor);
-	saving_shares(d->s.o.memory_max, &share);
+	saving_shares(d->s.o.memory_max, d->saving.governor.memory.step, &share);
 	struct sampler_config cfg = {
 		.hz = (unsigned)(d->s.o.hz + weight - 1) / weight,
 		.window_s = DAEMON_WINDOW_S,
@@ -132,7 +132,7 @@ void daemon_start_http(struct daemon *d)
 		return;
 	}
 	struct saving_shares share;
-	saving_shares(d->s.o.memory_max, &share);
+	saving_shares(d->s.o.memory_max, d->saving.governor.memory.step, &share);
 	d->s.http.stores = &d->s.o.store;
 	d->s.http.n_stores = 1;
 	d->s.http.question_bytes = share.question;

@@ -35,17 +35,18 @@ static size_t at_most(uint64_t share, size_t most)
 	return share < most ? (size_t)share : most;
 }
 
-void saving_shares(uint64_t memory_max, struct saving_shares *ret)
+void saving_shares(uint64_t memory_max, unsigned memory_step, struct saving_shares *ret)
 {
+	const unsigned part = memory_step >= MEMORY_NO_CACHES ? 16 : 8;
 	uint64_t m = !memory_max ? 256u * MIB : memory_max < LEAST_BYTES ? LEAST_BYTES : memory_max;
 	const uint64_t workers = m / ACCOUNT_WORKERS;
 	const size_t worker = at_most(workers / WORKERS_LEAST, SYMBOLS_MEMORY);
 	*ret = (struct saving_shares){
 		.symbols = at_most(m / 16, SYMBOLS_BYTES),
 		.dictionaries = at_most(m / 10, DICTIONARY_BYTES),
-		.unwind = at_most(m / 4, UNWIND_BYTES),
+		.unwind = at_most(m / 6, UNWIND_BYTES),
 		/* there are two */
-		.question = m / 8 > QUESTION_LEAST ? (size_t)(m / 8) : QUESTION_LEAST,
+		.question = m / part > QUESTION_LEAST ? (size_t)(m / part) : QUESTION_LEAST,
 		.label_sets = at_most(m / 8192, LABEL_SETS),
 		.tables = at_most(m / 32, TABLES_BYTES),
 		.worker = memory_max ? worker : SYMBOLS_MEMORY,
@@ -70,7 +71,7 @@ void saving_apply(const struct saving *s, const struct saving_limits *l, struct 
 {
 	struct saving_shares share;
 	const unsigned cpu = s->governor.cpu.step, memory = s->governor.memory.step;
-	saving_shares(l->memory, &share);
+	saving_shares(l->memory, memory, &share);
 	const struct collector_detail d = {
 		.names = { cpu >= CPU_NO_LINES || memory >= MEMORY_NO_CACHES,
 			   cpu >= CPU_NO_COLD_NAMES },
@@ -141,12 +142,12 @@ static const char *const cpu_taken_back[CPU_STEPS] = {
 	[CPU_NO_WAITS] = "waits are measured again",
 };
 static const char *const memory_given_up[MEMORY_STEPS] = {
-	[MEMORY_NO_CACHES] = "caches are given up",
+	[MEMORY_NO_CACHES] = "caches are given up, and half of what questions may use",
 	[MEMORY_NO_WAIT_STACKS] = "stacks of waits are no longer taken",
 	[MEMORY_FEWER_ROWS] = "more of the small rows of each label set become (other)",
 };
 static const char *const memory_taken_back[MEMORY_STEPS] = {
-	[MEMORY_NO_CACHES] = "caches are kept again",
+	[MEMORY_NO_CACHES] = "caches are kept again, and questions may use twice as much",
 	[MEMORY_NO_WAIT_STACKS] = "stacks of waits are taken again",
 	[MEMORY_FEWER_ROWS] = "small rows are kept again",
 };

@@ -11,7 +11,8 @@
 #include "daemon/governor.h"
 
 /*
- * Shares of memory-max. With the default of 256 MiB or more they are what each part needs at most.
+ * Shares of memory-max under a step of the memory's governor. With the default of 256 MiB or more
+ * most are what a part needs at most.
  */
 struct saving_shares {
 	size_t symbols, dictionaries, unwind, question, label_sets, rows;
@@ -19,7 +20,7 @@ struct saving_shares {
 	size_t worker;	  /* of a parsing child */
 	unsigned workers; /* at a time; 0: no limit but the sandbox's */
 };
-void saving_shares(uint64_t memory_max, struct saving_shares *ret);
+void saving_shares(uint64_t memory_max, unsigned memory_step, struct saving_shares *ret);
 
 struct saving {
 	struct governor governor;

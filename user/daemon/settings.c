@@ -92,7 +92,7 @@ static const struct opt options[] = {
 	  "of waits, small rows, which become (other) (default 256MiB; 0: no limit)",
 	  AT(memory_max), 0, 0 },
 	{ "unwind-max", 0, OPT_SIZE, "SIZE",
-	  "of it, unwind rules (default: a quarter, at most 64MiB)", AT(unwind_max), 0, 0 },
+	  "of it, unwind rules (default: a sixth, at most 64MiB)", AT(unwind_max), 0, 0 },
 	{ "store-max", 0, OPT_SIZE, "SIZE",
 	  "bytes of the store (default: a tenth of the file system, at most 10GiB)", AT(max_bytes),
 	  0, 0 },
@@ -293,7 +293,7 @@ static int parse_quota(struct daemon_settings *s, struct err *err)
 	s->store.reserve_bytes = o->reserve_bytes;
 	s->store.wide_values = o->wide_values ? (uint32_t)o->wide_values : s->store.wide_values;
 	struct saving_shares share;
-	saving_shares(o->memory_max, &share);
+	saving_shares(o->memory_max, 0, &share);
 	s->store.symbols_memory = share.dictionaries;
 	return o->max_bytes && o->max_bytes < 16u << 20 ? err_set(err, -EINVAL, "at least 16MiB")
 							: 0;
