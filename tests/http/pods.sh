@@ -59,7 +59,7 @@ run_pod() {
 	local group
 	group=$base/burstable/pod$(uid_of "$1")/$(id_of "$1")
 	mkdir -p "$group"
-	background bash -c 'echo 0 >"$1/cgroup.procs"; while :; do for i in {1..20000}; do :; done; sleep 0.02; done' _ "$group"
+	background bash -c 'echo 0 >"$1/cgroup.procs"; while :; do for i in {1..9000}; do :; done; sleep 0.1; done' _ "$group"
 }
 metric() { curl -gsS --max-time 5 "$url/metrics" | sed -n "s/^$1 //p"; }
 until_metric() { # name, value: within 30 s

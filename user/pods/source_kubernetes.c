@@ -67,6 +67,14 @@ static int set_up(struct server *s, struct err *err)
 	return 0;
 }
 
+/* Go on from the version of the last page. It becomes part of an address. */
+static void keep_version(struct server *s)
+{
+	const char *v = s->page.version;
+	if (*v && !v[strspn(v, "0123456789")])
+		memcpy(s->version, v, sizeof(s->version));
+}
+
 /* What the server said instead of an answer: its Status object has the reason. */
 static int refusal(struct server *s, unsigned status, struct err *err)
 {
@@ -127,7 +135,7 @@ static int list(struct server *s, struct err *err)
 	if (rc)
 		return rc;
 	watcher_mark(s->w, POD_LIST_END);
-	memcpy(s->version, s->page.version, sizeof(s->version));
+	keep_version(s);
 	s->listed = true;
 	return 0;
 }
@@ -146,8 +154,7 @@ static int on_lines(void *ctx, const uint8_t *bytes, size_t len)
 {
 	struct server *s = ctx;
 	int rc = watcher_parse(s->w, PODS_JSON_WATCH, bytes, len, &s->page);
-	if (*s->page.version)
-		memcpy(s->version, s->page.version, sizeof(s->version));
+	keep_version(s);
 	if (s->page.status)
 		return s->page.status == GONE ? -ESTALE : -EAGAIN;
 	if (!rc)
@@ -165,6 +172,7 @@ static int watch(struct server *s, struct err *err)
 				       .lines = on_lines,
 				       .ctx = s,
 				       .stop_fd = -1 };
+	/* Agents that started together do not renew their watches together. */
 	snprintf(path, sizeof(path),
 		 "/api/v1/pods?%s&watch=1&allowWatchBookmarks=true&resourceVersion=%s"
 		 "&timeoutSeconds=%u",
