@@ -47,13 +47,13 @@ ok "check finds no right missing" jq -e '.ok and ([.checks[] | select(.result !=
 
 # ---- what it recorded ----
 sleep 22
-in_agent ascribe report /var/lib/ascribe --by container,pod --where '{comm="workload"}' \
+in_agent ascribe report /var/lib/ascribe --by container_id,pod_uid --where '{comm="workload"}' \
 	--json >pods.json
 for pod in before after; do
 	uid=$(kubectl get pod $pod -o 'jsonpath={.metadata.uid}')
 	id=$(kubectl get pod $pod -o 'jsonpath={.status.containerStatuses[0].containerID}')
 	ok "samples of '$pod' have its container and pod" jq -e --arg pod "$uid" --arg id "${id##*/}" \
-		'[.rows[] | select(.key.container == $id and .key.pod == $pod)] | length == 1' \
+		'[.rows[] | select(.key.container_id == $id and .key.pod_uid == $pod)] | length == 1' \
 		pods.json
 done
 in_agent ascribe report /var/lib/ascribe --where '{comm="workload"}' --json >names.json

@@ -41,7 +41,7 @@ ok "the container's program ends well" test $? = 0
 kill -INT $recorder
 wait $recorder
 inside='{exe="/app/inside"}'
-report st --by comm,container --where "$inside" >who.json
+report st --by comm,container_id --where "$inside" >who.json
 report st --by tenant --where '{exe="/app/inside",tenant!=""}' >tenant.json
 report st --where "$inside" -n 0 >names.json
 "$ascribe" stat st --json >stat.json
