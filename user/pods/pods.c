@@ -37,27 +37,13 @@ struct pods {
 	struct pod_record record;
 };
 
-static bool any_socket(void)
-{
-	static const char *const usual[] = { "/run/containerd/containerd.sock",
-					     "/run/crio/crio.sock",
-					     "/run/cri-dockerd.sock",
-					     "/run/k3s/containerd/containerd.sock",
-					     "/run/docker.sock",
-					     "/run/podman/podman.sock" };
-	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
-		if (!access(usual[i], F_OK))
-			return true;
-	return false;
-}
-
 /* Without any source there is no process. */
 static bool is_needed(const struct pods_config *cfg)
 {
 	if (cfg->source == PODS_OFF)
 		return false;
 	return cfg->source != PODS_AUTO || cfg->api || cfg->socket ||
-	       getenv("KUBERNETES_SERVICE_HOST") || any_socket();
+	       getenv("KUBERNETES_SERVICE_HOST") || source_any_socket();
 }
 
 static int start(struct pods *p, struct err *err)

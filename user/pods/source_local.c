@@ -102,19 +102,27 @@ int source_kubelet(struct watcher *w, struct err *err)
 
 /* ---- sockets ---- */
 
-static bool find_socket(struct place *p, const char *const *usual, size_t n)
+static const char *const cri_sockets[] = { "/run/containerd/containerd.sock", "/run/crio/crio.sock",
+					   "/run/cri-dockerd.sock",
+					   "/run/k3s/containerd/containerd.sock" };
+static const char *const engine_sockets[] = { "/run/docker.sock", "/run/podman/podman.sock" };
+
+#define COUNT(v) (sizeof(v) / sizeof((v)[0]))
+
+/* The first one that is there; NULL: none. */
+static const char *find_socket(const char *const *usual, size_t n)
 {
 	struct stat st;
-	if (p->w->cfg->socket) {
-		p->at.socket = p->w->cfg->socket;
-		return true;
-	}
-	for (size_t i = 0; i < n; i++) {
-		p->at.socket = usual[i];
+	for (size_t i = 0; i < n; i++)
 		if (!stat(usual[i], &st) && S_ISSOCK(st.st_mode))
-			return true;
-	}
-	return false;
+			return usual[i];
+	return NULL;
+}
+
+bool source_any_socket(void)
+{
+	return find_socket(cri_sockets, COUNT(cri_sockets)) ||
+	       find_socket(engine_sockets, COUNT(engine_sockets));
 }
 
 static int ask_cri(struct place *p, const char *call, enum pods_format f, unsigned *ret_status,
@@ -140,15 +148,14 @@ static int list_cri(struct place *p, struct err *err)
 
 int source_cri(struct watcher *w, struct err *err)
 {
-	static const char *const usual[] = { "/run/containerd/containerd.sock",
-					     "/run/crio/crio.sock", "/run/cri-dockerd.sock",
-					     "/run/k3s/containerd/containerd.sock" };
 	struct place p = { .w = w,
 			   .gap_ms = 100,
 			   .period_ms = 60000,
 			   .list = list_cri,
 			   .at.base = "http://localhost" };
-	if (!find_socket(&p, usual, sizeof(usual) / sizeof(usual[0])))
+	p.at.socket =
+		w->cfg->socket ? w->cfg->socket : find_socket(cri_sockets, COUNT(cri_sockets));
+	if (!p.at.socket)
 		return err_set(err, -ENOENT, "no socket of a container runtime here");
 	p.what = p.at.socket;
 	return poll_place(&p, err);
@@ -162,13 +169,14 @@ static int list_engine(struct place *p, struct err *err)
 
 int source_engine(struct watcher *w, struct err *err)
 {
-	static const char *const usual[] = { "/run/docker.sock", "/run/podman/podman.sock" };
 	struct place p = { .w = w,
 			   .gap_ms = 100,
 			   .period_ms = 60000,
 			   .list = list_engine,
 			   .at.base = "http://localhost" };
-	if (!find_socket(&p, usual, sizeof(usual) / sizeof(usual[0])))
+	p.at.socket = w->cfg->socket ? w->cfg->socket
+				     : find_socket(engine_sockets, COUNT(engine_sockets));
+	if (!p.at.socket)
 		return err_set(err, -ENOENT, "no socket of docker or podman here");
 	p.what = p.at.socket;
 	return poll_place(&p, err);

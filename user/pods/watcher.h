@@ -46,4 +46,7 @@ int source_kubelet(struct watcher *w, struct err *err);
 int source_cri(struct watcher *w, struct err *err);
 int source_engine(struct watcher *w, struct err *err);
 
+/* Is there a socket where runtimes and engines have theirs? */
+bool source_any_socket(void);
+
 #endif
