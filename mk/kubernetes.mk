@@ -2,7 +2,7 @@
 # The node agent: its container image, and tests on a real Kubernetes node (tests/kubernetes/node).
 # The first run builds the node's programs in 8 CPU minutes; tests/kubernetes/binaries keeps them.
 #   make image: build/ascribe-VERSION-ARCH.oci.tar of the program that was built here, without a
-#   registry. For another architecture: deploy/container/Containerfile.
+#   registry.
 
 IMAGE := $(BUILD)/ascribe-$(VERSION)-$(DEB_ARCH).oci.tar
 IMAGE_NAME ?= localhost/ascribe:$(VERSION)
@@ -26,10 +26,4 @@ test-kubernetes: ## the agent on a real node, as root; builds Kubernetes once, i
 	$(Q)tests/kubernetes/binaries >/dev/null
 	$(Q)tools/test $(call script_list,$(sort $(wildcard tests/kubernetes/*.sh)))
 
-bench-kubernetes: $(BUILD)/ascribe
-bench-kubernetes: ## what the agent costs on a real node, as root
-	$(Q)tools/deps kubernetes image
-	$(Q)tests/kubernetes/binaries >/dev/null
-	$(Q)BUILD=$(BUILD) bash tests/kubernetes/bench
-
-.PHONY: image test-kubernetes bench-kubernetes
+.PHONY: image test-kubernetes

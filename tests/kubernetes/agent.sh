@@ -56,6 +56,13 @@ for pod in before after; do
 		'[.rows[] | select(.key.container_id == $id and .key.pod_uid == $pod)] | length == 1' \
 		pods.json
 done
+in_agent ascribe report /var/lib/ascribe --by namespace,pod,container,node \
+	--where '{comm="workload"}' --json >called.json
+for pod in before after; do
+	ok "samples of '$pod' are called by its names" jq -e --arg pod $pod \
+		'[.rows[] | select(.key == {namespace: "default", pod: $pod, container: "wheel",
+			node: "node1"})] | length == 1' called.json
+done
 in_agent ascribe report /var/lib/ascribe --where '{comm="workload"}' --json >names.json
 ok "functions of a program in another pod's image have names" grep -q turn_the_wheel names.json
 in_agent ascribe report /var/lib/ascribe -n 0 --json >all.json
