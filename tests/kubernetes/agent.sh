@@ -34,7 +34,7 @@ ok "the agent becomes ready" within 90 agent_ready || {
 }
 workload_pod after
 ok "another pod runs" within 60 running after
-process=$(in_node pgrep -f '^/usr/bin/ascribe daemon --config /etc/ascribe')
+process=$(in_node pgrep -o -f '^/usr/bin/ascribe daemon --config /etc/ascribe')
 rights=$(awk '/^Cap(Eff|Prm|Bnd)/ { print $2 }' "/proc/$process/status" | sort -u)
 ok "it has six capabilities and no others: $rights" test "$rights" = 000001c400080004
 ok "a seccomp filter" grep -q '^Seccomp:.2' "/proc/$process/status"
