@@ -2,7 +2,6 @@
 #include "attribute/pod_labels.h"
 
 #include "proc/proc.h"
-#include "util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -56,11 +55,11 @@ void pod_labels_of(struct pods *p, const char *cgroup, struct pod_labels *ret)
 	ret->n = 0;
 	ret->late = false;
 	ret->service = NULL;
-	size_t id_len = proc_container_id(cgroup, &id);
-	size_t uid_len = proc_pod_uid(cgroup, ret->uid, sizeof(ret->uid));
+	size_t id_len = cgroup ? proc_container_id(cgroup, &id) : 0;
+	size_t uid_len = cgroup ? proc_pod_uid(cgroup, ret->uid, sizeof(ret->uid)) : 0;
 	if (!id_len && !uid_len)
 		return;
-	int rc = pods_find(p, cgroup, clock_ns(CLOCK_MONOTONIC), &names);
+	int rc = p ? pods_find(p, id, id_len, ret->uid, uid_len, &names) : -ENOENT;
 	ret->late = rc == -EINPROGRESS;
 	add(ret, "container_id", id, id_len);
 	if (names.uid && *names.uid) /* that of the API, also for a static pod */

@@ -61,9 +61,7 @@ static void add_system(const struct sets *s, const struct row *row, const struct
 		       struct pod_labels *pod, struct sets_labels *l)
 {
 	const char *id;
-	*pod = (struct pod_labels){ 0 };
-	if (cgroup)
-		pod_labels_of(s->pods, cgroup, pod);
+	pod_labels_of(s->pods, cgroup, pod);
 	memcpy(thread, row->comm, COMM_SIZE);
 	thread[COMM_SIZE] = 0;
 	const char *comm = im && im->comm[0] ? im->comm : thread;

@@ -4,7 +4,7 @@
  */
 #include "cli/cmd.h"
 #include "cli/runtimes.h"
-#include "opt/pod_options.h"
+#include "pods/pods.h"
 #include "opt/term.h"
 #include "proc/proc.h"
 #include "sampler/sampler.h"
@@ -12,6 +12,7 @@
 #include "util/clock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
@@ -289,7 +290,6 @@ static void check_pods(struct checks *c)
 	struct pods *p = NULL;
 	struct pods_stats st = { 0 };
 	struct err err = { 0 };
-	char text[400];
 	if (pods_open(&p, &cfg, &err)) {
 		say(c, NOTE, name, "%s", err.text);
 		return;
@@ -302,11 +302,11 @@ static void check_pods(struct checks *c)
 	while (!st.ok && clock_ns(CLOCK_MONOTONIC) < until) {
 		struct pollfd f = { .fd = pods_fd(p), .events = POLLIN };
 		poll(&f, 1, 100);
-		pods_receive(p, clock_ns(CLOCK_MONOTONIC));
+		pods_receive(p);
 		pods_stats(p, &st);
 	}
-	pod_options_describe(&st, text, sizeof(text));
-	say(c, st.ok ? GOOD : NOTE, name, "%s", text);
+	say(c, st.ok ? GOOD : NOTE, name, "%s; %" PRIu64 " pods, %" PRIu64 " containers",
+	    *st.text ? st.text : "no answer yet", st.table.pods, st.table.containers);
 	pods_close(p);
 }
 

@@ -105,7 +105,7 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 	const struct saving_limits limits = daemon_saving_limits(d);
 	struct saving_todo todo =
 		saving_look(&d->saving, &limits, d->collector, p, http_memory(d->http));
-	if (todo.caches) {
+	if (todo.caches) { /* the server reads its share when it begins */
 		daemon_stop_http(d);
 		if (d->writer)
 			store_give_back(d->writer);

@@ -307,7 +307,7 @@ static int pods_socket(const struct collector *c)
 static void receive_pods(struct collector *c)
 {
 	if (c->sets.pods)
-		pods_receive(c->sets.pods, clock_ns(CLOCK_MONOTONIC));
+		pods_receive(c->sets.pods);
 }
 
 #define OWN_FDS 4 /* downloads, parsers, readers, pods: behind those of the CPUs and the caller's */

@@ -303,6 +303,5 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 	bool tables = look_at_tables(s, l, p, now.now_ns);
 	return (struct saving_todo){ governor_weight(g) != weight,
 				     l->waits && governor_waits(g) != waits, tables,
-				     in_memory == GOVERNOR_GIVE_UP &&
-					     (g->memory.moved >> MEMORY_NO_CACHES & 1) };
+				     in_memory && (g->memory.moved >> MEMORY_NO_CACHES & 1) };
 }

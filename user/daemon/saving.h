@@ -67,7 +67,7 @@ struct saving_todo {
 	bool rate;   /* samples stand for another number: governor_weight */
 	bool waits;  /* waits are measured or not: governor_waits */
 	bool tables; /* they fill too often: twice as large ones */
-	bool caches; /* drop what is kept to answer quickly */
+	bool caches; /* begin the server again: questions have another share, and caches go */
 };
 
 /* Every few seconds. queries: bytes that the server keeps. */

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #define AT(member) offsetof(struct daemon_options, member)
-#define AT_PODS(member) AT(pods.member)
 
 static const struct opt options[] = {
 	{ "config", 'c', OPT_STRING, "FILE",
@@ -53,7 +52,28 @@ static const struct opt options[] = {
 	{ "recipes", 0, OPT_STRING, "PATH",
 	  "more label paths, as in record; read when the daemon begins", AT(recipes), 0, 0 },
 	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", AT(no_recipes), 0, 0 },
-	POD_OPTIONS_ROWS(AT_PODS),
+	{ "container-names", 0, OPT_STRING, "SOURCE",
+	  "who names pods and containers: kubernetes (the API server), kubelet, cri (the runtime's "
+	  "socket), engine (docker's or podman's), none, auto (default: kubernetes in a pod, else "
+	  "the first socket that answers)",
+	  AT(pods.names), 0, 0 },
+	{ "node", 0, OPT_STRING, "NAME", "the name of this Kubernetes node (default: $NODE_NAME)",
+	  AT(pods.node), 0, 0 },
+	{ "kubernetes-api", 0, OPT_STRING, "URL",
+	  "the API server (default: that of the pod we run in)", AT(pods.api), 0, 0 },
+	{ "kubernetes-credentials", 0, OPT_STRING, "DIR",
+	  "directory with token and ca.crt (default: the service account of the pod)",
+	  AT(pods.credentials), 0, 0 },
+	{ "kubelet", 0, OPT_STRING, "URL",
+	  "for container-names kubelet (default https://127.0.0.1:10250)", AT(pods.kubelet), 0, 0 },
+	{ "container-socket", 0, OPT_STRING, "PATH",
+	  "for container-names cri and engine (default: the usual places)", AT(pods.socket), 0, 0 },
+	{ "pod-labels", 0, OPT_LIST, "KEY,..",
+	  "labels of pods that become labels of samples, as pod_label_KEY; at most 16 with "
+	  "pod-annotations",
+	  AT(pods.labels), 0, 0 },
+	{ "pod-annotations", 0, OPT_LIST, "KEY,..", "annotations likewise, as pod_annotation_KEY",
+	  AT(pods.annotations), 0, 0 },
 	{ "listen", 'l', OPT_LIST, "ADDRESS,..",
 	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none (default 127.0.0.1:4041)", AT(listen), 0,
 	  0 },

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,10 +67,4 @@ int pod_options_config(const struct pod_options *o, struct pods_config *ret, str
 	for (size_t i = 0; !rc && i < o->annotations.n; i++, w->n_annotations += !rc)
 		rc = add_wanted(w, "pod-annotations", "pod_annotation_", o->annotations.v[i], err);
 	return rc;
-}
-
-void pod_options_describe(const struct pods_stats *st, char *out, size_t cap)
-{
-	snprintf(out, cap, "%s; %" PRIu64 " pods, %" PRIu64 " containers",
-		 *st->text ? st->text : "no answer yet", st->table.pods, st->table.containers);
 }

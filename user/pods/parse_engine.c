@@ -10,17 +10,6 @@
 #include <jansson.h>
 #include <string.h>
 
-static struct span member(const json_t *object, const char *key)
-{
-	const json_t *v = json_object_get(object, key);
-	return (struct span){ json_string_value(v), json_string_length(v) };
-}
-
-static struct span label_of(const void *labels, const char *key)
-{
-	return member(labels, key);
-}
-
 /* Names begin with '/'. Those with another '/' are links from other containers. */
 static struct span name_of(const json_t *container)
 {
@@ -44,16 +33,17 @@ static struct span name_of(const json_t *container)
 static void add_container_of_pod(struct parse *p, const json_t *c, const json_t *labels)
 {
 	p->r.merge = true;
-	if (!parse_pod(p, member(labels, "io.kubernetes.pod.uid"),
-		       member(labels, "io.kubernetes.pod.namespace"),
-		       member(labels, "io.kubernetes.pod.name")))
+	if (!parse_pod(p, parse_member(labels, "io.kubernetes.pod.uid"),
+		       parse_member(labels, "io.kubernetes.pod.namespace"),
+		       parse_member(labels, "io.kubernetes.pod.name")))
 		return;
-	if (span_is(member(labels, "io.kubernetes.docker.type"), "podsandbox")) {
+	if (span_is(parse_member(labels, "io.kubernetes.docker.type"), "podsandbox")) {
 		int64_t created_s = json_integer_value(json_object_get(c, "Created"));
-		parse_guess_owner(p, label_of, labels, created_s);
-		parse_labels(p, label_of, labels);
+		parse_guess_owner(p, parse_member, labels, created_s);
+		parse_labels(p, parse_member, labels);
 	} else {
-		parse_container(p, member(c, "Id"), member(labels, "io.kubernetes.container.name"));
+		parse_container(p, parse_member(c, "Id"),
+				parse_member(labels, "io.kubernetes.container.name"));
 	}
 	parse_emit(p);
 }
@@ -62,12 +52,12 @@ static void add_container(struct parse *p, const json_t *c)
 {
 	const json_t *labels = json_object_get(c, "Labels");
 	parse_begin(p, POD_SEEN);
-	if (member(labels, "io.kubernetes.pod.uid").s) {
+	if (parse_member(labels, "io.kubernetes.pod.uid").s) {
 		add_container_of_pod(p, c, labels);
 		return;
 	}
-	parse_container(p, member(c, "Id"), name_of(c));
-	parse_labels(p, label_of, labels);
+	parse_container(p, parse_member(c, "Id"), name_of(c));
+	parse_labels(p, parse_member, labels);
 	if (p->r.n_containers)
 		parse_emit(p);
 }

@@ -62,6 +62,11 @@ bool parse_find_items(const char *bytes, size_t len, struct span *ret);
 /* Take the next item from the array's rest: 1; 0: there are no more; -1: this is no array. */
 int parse_next_item(struct span *items, struct span *ret);
 
+/* ---- JSON: parse_json.c ---- */
+
+/* The text of an object's member; object: a json_t. It serves as parse_label, too. */
+struct span parse_member(const void *object, const char *key);
+
 /* ---- one for each format; as pods_parse ---- */
 
 int parse_json_list(struct parse *p, const char *bytes, size_t len);

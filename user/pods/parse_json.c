@@ -13,19 +13,10 @@
 /* A value may be any text that Go writes, "\u0000" too. A NUL in one pod must not hide all pods. */
 #define LOAD_FLAGS (JSON_ALLOW_NUL | JSON_DECODE_ANY)
 
-static struct span text_of(const json_t *v)
+struct span parse_member(const void *object, const char *key)
 {
+	const json_t *v = json_object_get(object, key);
 	return (struct span){ json_string_value(v), json_string_length(v) };
-}
-
-static struct span member(const json_t *object, const char *key)
-{
-	return text_of(json_object_get(object, key));
-}
-
-static struct span label_of(const void *labels, const char *key)
-{
-	return member(labels, key);
 }
 
 /* -E2BIG: JSON, but deeper, or with a larger number, than jansson takes. */
@@ -82,7 +73,7 @@ static int take_opaque(struct span t, char *out, size_t cap)
 
 static int take_version(struct parse *p, const json_t *metadata)
 {
-	return take_opaque(member(metadata, "resourceVersion"), p->page.version,
+	return take_opaque(parse_member(metadata, "resourceVersion"), p->page.version,
 			   sizeof(p->page.version));
 }
 
@@ -90,7 +81,7 @@ static int take_version(struct parse *p, const json_t *metadata)
 static int take_status(struct parse *p, const json_t *status)
 {
 	const json_t *code = json_object_get(status, "code");
-	struct span message = member(status, "message");
+	struct span message = parse_member(status, "message");
 	json_int_t v = json_integer_value(code);
 	p->page.status = v > 0 && v < 1000 ? (int32_t)v : 500;
 	if (message.s && !memchr(message.s, 0, message.n))
@@ -105,8 +96,8 @@ static void add_containers(struct parse *p, const json_t *status, const char *li
 	json_array_foreach(json_object_get(status, list), i, c)
 	{
 		const json_t *last = json_object_get(json_object_get(c, "lastState"), "terminated");
-		struct span name = member(c, "name"), id = member(c, "containerID");
-		struct span before = member(last, "containerID");
+		struct span name = parse_member(c, "name"), id = parse_member(c, "containerID");
+		struct span before = parse_member(last, "containerID");
 		if (id.n) /* it was started */
 			parse_container(p, id, name);
 		if (before.n)
@@ -116,15 +107,16 @@ static void add_containers(struct parse *p, const json_t *status, const char *li
 
 static void add_owner(struct parse *p, const json_t *metadata)
 {
-	struct span hash = member(json_object_get(metadata, "labels"), "pod-template-hash");
+	struct span hash = parse_member(json_object_get(metadata, "labels"), "pod-template-hash");
 	int64_t created_s = 0;
 	size_t i;
 	json_t *o;
-	parse_time(member(metadata, "creationTimestamp"), &created_s);
+	parse_time(parse_member(metadata, "creationTimestamp"), &created_s);
 	json_array_foreach(json_object_get(metadata, "ownerReferences"), i, o)
 	{
 		if (json_is_true(json_object_get(o, "controller"))) {
-			parse_owner(p, member(o, "kind"), member(o, "name"), hash, created_s);
+			parse_owner(p, parse_member(o, "kind"), parse_member(o, "name"), hash,
+				    created_s);
 			return;
 		}
 	}
@@ -135,22 +127,22 @@ static void add_pod(struct parse *p, const json_t *pod, enum pod_what what)
 	const json_t *metadata = json_object_get(pod, "metadata");
 	const json_t *annotations = json_object_get(metadata, "annotations");
 	const json_t *status = json_object_get(pod, "status");
-	if (p->node[0] && !span_is(member(json_object_get(pod, "spec"), "nodeName"), p->node))
+	if (p->node[0] && !span_is(parse_member(json_object_get(pod, "spec"), "nodeName"), p->node))
 		return;
 	parse_begin(p, what);
 	if (what == POD_GONE) {
-		if (parse_uid(p, member(metadata, "uid")))
+		if (parse_uid(p, parse_member(metadata, "uid")))
 			parse_emit(p);
 		return;
 	}
-	if (!parse_pod(p, member(metadata, "uid"), member(metadata, "namespace"),
-		       member(metadata, "name")))
+	if (!parse_pod(p, parse_member(metadata, "uid"), parse_member(metadata, "namespace"),
+		       parse_member(metadata, "name")))
 		return;
-	parse_mirror(p, member(annotations, "kubernetes.io/config.hash"),
-		     member(annotations, "kubernetes.io/config.mirror"));
+	parse_mirror(p, parse_member(annotations, "kubernetes.io/config.hash"),
+		     parse_member(annotations, "kubernetes.io/config.mirror"));
 	add_owner(p, metadata);
-	parse_labels(p, label_of, json_object_get(metadata, "labels"));
-	parse_annotations(p, label_of, annotations);
+	parse_labels(p, parse_member, json_object_get(metadata, "labels"));
+	parse_annotations(p, parse_member, annotations);
 	add_containers(p, status, "initContainerStatuses");
 	add_containers(p, status, "containerStatuses");
 	add_containers(p, status, "ephemeralContainerStatuses");
@@ -162,15 +154,15 @@ static int take_list(struct parse *p, const json_t *list)
 {
 	const json_t *metadata = json_object_get(list, "metadata");
 	const json_t *items = json_object_get(list, "items");
-	if (span_is(member(list, "kind"), "Status"))
+	if (span_is(parse_member(list, "kind"), "Status"))
 		return take_status(p, list);
-	if (!span_is(member(list, "kind"), "PodList") || json_array_size(items) ||
+	if (!span_is(parse_member(list, "kind"), "PodList") || json_array_size(items) ||
 	    (items && !json_is_array(items) && !json_is_null(items)))
 		return -EBADMSG;
 	int rc = take_version(p, metadata);
 	if (rc)
 		return rc;
-	return take_opaque(member(metadata, "continue"), p->page.next, sizeof(p->page.next));
+	return take_opaque(parse_member(metadata, "continue"), p->page.next, sizeof(p->page.next));
 }
 
 static int take_items(struct parse *p, struct span items)
@@ -212,9 +204,9 @@ int parse_json_list(struct parse *p, const char *bytes, size_t len)
 
 static int take_event(struct parse *p, const json_t *event)
 {
-	struct span type = member(event, "type");
+	struct span type = parse_member(event, "type");
 	const json_t *object = json_object_get(event, "object");
-	if (span_is(member(event, "kind"), "Status")) /* the watch was refused */
+	if (span_is(parse_member(event, "kind"), "Status")) /* the watch was refused */
 		return take_status(p, event);
 	if (span_is(type, "ERROR"))
 		return take_status(p, object);

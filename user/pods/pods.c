@@ -2,7 +2,7 @@
 #include "pods/pods.h"
 
 #include "pods/watcher.h"
-#include "proc/proc.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -101,40 +101,36 @@ int pods_fd(const struct pods *p)
 	return p->fd;
 }
 
-/* True: it changed what pods_find says. */
-static bool take(struct pods *p, uint64_t now_ns)
+static void take(struct pods *p, uint64_t now_ns)
 {
 	const struct pod_record *r = &p->record;
 	if (r->what != POD_STATE) {
 		pods_table_apply(p->table, r, now_ns);
-		return r->what == POD_SEEN;
+		return;
 	}
-	bool changed = !p->said || p->ok != r->ok;
 	p->said = true;
 	p->ok = r->ok;
 	memcpy(p->text, r->text, sizeof(p->text));
-	return changed;
 }
 
-bool pods_receive(struct pods *p, uint64_t now_ns)
+void pods_receive(struct pods *p)
 {
-	bool changed = false;
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	for (unsigned i = 0; i < RECEIVE_MAX && p->fd >= 0; i++) {
 		ssize_t n = recv(p->fd, &p->record, sizeof(p->record), MSG_DONTWAIT);
 		if (n < 0 && errno != ECONNRESET)
-			break;
+			return;
 		if (n <= 0) {
 			close(p->fd);
 			p->fd = -1;
 			p->ok = false;
 			snprintf(p->text, sizeof(p->text),
 				 "the process that asks for pods has ended");
-			return true;
+			return;
 		}
 		if (pod_record_check(&p->record, (uint64_t)n))
-			changed |= take(p, now_ns);
+			take(p, now_ns);
 	}
-	return changed;
 }
 
 /* ---- what is not known ---- */
@@ -143,8 +139,9 @@ bool pods_receive(struct pods *p, uint64_t now_ns)
  * Is this container's name still on its way? The watcher is told once, and again when another one
  * has taken its place here.
  */
-static bool is_coming(struct pods *p, const char *text, size_t len, uint64_t now_ns)
+static bool is_coming(struct pods *p, const char *text, size_t len)
 {
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	uint64_t hash = XXH3_64bits(text, len);
 	struct missed *m = &p->missed[hash % MISSED];
 	if (p->fd < 0 || (p->said && !p->ok))
@@ -160,20 +157,13 @@ static bool is_coming(struct pods *p, const char *text, size_t len, uint64_t now
 	return false;
 }
 
-int pods_find(struct pods *p, const char *cgroup, uint64_t now_ns, struct pods_names *ret)
+int pods_find(struct pods *p, const char *id, size_t id_len, const char *uid, size_t uid_len,
+	      struct pods_names *ret)
 {
-	char uid[POD_UID_MAX];
-	const char *id = NULL;
-	if (!p || !cgroup)
-		return -ENOENT;
-	size_t id_len = proc_container_id(cgroup, &id);
-	size_t uid_len = proc_pod_uid(cgroup, uid, sizeof(uid));
-	if (!id_len && !uid_len)
-		return -ENOENT;
 	bool found = pods_table_find(p->table, id, id_len, uid, uid_len, ret);
 	if (found && (ret->container || !id_len))
 		return 0;
-	if (is_coming(p, id_len ? id : uid, id_len ? id_len : uid_len, now_ns))
+	if (is_coming(p, id_len ? id : uid, id_len ? id_len : uid_len))
 		return -EINPROGRESS;
 	return found ? 0 : -ENOENT;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of pods and containers, by cgroup path.
+ * Names of pods and containers, by their ids.
  *
  *   API server | kubelet | CRI | docker --HTTP--> watcher --records--> recorder: table
  *                                                  |   ^
@@ -60,15 +60,16 @@ void pods_close(struct pods *p);
 
 /* Readable when records came. */
 int pods_fd(const struct pods *p);
-/* Take records that came, a bounded number. True: something changed what pods_find says. */
-bool pods_receive(struct pods *p, uint64_t now_ns);
+/* Take records that came, a bounded number. */
+void pods_receive(struct pods *p);
 
 /*
- * Name the container and pod of a cgroup path. 0: ret holds what is known, valid until the next
- * pods_receive. -ENOENT: no container, or nobody knows it. -EINPROGRESS: not known yet; ask again.
- * p may be NULL.
+ * Name a container and its pod by their ids, as proc_container_id and proc_pod_uid find them in the
+ * path of a cgroup; one of the lengths may be 0. 0: ret holds what is known, valid until the next
+ * pods_receive. -ENOENT: nobody knows it. -EINPROGRESS: not known yet; ask again.
  */
-int pods_find(struct pods *p, const char *cgroup, uint64_t now_ns, struct pods_names *ret);
+int pods_find(struct pods *p, const char *id, size_t id_len, const char *uid, size_t uid_len,
+	      struct pods_names *ret);
 
 /* NULL: none was asked for. */
 const char *pods_node(const struct pods *p);
