@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The selection: -p, -t, -G or a command. Events fire for all tasks, because an event of one task
- * never fires in a task that lives shorter than the period. Count samples of other tasks as
- * outside.
+ * The selection: -p, -t, a command, or cgroups (-G, --exclude-cgroup). Events fire for all tasks,
+ * because an event of one task never fires in a task that lives shorter than the period. Count
+ * samples of other tasks as outside.
  */
 #ifndef ASCRIBE_SELECT_BPF_H
 #define ASCRIBE_SELECT_BPF_H
@@ -72,6 +72,14 @@ static __always_inline void selected_remove(__u32 id)
 	}
 }
 
+static __always_inline bool is_selected_cgroup(void)
+{
+	for (__u32 i = 0; i < CGROUPS_MAX && i < cfg.n_cgroups; i++)
+		if (bpf_get_current_ancestor_cgroup_id(cfg.cgroup[i].level) == cfg.cgroup[i].id)
+			return !cfg.cgroup[i].excluded;
+	return cfg.cgroup_others;
+}
+
 static __always_inline bool is_selected(__u32 tgid, __u32 tid)
 {
 	switch (cfg.selection) {
@@ -80,7 +88,7 @@ static __always_inline bool is_selected(__u32 tgid, __u32 tid)
 	case SELECTION_TIDS:
 		return selected_has(tid);
 	case SELECTION_CGROUP:
-		return bpf_get_current_ancestor_cgroup_id(cfg.cgroup_level) == cfg.cgroup_id;
+		return is_selected_cgroup();
 	default:
 		return true;
 	}

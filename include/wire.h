@@ -309,6 +309,15 @@ struct wire_copy {
 	__u64 kernel[KERNEL_FRAMES_MAX + 1];
 }; /* the stack follows, then the other */
 
+#define CGROUPS_MAX 64
+
+/* A v2 cgroup with those below it. */
+struct selected_cgroup {
+	__u64 id;
+	__u32 level; /* 0: the root */
+	__u32 excluded;
+};
+
 /* Fixed between open and load. */
 struct config {
 	__u32 n_cpus;
@@ -325,9 +334,11 @@ struct config {
 	__u32 max_frames;
 	__u32 selection; /* enum selection */
 	__u32 selected_mask;
-	__u32 cgroup_level;
-	__u32 skip_idle; /* idle CPUs are outside the selection */
-	__u64 cgroup_id;
+	__u32 n_cgroups;
+	__u32 cgroup_others; /* 1: threads that are in none of cgroup[] are selected */
+	__u32 skip_idle;     /* idle CPUs are outside the selection */
+	/* The deepest first: the first that a thread is in decides */
+	struct selected_cgroup cgroup[CGROUPS_MAX];
 	__u64 secret;	 /* so that nobody can choose what two of our hashes have in common */
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
 	/*

@@ -35,9 +35,10 @@ struct record_options {
 	uint64_t hz;
 	int64_t duration_ns;
 	bool all, append, quiet, explain, wall, waker, jvm_attach;
-	struct opt_list tgids, tids, events, debuginfod;
+	struct target_options target;
+	struct opt_list events, debuginfod;
 	struct label_rules labels;
-	const char *cgroup, *out, *recipes, *debuginfod_cache;
+	const char *out, *recipes, *debuginfod_cache;
 	bool no_recipes;
 };
 
@@ -51,13 +52,16 @@ static const struct opt options[] = {
 	{ "all", 'a', OPT_FLAG, NULL, "every process (the default without -p, -t, -G and COMMAND)",
 	  offsetof(struct record_options, all), 0, 0 },
 	{ "pid", 'p', OPT_LIST, "PID,..", "only these processes and their children to come",
-	  offsetof(struct record_options, tgids), 0, 0 },
+	  offsetof(struct record_options, target.tgids), 0, 0 },
 	{ "tid", 't', OPT_LIST, "TID,..", "only these threads",
-	  offsetof(struct record_options, tids), 0, 0 },
-	{ "cgroup", 'G', OPT_STRING, "CGROUP",
-	  "only what runs in this v2 cgroup or below it: a directory, or a path from "
+	  offsetof(struct record_options, target.tids), 0, 0 },
+	{ "cgroup", 'G', OPT_LIST, "CGROUP,..",
+	  "only what runs in these v2 cgroups or below them: each a directory, or a path from "
 	  "the root of the hierarchy",
-	  offsetof(struct record_options, cgroup), 0, 0 },
+	  offsetof(struct record_options, target.cgroups), 0, 0 },
+	{ "exclude-cgroup", 0, OPT_LIST, "CGROUP,..",
+	  "all but what runs in these. With -G the deepest cgroup that is named decides",
+	  offsetof(struct record_options, target.excluded), 0, 0 },
 	{ "event", 'e', OPT_LIST, "EVENT,..",
 	  "what to sample: cpu-clock, cycles, ...; every hit of page-faults, "
 	  "context-switches, ... and of a tracepoint subsystem:name "
@@ -208,12 +212,13 @@ static int load_recipes(struct recording *r, struct err *err)
 static int choose_target(struct recording *r, bool has_command, struct err *err)
 {
 	struct record_options *o = r->o;
-	int n = !!o->tgids.n + !!o->tids.n + !!o->cgroup;
-	if (n > 1 || (n && o->all))
+	const unsigned n = target_kinds(&o->target);
+	const bool all_but = !o->target.cgroups.n && o->target.excluded.n;
+	if (n > 1 || (n && o->all && !all_but))
 		return err_set(err, -EINVAL, "-a, -p, -t and -G exclude each other");
 	if (n && has_command)
 		return err_set(err, -EINVAL, "-p, -t and -G do not go with a command; -a does");
-	int rc = target_choose(&r->target, &o->tgids, &o->tids, o->cgroup, err);
+	int rc = target_choose(&r->target, &o->target, err);
 	if (!n && has_command && !o->all)
 		r->target.selection = SELECTION_TGIDS;
 	target_configure(&r->target, &r->cfg);
@@ -223,7 +228,7 @@ static int choose_target(struct recording *r, bool has_command, struct err *err)
 static void describe(struct recording *r, const struct opt_args *args)
 {
 	static const char *const who[] = { "all processes", "selected processes",
-					   "selected threads", "one cgroup" };
+					   "selected threads", "selected cgroups" };
 	size_t at = (size_t)snprintf(r->what, sizeof(r->what), "%s",
 				     args->n && !r->o->all ? args->v[0] : who[r->cfg.selection]);
 	bool rate = false;

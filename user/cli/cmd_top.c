@@ -37,9 +37,9 @@
 
 struct top_options {
 	struct filter filter; /* where, event, idle, names, json, limit */
-	const char *by, *cgroup;
+	const char *by;
 	struct opt_list stores;
-	struct opt_list tgids, tids;
+	struct target_options target;
 	uint64_t hz, seconds;
 	int64_t delay_ns, span_ns;
 	bool once;
@@ -62,11 +62,13 @@ static const struct opt options[] = {
 	  "what to sample (default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct top_options, filter.event), 0, 0 },
 	{ "pid", 'p', OPT_LIST, "PID,..", "only these processes and their children to come",
-	  offsetof(struct top_options, tgids), 0, 0 },
-	{ "tid", 't', OPT_LIST, "TID,..", "only these threads", offsetof(struct top_options, tids),
-	  0, 0 },
-	{ "cgroup", 'G', OPT_STRING, "CGROUP", "only what runs in this v2 cgroup or below it",
-	  offsetof(struct top_options, cgroup), 0, 0 },
+	  offsetof(struct top_options, target.tgids), 0, 0 },
+	{ "tid", 't', OPT_LIST, "TID,..", "only these threads",
+	  offsetof(struct top_options, target.tids), 0, 0 },
+	{ "cgroup", 'G', OPT_LIST, "CGROUP,..", "only what runs in these v2 cgroups or below them",
+	  offsetof(struct top_options, target.cgroups), 0, 0 },
+	{ "exclude-cgroup", 0, OPT_LIST, "CGROUP,..", "all but what runs in these",
+	  offsetof(struct top_options, target.excluded), 0, 0 },
 	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs, and idle waits",
 	  offsetof(struct top_options, filter.idle), 0, 0 },
 	NAMES_OPTIONS(struct top_options, filter),
@@ -122,14 +124,14 @@ struct top {
 static int choose_target(struct top *t, struct err *err)
 {
 	const struct top_options *o = t->o;
-	int n = !!o->tgids.n + !!o->tids.n + !!o->cgroup, rc = 0;
+	const unsigned n = target_kinds(&o->target);
 	if (n > 1)
 		return err_set(err, -EINVAL, "-p, -t and -G exclude each other");
 	if (n && o->stores.n)
 		return err_set(
 			err, -EINVAL,
 			"-p, -t and -G choose what to record; --store records nothing (--where chooses there)");
-	rc = target_choose(&t->target, &o->tgids, &o->tids, o->cgroup, err);
+	int rc = target_choose(&t->target, &o->target, err);
 	target_configure(&t->target, &t->cfg);
 	return rc;
 }

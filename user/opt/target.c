@@ -114,7 +114,7 @@ static int find_mount(const char *path, char *out, size_t cap)
 	return rc;
 }
 
-int target_cgroup(struct target *t, const char *name, struct err *err)
+static int find_cgroup(struct selected_cgroup *ret, const char *name, struct err *err)
 {
 	char mount[PATH_MAX], path[PATH_MAX * 2], real[PATH_MAX];
 	struct stat st;
@@ -133,10 +133,45 @@ int target_cgroup(struct target *t, const char *name, struct err *err)
 	    find_mount(real, mount, sizeof(mount)))
 		return err_set(err, -EINVAL, "'%s' is not a directory of the cgroup v2 hierarchy",
 			       name);
-	t->cgroup_level = 0;
+	ret->level = 0;
 	for (const char *s = real + strlen(mount); *s; s++)
-		t->cgroup_level += *s == '/' && s[1];
-	t->cgroup_id = st.st_ino;
+		ret->level += *s == '/' && s[1];
+	ret->id = st.st_ino;
+	return 0;
+}
+
+static int add_cgroups(struct target *t, const struct opt_list *names, bool excluded,
+		       struct err *err)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		if (t->n_cgroups == CGROUPS_MAX)
+			return err_set(err, -E2BIG, "more than %d cgroups", CGROUPS_MAX);
+		struct selected_cgroup *c = &t->cgroups[t->n_cgroups++];
+		c->excluded = excluded;
+		int rc = find_cgroup(c, names->v[i], err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* The deepest first; of the same one that which excludes. */
+static int compare_cgroups(const void *a, const void *b)
+{
+	const struct selected_cgroup *x = a, *y = b;
+	if (x->level != y->level)
+		return x->level < y->level ? 1 : -1;
+	return (int)y->excluded - (int)x->excluded;
+}
+
+int target_cgroups(struct target *t, const struct opt_list *in, const struct opt_list *excluded,
+		   struct err *err)
+{
+	int rc = add_cgroups(t, in, false, err);
+	rc = rc ? rc : add_cgroups(t, excluded, true, err);
+	if (rc)
+		return rc;
+	qsort(t->cgroups, t->n_cgroups, sizeof(t->cgroups[0]), compare_cgroups);
 	t->selection = SELECTION_CGROUP;
 	return 0;
 }
@@ -161,14 +196,18 @@ void target_gone(struct target *t, int fd)
 	}
 }
 
-int target_choose(struct target *t, const struct opt_list *tgids, const struct opt_list *tids,
-		  const char *cgroup, struct err *err)
+unsigned target_kinds(const struct target_options *o)
 {
-	if (tgids->n)
-		return target_tgids(t, tgids->v, tgids->n, err);
-	if (tids->n)
-		return target_tids(t, tids->v, tids->n, err);
-	return cgroup ? target_cgroup(t, cgroup, err) : 0;
+	return !!o->tgids.n + !!o->tids.n + (o->cgroups.n || o->excluded.n);
+}
+
+int target_choose(struct target *t, const struct target_options *o, struct err *err)
+{
+	if (o->tgids.n)
+		return target_tgids(t, o->tgids.v, o->tgids.n, err);
+	if (o->tids.n)
+		return target_tids(t, o->tids.v, o->tids.n, err);
+	return target_kinds(o) ? target_cgroups(t, &o->cgroups, &o->excluded, err) : 0;
 }
 
 void target_configure(const struct target *t, struct sampler_config *ret)
@@ -176,8 +215,8 @@ void target_configure(const struct target *t, struct sampler_config *ret)
 	ret->selection = t->selection;
 	ret->ids = t->ids;
 	ret->n_ids = t->n_ids;
-	ret->cgroup_id = t->cgroup_id;
-	ret->cgroup_level = t->cgroup_level;
+	ret->cgroups = t->cgroups;
+	ret->n_cgroups = t->n_cgroups;
 }
 
 bool target_all_gone(const struct target *t)

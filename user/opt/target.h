@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom to profile: processes, threads or a cgroup, checked to exist, and watched until they end. */
+/* Whom to profile: processes, threads or cgroups, checked to exist, and watched until they end. */
 #ifndef ASCRIBE_OPT_TARGET_H
 #define ASCRIBE_OPT_TARGET_H
 
@@ -14,19 +14,30 @@ struct target {
 	uint32_t *ids;
 	int *fds; /* pidfds, -1 once gone */
 	size_t n_ids;
-	uint64_t cgroup_id;
-	uint32_t cgroup_level;
+	struct selected_cgroup cgroups[CGROUPS_MAX]; /* the deepest first */
+	size_t n_cgroups;
 };
 
 /* -EINVAL: not a number; -ESRCH: there is no such process or thread. */
 int target_tgids(struct target *t, char **v, size_t n, struct err *err);
 int target_tids(struct target *t, char **v, size_t n, struct err *err);
-/* A directory in a cgroup2 mount, or a path from its root. -ENOENT, -EINVAL (not a v2 cgroup). */
-int target_cgroup(struct target *t, const char *path, struct err *err);
+/*
+ * What runs in one of these cgroups or below it, and not in an excluded one; the deepest cgroup
+ * that is named decides. Without `in`: everything that is not excluded. Each is a directory in a
+ * cgroup2 mount, or a path from its root. -ENOENT; -EINVAL: not a v2 cgroup; -E2BIG: too many.
+ */
+int target_cgroups(struct target *t, const struct opt_list *in, const struct opt_list *excluded,
+		   struct err *err);
 
-/* The one of the three that is given, if any (-p, -t, -G; cgroup may be NULL); errors as above. */
-int target_choose(struct target *t, const struct opt_list *tgids, const struct opt_list *tids,
-		  const char *cgroup, struct err *err);
+/* Options that choose whom to profile. */
+struct target_options {
+	struct opt_list tgids, tids, cgroups, excluded;
+};
+
+/* The one of the three that is given, if any (-p, -t, cgroups); errors as above. */
+int target_choose(struct target *t, const struct target_options *o, struct err *err);
+/* -p, -t and -G that are given: more than one of them is a mistake. */
+unsigned target_kinds(const struct target_options *o);
 /* What is to be sampled; ids stay the target's. */
 void target_configure(const struct target *t, struct sampler_config *ret);
 

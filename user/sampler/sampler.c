@@ -162,12 +162,16 @@ static int set_sizes(struct sampler *s)
 		.address_mask = unwind_address_bits(),
 		.selection = s->cfg.selection,
 		.selected_mask = SELECT_ENTRIES - 1,
-		.cgroup_level = s->cfg.cgroup_level,
-		.cgroup_id = s->cfg.cgroup_id,
+		.n_cgroups = (uint32_t)s->cfg.n_cgroups,
+		.cgroup_others = 1,
 		.ring_wake = RING_BYTES / 4,
 		.cmdline = s->cfg.cmdline,
 		.wait_ns = s->cfg.wait_ns ? s->cfg.wait_ns : WAIT_NS,
 	};
+	for (size_t i = 0; i < s->cfg.n_cgroups; i++) {
+		c->cgroup[i] = s->cfg.cgroups[i];
+		c->cgroup_others &= s->cfg.cgroups[i].excluded;
+	}
 	if (getrandom(&c->secret, sizeof(c->secret), 0) != sizeof(c->secret))
 		return -EIO;
 	int rc = bpf_map__set_max_entries(k->maps.cpu_states, s->n_cpus);

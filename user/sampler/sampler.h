@@ -22,11 +22,11 @@ struct sampler_config {
 	enum selection selection;
 	const uint32_t *ids; /* SELECTION_TGIDS, SELECTION_TIDS */
 	size_t n_ids;
-	uint64_t cgroup_id; /* SELECTION_CGROUP */
-	uint32_t cgroup_level;
-	bool no_labels;		       /* for measuring what they cost */
-	size_t label_sets;	       /* kept of one process; 0: 32,768 */
-	const struct recipes *recipes; /* for user/attribute/labelling; NULL: none */
+	const struct selected_cgroup *cgroups; /* SELECTION_CGROUP; the deepest first */
+	size_t n_cgroups;		       /* at most CGROUPS_MAX */
+	bool no_labels;			       /* for measuring what they cost */
+	size_t label_sets;		       /* kept of one process; 0: 32,768 */
+	const struct recipes *recipes;	       /* for user/attribute/labelling; NULL: none */
 	/*
 	 * Samples that each one stands for in the store; 0: 1. The period of event[] is that many
 	 * times what its ns_per_sample says
