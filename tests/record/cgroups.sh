@@ -52,7 +52,7 @@ PY
 record_groups() {
 	local name=$1
 	shift
-	background "$ascribe" record -F 499 -o "st_$name" "$@" 2>"$name.err"
+	background "$ascribe" "${command[@]}" "st_$name" "$@" 2>"$name.err"
 	recording "$name.err" || return
 	used >before.json
 	run_groups
@@ -82,6 +82,7 @@ PY
 }
 
 in=$top/shop
+command=(record -F 499 -o)
 record_groups both -G "$in/cache,$top/mail"
 judge both shop/cache shop/cache/warm mail
 record_groups nested -G "$in" --exclude-cgroup "$in/cache" -G "$in/cache/warm"
@@ -94,9 +95,13 @@ judge waits shop
 report st_waits --by cgroup -e off-cpu -n 0 >off.json
 check "waits: only of threads in the selected cgroups" r=off.json -- \
 	"samples(r) and all(k == '/$in' for k in samples(r))" 'list(samples(r))[:5]'
+command=(daemon -F 499 --listen none --store)
+record_groups daemon -G "$in" --exclude-cgroup "$in/cache"
+judge daemon shop
 
 exits 2 'exclude each other' "$ascribe" record -p $$ --exclude-cgroup "$in" -d 1s -o x
 exits 2 'exclude each other' "$ascribe" record -a -G "$in" -d 1s -o x
+exits 2 "no cgroup 'no/such'" "$ascribe" daemon --exclude-cgroup no/such --store x
 exits 1 "no cgroup 'no/such'" "$ascribe" record --exclude-cgroup no/such -d 1s -o x
 many=$in$(printf ",$in%.0s" $(seq 40))
 exits 2 'more than 64 cgroups' "$ascribe" record -G "$many" --exclude-cgroup "$many" -d 1s -o x

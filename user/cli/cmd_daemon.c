@@ -203,7 +203,8 @@ static bool same_recording(const struct daemon_settings *a, const struct daemon_
 	       !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) &&
 	       a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
 	       a->o.jvm_attach == b->o.jvm_attach && a->o.cmdline == b->o.cmdline &&
-	       a->o.unwind_max == b->o.unwind_max && label_rules_same(&a->o.labels, &b->o.labels);
+	       a->o.unwind_max == b->o.unwind_max && target_same(&a->target, &b->target) &&
+	       label_rules_same(&a->o.labels, &b->o.labels);
 }
 
 /* Less memory is refused where it is not enough for the recorder that runs. */

@@ -40,6 +40,7 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.unwind_bytes = d->s.o.unwind_max ? (size_t)d->s.o.unwind_max : share.unwind,
 		.symbols_bytes = share.symbols,
 	};
+	target_configure(&d->s.target, &cfg);
 	for (unsigned i = 0; i < d->s.n_events; i++) {
 		if (d->s.event[i].wait && cfg.waits_saved)
 			continue;

@@ -27,6 +27,12 @@ static const struct opt options[] = {
 	  "as in record (default: cycles where there is a PMU, else cpu-clock)", AT(events), 0, 0 },
 	{ "wall", 0, OPT_FLAG, NULL, "all time, as in record: also the events off-cpu and runq",
 	  AT(wall), 0, 0 },
+	{ "cgroup", 'G', OPT_LIST, "CGROUP,..",
+	  "only what runs in these v2 cgroups or below them, as in record; read at the start and "
+	  "at a reload: a cgroup that is made anew is another one",
+	  AT(target.cgroups), 0, 0 },
+	{ "exclude-cgroup", 0, OPT_LIST, "CGROUP,..", "all but what runs in these, likewise",
+	  AT(target.excluded), 0, 0 },
 	{ "jvm-attach", 0, OPT_FLAG, NULL, "ask JVMs for the names of their code, as in record",
 	  AT(jvm_attach), 0, 0 },
 	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0,
@@ -324,6 +330,11 @@ static int parse_pods(struct daemon_settings *s, struct err *err)
 	return pod_options_config(&s->o.pods, &s->pods, err);
 }
 
+static int parse_cgroups(struct daemon_settings *s, struct err *err)
+{
+	return target_choose(&s->target, &s->o.target, err);
+}
+
 /* What a value means that could be read; a complaint is about the key. */
 static const struct {
 	const char *key;
@@ -336,6 +347,7 @@ static const struct {
 	{ "socket-mode", parse_mode }, { "token-file", read_token },
 	{ "tls-cert", read_cert },     { "tls-key", read_key },
 	{ "listen", parse_listen },    { "container-names", parse_pods },
+	{ "cgroup", parse_cgroups },
 };
 
 /* The list that has the rule which is complained of. */
@@ -406,6 +418,7 @@ void daemon_settings_fini(struct daemon_settings *s)
 	opt_release(&daemon_command, &s->o);
 	config_fini(&s->config);
 	filter_free(s->filter);
+	target_fini(&s->target);
 	free(s->token);
 	free(s->cert);
 	free(s->key);

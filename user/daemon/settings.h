@@ -9,6 +9,7 @@
 #include "opt/label_rules.h"
 #include "opt/options.h"
 #include "opt/pod_options.h"
+#include "opt/target.h"
 
 #define DAEMON_STORE "/var/lib/ascribe"
 #define DAEMON_WINDOW_S 10
@@ -20,6 +21,7 @@ struct daemon_options {
 	struct opt_list events, keep, listen, hosts, debuginfod;
 	struct label_rules labels;
 	struct pod_options pods;
+	struct target_options target; /* cgroups alone */
 	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes,
 		*debuginfod_cache, *postgres;
 	uint64_t workers, connections;
@@ -39,6 +41,7 @@ struct daemon_settings {
 	/* No token was configured: http.token in the store has it (daemon_settings_keep_token) */
 	bool own_token;
 	struct pods_config pods;
+	struct target target;
 	double cpu_max; /* share of all CPUs; 0: no limit */
 	char what[256];
 };

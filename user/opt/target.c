@@ -210,6 +210,12 @@ int target_choose(struct target *t, const struct target_options *o, struct err *
 	return target_kinds(o) ? target_cgroups(t, &o->cgroups, &o->excluded, err) : 0;
 }
 
+bool target_same(const struct target *a, const struct target *b)
+{
+	return a->n_cgroups == b->n_cgroups &&
+	       !memcmp(a->cgroups, b->cgroups, a->n_cgroups * sizeof(a->cgroups[0]));
+}
+
 void target_configure(const struct target *t, struct sampler_config *ret)
 {
 	ret->selection = t->selection;

@@ -38,7 +38,9 @@ struct target_options {
 int target_choose(struct target *t, const struct target_options *o, struct err *err);
 /* -p, -t and -G that are given: more than one of them is a mistake. */
 unsigned target_kinds(const struct target_options *o);
-/* What is to be sampled; ids stay the target's. */
+/* Do both name the same cgroups? */
+bool target_same(const struct target *a, const struct target *b);
+/* What is to be sampled; ids and cgroups stay the target's. */
 void target_configure(const struct target *t, struct sampler_config *ret);
 
 /*
