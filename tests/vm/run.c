@@ -108,7 +108,8 @@ static void test_selection(void)
 
 static void test_cgroup(void)
 {
-	bool made = !mkdir("/sys/fs/cgroup/work", 0755) || errno == EEXIST;
+	bool made = (!mkdir("/sys/fs/cgroup/work", 0755) || errno == EEXIST) &&
+		    (!mkdir("/sys/fs/cgroup/work/not", 0755) || errno == EEXIST);
 	pid_t other = spawn("guest", "spin", "60", NULL);
 	pid_t inside = fork();
 	if (!inside) {
@@ -117,8 +118,9 @@ static void test_cgroup(void)
 		_exit(127);
 	}
 	rest(200);
-	int status =
-		run(NULL, 0, "ascribe record -q -F 99 -d 1 -G /sys/fs/cgroup/work -o /tmp/cgroup");
+	int status = run(NULL, 0,
+			 "ascribe record -q -F 99 -d 1 -G /sys/fs/cgroup/work "
+			 "--exclude-cgroup /sys/fs/cgroup/work/not -o /tmp/cgroup");
 	end_child(other);
 	end_child(inside);
 	char tgid[32];
