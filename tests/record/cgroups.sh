@@ -98,6 +98,8 @@ check "waits: only of threads in the selected cgroups" r=off.json -- \
 command=(daemon -F 499 --listen none --store)
 record_groups daemon -G "$in" --exclude-cgroup "$in/cache"
 judge daemon shop
+ok "daemon: it says what it records" grep 'recording selected cgroups' daemon.err
+ok "all_but: it says what it leaves out" grep -i 'recording all but excluded cgroups' all_but.err
 
 exits 2 'exclude each other' "$ascribe" record -p $$ --exclude-cgroup "$in" -d 1s -o x
 exits 2 'exclude each other' "$ascribe" record -a -G "$in" -d 1s -o x

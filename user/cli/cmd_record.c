@@ -227,10 +227,8 @@ static int choose_target(struct recording *r, bool has_command, struct err *err)
 
 static void describe(struct recording *r, const struct opt_args *args)
 {
-	static const char *const who[] = { "all processes", "selected processes",
-					   "selected threads", "selected cgroups" };
 	size_t at = (size_t)snprintf(r->what, sizeof(r->what), "%s",
-				     args->n && !r->o->all ? args->v[0] : who[r->cfg.selection]);
+				     args->n && !r->o->all ? args->v[0] : target_text(&r->target));
 	bool rate = false;
 	for (unsigned i = 0; i < r->cfg.n_events && at < sizeof(r->what); i++) {
 		const struct event *e = &r->cfg.event[i];

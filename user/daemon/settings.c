@@ -195,7 +195,7 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n,
 			       MAX_EVENTS);
 	s->n_events = l->n ? (unsigned)l->n : 1;
-	size_t at = (size_t)snprintf(s->what, sizeof(s->what), "all processes");
+	size_t at = (size_t)snprintf(s->what, sizeof(s->what), "%s", target_text(&s->target));
 	bool waits = s->o.wall;
 	int rc = 0;
 	for (unsigned i = 0; !rc && i < s->n_events; i++) {
@@ -340,6 +340,7 @@ static const struct {
 	const char *key;
 	int (*f)(struct daemon_settings *s, struct err *err);
 } meanings[] = {
+	{ "cgroup", parse_cgroups }, /* before event, which says what is recorded */
 	{ "store", check_store },      { "kill-switch", check_switch },
 	{ "store-max", parse_quota },  { "keep", parse_keep },
 	{ "cpu-max", parse_cpu },      { "event", parse_events },
@@ -347,7 +348,6 @@ static const struct {
 	{ "socket-mode", parse_mode }, { "token-file", read_token },
 	{ "tls-cert", read_cert },     { "tls-key", read_key },
 	{ "listen", parse_listen },    { "container-names", parse_pods },
-	{ "cgroup", parse_cgroups },
 };
 
 /* The list that has the rule which is complained of. */

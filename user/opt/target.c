@@ -210,6 +210,20 @@ int target_choose(struct target *t, const struct target_options *o, struct err *
 	return target_kinds(o) ? target_cgroups(t, &o->cgroups, &o->excluded, err) : 0;
 }
 
+const char *target_text(const struct target *t)
+{
+	static const char *const text[] = {
+		[SELECTION_NONE] = "all processes",
+		[SELECTION_TGIDS] = "selected processes",
+		[SELECTION_TIDS] = "selected threads",
+		[SELECTION_CGROUP] = "selected cgroups",
+	};
+	bool all_but = t->n_cgroups > 0;
+	for (size_t i = 0; i < t->n_cgroups; i++)
+		all_but &= t->cgroups[i].excluded;
+	return all_but ? "all but excluded cgroups" : text[t->selection];
+}
+
 bool target_same(const struct target *a, const struct target *b)
 {
 	return a->n_cgroups == b->n_cgroups &&

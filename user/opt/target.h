@@ -38,6 +38,8 @@ struct target_options {
 int target_choose(struct target *t, const struct target_options *o, struct err *err);
 /* -p, -t and -G that are given: more than one of them is a mistake. */
 unsigned target_kinds(const struct target_options *o);
+/* For people: "all processes", "selected cgroups", ... */
+const char *target_text(const struct target *t);
 /* Do both name the same cgroups? */
 bool target_same(const struct target *a, const struct target *b);
 /* What is to be sampled; ids and cgroups stay the target's. */
