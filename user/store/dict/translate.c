@@ -128,30 +128,39 @@ static int find_or_fold(struct translation *t, uint32_t parent, uint32_t frame, 
 	return *ret ? 0 : dicts_add_stack(t->to, parent, t->other_frame, ret);
 }
 
-/* Climb to what was met before, then come down; chains are as long as stacks are deep, and parent <
- * id. */
+static int translate_node(struct translation *t, uint32_t parent, uint32_t frame, uint32_t *ret)
+{
+	uint32_t mine;
+	if (t->frozen)
+		return find_or_fold(t, parent, frame, ret);
+	int rc = translate_frame(t, frame, &mine);
+	return rc ? rc : dicts_add_stack(t->to, parent, mine, ret);
+}
+
+/*
+ * Climb to what was met before, then come down. On the way up each node that was not met keeps the
+ * child from which it was reached: a chain costs its length, however deep it is.
+ */
 int translate_stack(struct translation *t, uint32_t id, uint32_t *ret)
 {
 	const struct stack_node *nodes = t->from->stacks;
 	int rc = reserve(&t->stacks, t->from->n_stacks);
 	if (rc)
 		return rc;
-	t->stacks.v[0] = 1;
-	while (!t->stacks.v[id]) {
-		uint32_t at = id, frame, mine;
-		while (!t->stacks.v[nodes[at].parent])
-			at = nodes[at].parent;
-		uint32_t parent = t->stacks.v[nodes[at].parent] - 1;
-		rc = t->frozen ? find_or_fold(t, parent, nodes[at].frame, &mine)
-			       : translate_frame(t, nodes[at].frame, &frame);
-		if (!rc && !t->frozen)
-			rc = dicts_add_stack(t->to, parent, frame, &mine);
-		if (rc)
-			return rc;
-		t->stacks.v[at] = mine + 1;
+	uint32_t *v = t->stacks.v, at = v[id] ? 0 : id, next;
+	v[0] = 1;
+	for (; at && !v[nodes[at].parent]; at = nodes[at].parent)
+		v[nodes[at].parent] = at;
+	for (; at; at = next) {
+		uint32_t mine = 0;
+		next = at == id ? 0 : v[at];
+		if (!rc)
+			rc = translate_node(t, v[nodes[at].parent] - 1, nodes[at].frame, &mine);
+		v[at] = rc ? 0 : mine + 1;
 	}
-	*ret = t->stacks.v[id] - 1;
-	return 0;
+	if (!rc)
+		*ret = v[id] - 1;
+	return rc;
 }
 
 int translate_leaf_stack(struct translation *t, uint32_t leaf, uint32_t *ret)
