@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits of a parent: a slot with more groups than a block may have is left to its windows and
- * holds up no other; projections take a share of what the windows take.
+ * holds up no other; projections take a share of what the windows take; windows that are longer
+ * than a slot have parents of every level, too.
  */
 #include "store/read/block_data.h"
 #include "store/read/store_int.h"
@@ -20,13 +21,18 @@ static struct store_writer *open_writer(char *dir)
 	return w;
 }
 
-static void commit(struct store_writer *w, int64_t t0)
+static void commit_long(struct store_writer *w, int64_t t0, int64_t length)
 {
 	struct store_cpu_totals cpu = { 0, 0, 0, (uint64_t[2]){ 0 }, (uint64_t[1]){ 0 } };
 	const struct store_totals t = { .cpu = &cpu, .n_cpus = 1 };
 	struct err err = { 0 };
-	if (store_commit_window(w, t0, t0 + 10 * SECOND, t0 - T0 + 1, &t, &err))
+	if (store_commit_window(w, t0, t0 + length, t0 - T0 + 1, &t, &err))
 		fail_msg("%s", err.text);
+}
+
+static void commit(struct store_writer *w, int64_t t0)
+{
+	commit_long(w, t0, 10 * SECOND);
 }
 
 static uint32_t stack_of(struct store_writer *w, unsigned n)
@@ -176,11 +182,36 @@ static void share_of_projections(void **state)
 	remove_tree(dir);
 }
 
+/* ---- long windows ---- */
+
+/* Each is alone in its slots of one and of five minutes: three levels read all of its rows. */
+static void long_windows(void **state)
+{
+	char dir[64];
+	struct model m = { .random = 9 };
+	struct store_writer *w = open_writer(dir);
+	(void)state;
+	for (unsigned i = 0; i < 36; i++) {
+		put_labelled(w, &m);
+		commit_long(w, T0 + i * 10 * MINUTE, 10 * MINUTE);
+	}
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	print_message("blocks of 20 minutes, 1 and 4 hours: %zu, %zu, %zu\n",
+		      sum_level(s, 3).blocks, sum_level(s, 4).blocks, sum_level(s, 5).blocks);
+	assert_true(sum_level(s, 3).blocks >= 15);
+	assert_true(sum_level(s, 4).blocks >= 4);
+	assert_true(sum_level(s, 5).blocks >= 1);
+	store_close(s);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(too_many_groups),
 		cmocka_unit_test(share_of_projections),
+		cmocka_unit_test(long_windows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

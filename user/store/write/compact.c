@@ -16,10 +16,13 @@
 
 /*
  * Work of a commit, counted in rows of children. All levels together read a row of a window some
- * three times, so with four times the window's rows, and some more, none falls behind.
+ * three times, so with four times the window's rows, and some more, none falls behind. Where a
+ * window is longer than a slot, or its rows hardly fold, one does: each block that should have had
+ * its parent a slot ago adds as much again.
  */
 #define WORK_PER_COMMIT (1u << 14)
 #define WORK_PER_ROW 4
+#define OVERDUE_MOST 7
 #define STACKS_PER_ROW 32 /* of a dictionary that are read in the time of a row */
 
 /* ---- which slots are due ---- */
@@ -200,10 +203,26 @@ static int compact_before(struct store_writer *w, int64_t now_ns, int64_t before
 	return rc;
 }
 
+/* Blocks whose slot of the next level ended as long ago as it is long; at most OVERDUE_MOST. */
+static size_t count_overdue(const struct store_writer *w, int64_t before)
+{
+	size_t n = 0;
+	for (uint8_t level = 1; level < N_LEVELS; level++) {
+		const struct pending *p = &w->pending[level - 1];
+		for (size_t i = 0; i < p->n && n < OVERDUE_MOST; i++) {
+			int64_t span = levels[level].span_ns;
+			int64_t end = (slot_of(level, p->v[i].b.t0_ns) + 1) * span;
+			n += !p->v[i].aside && end + span <= before;
+		}
+	}
+	return n;
+}
+
 int compact_due(struct store_writer *w, int64_t now_ns, size_t rows, struct err *err)
 {
-	return compact_before(w, now_ns, now_ns - w->opt.grace_ns,
-			      WORK_PER_COMMIT + WORK_PER_ROW * rows, err);
+	int64_t before = now_ns - w->opt.grace_ns;
+	size_t work = WORK_PER_COMMIT + WORK_PER_ROW * rows;
+	return compact_before(w, now_ns, before, work * (1 + count_overdue(w, before)), err);
 }
 
 int store_compact(struct store_writer *w, struct err *err)
