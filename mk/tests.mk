@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every test is a program: 0 passed, 77 skipped (the last line says why), anything else failed.
 # `make test-all` (ASCRIBE_TEST_ALL) runs all of every test. `make test` leaves out what another of
-# its tests shows, too: plain builds of what runs with sanitizers, and positions of sweeps
-# (tests/part.h; `in_part` in tests/lib.bash).
+# its tests shows, too: plain builds of what runs with sanitizers, all kernels but the oldest, and
+# positions of sweeps (tests/part.h; `in_part` in tests/lib.bash).
 #   tests/unit/test_x.c    -> build/tests/test_x (cmocka)
 #   tests/fault/           the store's faults (mk/fault.mk)
 #   tests/labels/*.sh      the label library, with every compiler there is
@@ -214,7 +214,7 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
 
-test: ## install, build, pass the tests: 17 minutes on two CPUs; CPU_HOTPLUG=1 takes one away, too
+test: ## install, build, pass the tests: 15 minutes on two CPUs; CPU_HOTPLUG=1 takes one away, too
 	$(Q)rm -f $(PHASES)
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(MAKE) --no-print-directory test-with-packages
@@ -231,18 +231,18 @@ test-with-packages:
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'tsan/hist_threads=$(TSAN)' \
+		$(foreach c,$(CLANGS),'record/$(c)=$(BUILD)/$(c)/ascribe check') \
+		-j1=alone \
+		$(call alone,record) \
+		$(call alone,http) \
+		'-j2=other kernels and lint' \
+		$(foreach k,$(if $(ASCRIBE_TEST_ALL),$(KERNELS),$(firstword $(KERNELS))),\
+			'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
 		'layers=tools/check-layers' \
 		'lint=$(MAKE) --no-print-directory lint' \
 		$(if $(ASCRIBE_TEST_ALL),'tidy=$(MAKE) --no-print-directory tidy') \
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
-		$(foreach c,$(CLANGS),'record/$(c)=$(BUILD)/$(c)/ascribe check') \
-		-j1=alone \
-		$(call alone,record) \
-		$(call alone,http) \
-		'-j2=other kernels' \
-		$(foreach k,$(KERNELS),\
-			'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
 		-r5
 
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples \

@@ -59,7 +59,7 @@ run_pod() {
 	local group
 	group=$base/burstable/pod$(uid_of "$1")/$(id_of "$1")
 	mkdir -p "$group"
-	background bash -c 'echo 0 >"$1/cgroup.procs"; while :; do for i in {1..9000}; do :; done; sleep 0.1; done' _ "$group"
+	background bash -c 'echo 0 >"$1/cgroup.procs"; while :; do for i in {1..3000}; do :; done; sleep 0.1; done' _ "$group"
 }
 metric() { curl -gsS --max-time 5 "$url/metrics" | sed -n "s/^$1 //p"; }
 until_metric() { # name, value: within 30 s
@@ -117,7 +117,7 @@ ok "a token that expired is said" bash -c 'for _ in $(seq 100); do grep -q "answ
 cp good secrets/token.new
 mv secrets/token.new secrets/token
 ok "and its successor is taken" until_metric ascribe_pods 5
-for fault in down garbage; do
+for fault in $(in_part garbage "down garbage"); do
 	set_state "fault=\"$fault\""
 	sleep 1
 	n=$(metric ascribe_pods)
