@@ -85,7 +85,7 @@ import sys, time
 from wire import field
 def profile(n, when): return (field(1, field(1, 1) + field(2, 2)) + field(2, field(1, 1) + field(2, 7)) * n + field(4, field(1, 1) + field(4, field(1, 1))) +
     field(5, field(1, 1) + field(2, 3)) + b''.join(field(6, x) for x in ('', 'alloc_space', 'bytes', 'f')) + field(9, when))
-for name, n, when in ('old', 1, 1), ('tomorrow', 1, int(time.time() + 3 * 86400) * 10**9), ('large', 1000001, 0): open(name, 'wb').write(profile(n, when))
+for name, n, when in ('old', 1, 1), ('tomorrow', 1, int(time.time() + 3 * 86400) * 10**9), ('large', 1000001, 0), ('larger', 6000000, 0): open(name, 'wb').write(profile(n, when))
 PY
 python3 make.py && touch -d '2026-05-01T10:00:00Z' old tomorrow
 for name in old tomorrow; do
@@ -94,6 +94,7 @@ for name in old tomorrow; do
 		test "$("$ascribe" report of-$name -e alloc_space --json 2>/dev/null | jq -c '[.from + 0, .value]')" = '[1777629600,7]'
 done
 exits 1 'too many samples' "$ascribe" import pprof large -o none
+exits 1 'too many samples' "$ascribe" import pprof larger -o none # than memory for the message
 head -c 300 cpu.pb.gz >cut.pb.gz
 exits 1 'no whole gzip' "$ascribe" import pprof cut.pb.gz -o none
 exits 1 'no pprof profile' "$ascribe" import pprof perf.txt -o none

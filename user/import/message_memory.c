@@ -7,8 +7,10 @@ static void *bounded_alloc(void *ctx, size_t size)
 {
 	struct message_memory *m = ctx;
 	size_t need = size + 32; /* what the allocator itself takes, about */
-	if (need < size || need > m->left)
+	if (need < size || need > m->left) {
+		m->exceeded = true;
 		return NULL;
+	}
 	m->left -= need;
 	return calloc(1, size ? size : 1);
 }

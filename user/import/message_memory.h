@@ -5,11 +5,13 @@
 #define ASCRIBE_IMPORT_MESSAGE_MEMORY_H
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct message_memory {
 	ProtobufCAllocator allocator;
-	size_t left; /* bytes */
+	size_t left;   /* bytes */
+	bool exceeded; /* unpacking failed for want of them */
 };
 
 /* Unpacking with m->allocator fails when it needs more than so many bytes. */

@@ -236,8 +236,10 @@ int profile_add_pprof(struct profile *p, const uint8_t *data, size_t len,
 		message_memory_init(&memory, limits->message);
 		ProtobufCMessage *m = protobuf_c_message_unpack(&pprof__profile__descriptor,
 								&memory.allocator, len, data);
-		rc = m ? explain(read_pprof(p, (const Pprof__Profile *)m, l), err)
-		       : err_set(err, -EINVAL, "it is no pprof profile");
+		if (m || memory.exceeded)
+			rc = explain(m ? read_pprof(p, (const Pprof__Profile *)m, l) : -E2BIG, err);
+		else
+			rc = err_set(err, -EINVAL, "it is no pprof profile");
 		message_free(m, &memory);
 	}
 	buf_fini(&plain);
