@@ -31,7 +31,8 @@ BESIDE := $(addprefix tests/, \
 	record/waits_long.sh record/debuginfod.sh record/deep.sh record/unwind_perf.sh \
 	record/async.sh record/blocking.sh record/storm.sh http/api.sh http/pyroscope.sh \
 	http/install.sh http/flood.sh record/python.sh record/renew.sh record/unwind_jit.sh \
-	record/leaderless.sh record/python_waits.sh record/otel.sh record/pprof.sh \
+	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
+	record/pprof.sh \
 	record/loading.sh http/tables.sh http/old.sh http/token.sh http/pods.sh record/cgo.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The DaemonSet of deploy/kubernetes/base on a real node, with the rights that it ships with: it
 # becomes ready, misses nothing, and samples of other pods carry their container and pod. Its
-# manifests are what the API server takes.
+# manifests are what the API server takes. An upgrade leaves next to no gap.
 . "$(dirname "$0")/lib.bash"
 start_node
 
@@ -73,8 +73,30 @@ ok "its root is read-only" sh -c '! touch "/proc/$1/root/etc/x"' sh "$process"
 ok "its log has no errors: $(kubectl -n ascribe logs daemonset/ascribe | grep -ci error)" \
 	sh -c '! kubectl -n ascribe logs daemonset/ascribe | grep -i error'
 
-# ---- its end ----
+# ---- an upgrade: the new agent stands by until the old one has ended ----
+# This API server knows no maxSurge: a DaemonSet beside the first does what it does.
+ok "the surge overlay is what it should be" sh -c 'kubectl kustomize "$1" | grep -q "maxSurge: 1"' \
+	sh "$dir/kubernetes/surge"
+next() { kubectl -n ascribe logs daemonset/next | grep -q "$1"; }
+kubectl -n ascribe get daemonset ascribe -o json | jq '.metadata = {name: "next", namespace: "ascribe"}
+	| .spec.selector.matchLabels = {next: "yes"} | .spec.template.metadata.labels = {next: "yes"}' |
+	kubectl apply -f - >/dev/null
+ok "the new one stands by" within 60 next 'standing by'
+ok "and is ready" kubectl -n ascribe rollout status daemonset/next --timeout=60s
 kubectl -n ascribe delete daemonset ascribe --wait=false >/dev/null
+ok "the old one ends" within 30 sh -c '! kill -0 "$1" 2>/dev/null' sh "$process"
+ok "the new one records" within 30 next ': recording '
+process=$(in_node pgrep -n -f '^/usr/bin/ascribe daemon --config /etc/ascribe')
+sleep 12
+"$ascribe" stat "$state/ascribe" --json >upgraded.json
+# Every CPU fires 19 times a second: what is missing of the whole time is the gap.
+gap=$(jq --argjson cpus "$(nproc)" \
+	'(.to - .from - .fired / 19 / $cpus) * 100 | round / 100' upgraded.json)
+ok "nobody recorded for $gap s of $(jq '.to - .from | round' upgraded.json) s" \
+	jq -n -e "$gap > -1 and $gap < 3"
+
+# ---- its end ----
+kubectl -n ascribe delete daemonset next --wait=false >/dev/null
 ok "it ends" within 30 sh -c '! kill -0 "$1" 2>/dev/null' sh "$process"
 ok "its store is good" "$ascribe" store verify "$state/ascribe"
 finish

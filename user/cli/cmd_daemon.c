@@ -39,6 +39,7 @@
 #endif
 #define STALLED_NS 60000000000ull /* without a drain: the watchdog gets nothing any more */
 #define END_S 9
+#define STAND_BY_MS 50
 #define SPARE_BYTES (4u << 20)
 
 /* ---- settings ---- */
@@ -365,6 +366,36 @@ static int rewrite_old_store(struct daemon *d, struct err *err)
 	return old_store_rewrite(d->s.o.store, say, &bytes, err);
 }
 
+/*
+ * Answer questions until the one who writes the store ends: the recorder begins within a moment of
+ * that. 1: asked to end.
+ */
+static int stand_by(struct daemon *d, struct err *err)
+{
+	struct pollfd signals = { .fd = d->signals, .events = POLLIN };
+	int rc = 0;
+	published_standing_by(&d->published, true);
+	daemon_start_http(d);
+	log_line(LOG_LINE_INFO, "standing by: %s is being written by another process",
+		 d->s.o.store);
+	notify("READY=1\nSTATUS=standing by");
+	for (;;) {
+		if (poll(&signals, 1, STAND_BY_MS) > 0 && on_signal(d)) {
+			rc = 1;
+			break;
+		}
+		ingest_take(&d->published.ingest, NULL, NULL, NULL);
+		notify("WATCHDOG=1");
+		rc = d->writer ? 0 : open_writer(d, err); /* a reload may have opened it */
+		if (rc != -EBUSY)
+			break;
+	}
+	daemon_stop_http(d);
+	published_standing_by(&d->published, false);
+	return rc;
+}
+
+/* 1: asked to end before there was anything to record. */
 static int begin(struct daemon *d, struct err *err)
 {
 	/* May we at all? Before any file is touched. Waits are no event that could be opened. */
@@ -395,9 +426,13 @@ static int begin(struct daemon *d, struct err *err)
 	d->signals = signals_take();
 	signal(SIGPIPE, SIG_IGN);
 	rc = open_writer(d, err);
+	if (rc == -EBUSY && d->s.o.stand_by)
+		rc = stand_by(d, err);
+	if (rc)
+		return rc;
 	d->killed = d->s.o.kill_switch && !access(d->s.o.kill_switch, F_OK);
 	published_killed(&d->published, d->killed);
-	if (!rc && !d->killed)
+	if (!d->killed)
 		rc = daemon_new_collector(d, &d->collector, err);
 	if (!rc && d->collector)
 		rc = collector_start(d->collector, err);
@@ -441,7 +476,7 @@ int cmd_daemon(int argc, char **argv)
 	rc = begin(&d, &err);
 	rc = rc ? rc : record(&d, &err);
 	end(&d);
-	if (rc) {
+	if (rc < 0) {
 		log_line(LOG_LINE_ERROR, "%s", err.text[0] ? err.text : strerror(-rc));
 		status = EXIT_FAILED;
 	}

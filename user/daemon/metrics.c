@@ -80,6 +80,14 @@ void published_killed(struct published *p, bool killed)
 	pthread_mutex_unlock(&p->lock);
 }
 
+void published_standing_by(struct published *p, bool standing_by)
+{
+	pthread_mutex_lock(&p->lock);
+	p->standing_by = standing_by;
+	p->committed_ns = proc_now_ns();
+	pthread_mutex_unlock(&p->lock);
+}
+
 /* Where the memory goes. */
 static int add_parts(const struct account *a, struct buf *out)
 {
@@ -161,6 +169,8 @@ int published_metrics(void *ctx, struct buf *out)
 		  "What parsers may allocate beyond that; memory-max leaves room for it.",
 		  (double)p.account.reserved },
 		{ "ascribe_switched_off", "gauge", "1 while the kill switch is there.", p.killed },
+		{ "ascribe_standing_by", "gauge", "1 while another process writes the store.",
+		  p.standing_by },
 		{ "ascribe_store_written_bytes_total", "counter", "Bytes written into the store.",
 		  (double)p.store.bytes_written },
 		{ "ascribe_store_shed_files_total", "counter",
@@ -218,7 +228,7 @@ bool published_ready(void *ctx, const char **ret_why)
 	struct published *p = ctx;
 	pthread_mutex_lock(&p->lock);
 	bool killed = p->killed, gone = p->gone,
-	     late = proc_now_ns() - p->committed_ns > p->late_ns;
+	     late = !p->standing_by && proc_now_ns() - p->committed_ns > p->late_ns;
 	pthread_mutex_unlock(&p->lock);
 	*ret_why = killed ? "switched off by the kill switch"
 		   : gone ? "the store was deleted or moved: restart the daemon"

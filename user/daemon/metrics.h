@@ -24,6 +24,7 @@ struct published {
 	struct account account;
 	struct pods_stats pods; /* without its text */
 	bool killed, gone;	/* gone: the store */
+	bool standing_by;	/* another process writes the store */
 	struct ingest ingest;
 };
 
@@ -38,6 +39,7 @@ void published_ended(struct published *p, const struct collector_progress *last)
 void published_use(struct published *p, const struct saving *s);
 void published_pods(struct published *p, const struct pods_stats *st);
 void published_killed(struct published *p, bool killed);
+void published_standing_by(struct published *p, bool standing_by);
 
 /* Hooks of the server; ctx is the struct published. */
 int published_metrics(void *ctx, struct buf *out);

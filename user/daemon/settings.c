@@ -58,6 +58,10 @@ static const struct opt options[] = {
 	{ "recipes", 0, OPT_STRING, "PATH",
 	  "more label paths, as in record; read when the daemon begins", AT(recipes), 0, 0 },
 	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", AT(no_recipes), 0, 0 },
+	{ "stand-by", 0, OPT_FLAG, NULL,
+	  "while another process writes the store, wait and answer questions, then record at once "
+	  "(default: fail)",
+	  AT(stand_by), 0, 0 },
 	{ "container-names", 0, OPT_STRING, "SOURCE",
 	  "who names pods and containers: kubernetes (the API server), kubelet, cri (the runtime's "
 	  "socket), engine (docker's or podman's), none, auto (default: kubernetes in a pod, else "
