@@ -66,6 +66,17 @@ ok() {
 	fi
 }
 
+# seconds, command...: until it succeeds.
+within() {
+	local until=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.05
+	done
+}
+until_says() { within 30 grep -q -- "$1" "${2:-log}"; } # text, file
+
 # In the background, to be ended at the latest with the test: $pid.
 background() {
 	"$@" &

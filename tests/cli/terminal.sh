@@ -135,7 +135,7 @@ printf '#!/bin/sh\nprintf "%%s\\n" "$@" >>opened\ncp "$1" opened.html\n' >deskto
 chmod +x desktop/xdg-open
 exits 0 'wrote flame.html' env -u SSH_CONNECTION \
 	-u WAYLAND_DISPLAY DISPLAY=:7 PATH="$dir/desktop:$PATH" "$ascribe" flame store --open
-for _ in $(seq 100); do [ -s opened ] && break; sleep 0.05; done
+within 30 [ -s opened ]
 ok "flame: the browser has the page" grep -qx "$dir/flame.html" opened
 exits 0 "scp 192.0.2.7:$dir/flame.html" env SSH_CONNECTION='192.0.2.1 5 192.0.2.7 22' DISPLAY=:7 \
 	PATH="$dir/desktop:$PATH" "$ascribe" flame store --open
@@ -153,7 +153,7 @@ serving() { # file, environment...: the server until the file is there, or its t
 }
 serving html serve.log -u SSH_CONNECTION \
 	-u WAYLAND_DISPLAY DISPLAY=:7 XDG_RUNTIME_DIR="$dir" PATH="$dir/desktop:$PATH"
-for _ in $(seq 100); do [ -s opened.html ] && break; sleep 0.05; done
+within 30 [ -s opened.html ]
 token=$(sed -n 's/.*#token=//p' serve.log)
 redirect=$(cat opened)
 ok "serve: the address is in a file of the owner alone, not in an argument" \

@@ -21,13 +21,6 @@ anonymous: true
 Y
 serve log "$hasty" daemon -c daemon.yaml || finish
 daemon=$pid
-until_says() { # text: within 30 s
-	for _ in $(seq 600); do
-		grep -q -- "$1" log && return
-		sleep 0.05
-	done
-	return 1
-}
 ok "more than it may use: no lines" until_says 'more than cpu-max (0.01%): inlined calls and lines are no longer looked up'
 ok "then no names of cold files" until_says 'files with few samples are no longer read'
 ok "then half the rate" until_says 'each sample stands for 2 now'

@@ -60,7 +60,7 @@ while True: print(s.recv(4096).decode(), flush=True)
 PY
 python3 notified.py >told &
 started+=($!)
-for _ in $(seq 600); do [ -S notify ] && break; sleep 0.05; done
+within 30 [ -S notify ]
 cat >a.yaml <<E
 store: $dir/store
 listen: [127.0.0.1:0, unix:$dir/sock]
@@ -69,13 +69,6 @@ E
 export NOTIFY_SOCKET=$dir/notify WATCHDOG_USEC=60000000
 serve log "$ascribe" daemon -c a.yaml --anonymous || finish
 unset WATCHDOG_USEC
-until_says() { # text, file: within 15 s
-	for _ in $(seq 300); do
-		grep -q -- "$1" "$2" && return
-		sleep 0.05
-	done
-	return 1
-}
 ok "systemd is told that it is ready" until_says READY=1 told
 gets 200 ready --unix-socket sock http://x/readyz
 ok "one at a time" sh -c "! '$ascribe' daemon -s '$dir/store' -l none 2>say && grep -q 'is a daemon running' say"

@@ -32,24 +32,17 @@ daemon() { # log, options: into the one store
 	serve "$log" "$ascribe" daemon -s "$dir/store" -F 499 -l 127.0.0.1:0 --anonymous "$@" ||
 		finish
 }
-until_says() { # log, text: within 30 s
-	for _ in $(seq 600); do
-		grep -q -- "$2" "$1" && return
-		sleep 0.05
-	done
-	return 1
-}
 says_metric() { curl -gsS --max-time 20 "$1/metrics" | grep -qx "$2"; }
 
 daemon first.log
 first=$pid first_url=$url
-ok "the first records" until_says first.log ': recording '
+ok "the first records" until_says ': recording ' first.log
 timeout 20 "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 2>refused.log
 ok "without --stand-by it is an error" test $? = 1
 ok "that says why" grep -q 'being written by another process' refused.log
 daemon second.log --stand-by
 second=$pid second_url=$url
-ok "the second stands by" until_says second.log 'standing by'
+ok "the second stands by" until_says 'standing by' second.log
 gets 200 ready "$second_url/readyz"
 ok "its metrics say so" says_metric "$second_url" 'ascribe_standing_by 1'
 ok "those of the first do not" says_metric "$first_url" 'ascribe_standing_by 0'
@@ -65,7 +58,7 @@ sleep 5
 kill -TERM "$first"
 wait "$first"
 ended=$EPOCHREALTIME
-ok "the second records" until_says second.log ': recording '
+ok "the second records" until_says ': recording ' second.log
 begun=$EPOCHREALTIME
 gets 200 ready "$second_url/readyz"
 ok "the second stands by no more" says_metric "$second_url" 'ascribe_standing_by 0'
@@ -74,14 +67,14 @@ kill "$busy"
 wait "$busy"
 daemon fourth.log --stand-by
 fourth=$pid
-ok "a fourth stands by" until_says fourth.log 'standing by'
+ok "a fourth stands by" until_says 'standing by' fourth.log
 kill -TERM "$second"
 wait "$second"
-ok "the fourth records" until_says fourth.log ': recording '
+ok "the fourth records" until_says ': recording ' fourth.log
 daemon fifth.log --stand-by
 fifth=$pid
 kill -KILL "$fourth" # its last window is lost
-ok "the fifth takes over from one that was killed" until_says fifth.log ': recording '
+ok "the fifth takes over from one that was killed" until_says ': recording ' fifth.log
 kill -TERM "$fifth"
 wait "$fifth"
 "$ascribe" report store --where '{comm="busy"}' --json >busy.json

@@ -90,7 +90,7 @@ bad('gzip alone', '/ingest?name=a', b'x', Content_Encoding='br')
 bad('Content-Type', '/push.v1.PusherService/Push', b'x', 'text/plain')
 bad('no PushRequest', '/push.v1.PusherService/Push', b'\xff' * 50, 'application/proto')
 bad('no PushRequest', '/push.v1.PusherService/Push', b'\x0a\x00' * 1000000, 'application/proto')  # a million of nothing
-bad('no pprof', '/ingest?name=a&format=pprof', b'\x12\x00' * 1000000)
+bad('too many samples', '/ingest?name=a&format=pprof', b'\x12\x00' * 1000000)  # more than a message may take
 bad('too many', '/ingest?name=a', b'a 1\n' * 150000)
 for i in range(0, len(p), 3):  # cut anywhere, and with a bit of it turned
     status, body = post('/ingest?name=cut&format=pprof', p[:i])

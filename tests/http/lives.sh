@@ -40,13 +40,6 @@ sys.exit(bool(failed) or asked < 100)
 PY
 python3 ask.py "$port" "$dir/sock" 32 >asked 2>&1 &
 asker=$!
-until_says() { # text: within 30 s
-	for _ in $(seq 600); do
-		grep -q -- "$1" log && return
-		sleep 0.05
-	done
-	return 1
-}
 ok "half the rate" until_says 'each sample stands for 2 now'
 ok "and half of that" until_says 'each sample stands for 4 now'
 inode=$(stat -Lc %i sock) # while the sockets are as they were

@@ -70,7 +70,7 @@ while True:
     kept.append(s.accept())
 PY
 background python3 silent.py
-for _ in $(seq 100); do [ -S .s.PGSQL.5432 ] && break; sleep 0.05; done
+within 30 [ -S .s.PGSQL.5432 ]
 serve log2 "$ascribe" serve store -l 127.0.0.1:0 --anonymous --postgres "host=$dir user=postgres" ||
 	finish
 gets 200 '"pending":true' "$url/api/v1/statements?ids=$id"

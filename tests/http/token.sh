@@ -84,7 +84,7 @@ if command -v setpriv >/dev/null; then
 fi
 cp daily/http.token before
 kill -HUP "$pid"
-for _ in $(seq 100); do grep -q reloaded log4 && break; sleep 0.05; done
+within 30 grep -q reloaded log4
 kill "$pid"
 wait "$pid"
 serve log5 "$ascribe" daemon -s "$dir/daily" -l 127.0.0.1:0 || finish

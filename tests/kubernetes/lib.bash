@@ -24,16 +24,6 @@ kubectl() { in_node kubectl "$@"; }
 at_end=end_node
 end_node() { "$node" down "$state"; }
 
-# seconds, command...: until it succeeds.
-within() {
-	local until=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		[ $SECONDS -lt $until ] || return 1
-		sleep 0.2
-	done
-}
-
 start_node() {
 	"$node" up "$state" >node.out 2>&1 || {
 		cat node.out

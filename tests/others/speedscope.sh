@@ -26,7 +26,7 @@ python3 -u -c 'import http.server as h
 s = h.ThreadingHTTPServer(("127.0.0.1", 0), type("Quiet", (h.SimpleHTTPRequestHandler,), {"log_message": lambda *a: None}))
 print(s.server_port, flush=True); s.serve_forever()' >port &
 server=$!
-for _ in $(seq 100); do [ -s port ] && break; sleep 0.05; done
+within 30 [ -s port ]
 failed=0
 opened() { # file: what the page's toolbar says once a profile is shown
 	local at

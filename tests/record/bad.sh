@@ -145,7 +145,7 @@ fi
 # ---- two recorders at one place ----
 background "$ascribe" record -q -d 30s -o busy 2>busy.err
 recorder=$pid
-for _ in $(seq 100); do [ -e busy/lock ] && break; sleep 0.05; done
+within 30 [ -e busy/lock ]
 sleep 0.5
 exits 1 'busy is being written by another process' "$ascribe" record -d 1s -o busy
 exits 1 'being written|another process' "$ascribe" record --append -d 1s -o busy

@@ -115,7 +115,7 @@ get() { # store, question, selector, curl's options
 }
 for store in lengths noisy; do
 	background "$ascribe" serve $store --listen "unix:$dir/$store.http" 2>/dev/null
-	for _ in $(seq 200); do [ -S $store.http ] && break; sleep 0.05; done
+	within 30 [ -S $store.http ]
 done
 get lengths histogram '{tenant="s"}' -d metric=off -d by=tenant >h.json
 get lengths table '{tenant="s"}' -d metric=off -d by=tenant >t.json

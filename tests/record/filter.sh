@@ -62,15 +62,7 @@ check "another recording has another key" r=users.json a=again.json \
 printf 'store: %s\nlisten: [127.0.0.1:0]\nfrequency: 499\nlabel-drop: [api_*, user_id]\nlabel-redact: [user]\ncpu-max: 0\n' "$dir/lasting" >daemon.yaml
 background "$ascribe" daemon -c daemon.yaml 2>daemon.log
 daemon=$pid
-until_says() {
-	for _ in $(seq 400); do
-		grep -q "$1" daemon.log && return
-		sleep 0.05
-	done
-	cat daemon.log
-	return 1
-}
-ok "the daemon begins" until_says recording
+ok "the daemon begins" until_says recording daemon.log
 "$load" 1
 url=$(sed -n 's/.* on \(http:.*\)/\1/p' daemon.log)
 printf 'main;work 10\n' >pushed.txt
@@ -79,7 +71,7 @@ ok "a profile is taken" curl -sSf -H "Authorization: Bearer $(cat lasting/http.t
 	"$url/ingest?name=shop%7Bapi_token%3DZq7markerTokenXw%2Cuser%3DKp4marker%7D&format=folded&from=$(($(date +%s) - 5))&until=$(date +%s)"
 sed -i s/499/498/ daemon.yaml
 kill -HUP "$daemon"
-ok "it records anew" until_says 'recording as it is asked for now'
+ok "it records anew" until_says 'recording as it is asked for now' daemon.log
 "$load" 1
 kill "$daemon"
 wait "$daemon"

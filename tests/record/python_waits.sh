@@ -98,7 +98,7 @@ background "$ascribe" record --wall -a -F 99 -d 60s -o open 2>open.err
 recorder=$pid
 recording open.err
 background "$python" load.py there
-for _ in $(seq 400); do [ -e there ] && break; sleep 0.05; done
+within 30 [ -e there ]
 sleep 1
 kill -INT "$recorder"
 wait "$recorder"

@@ -116,7 +116,7 @@ check "who ends a wait that goes on is not known, and that is counted" o=o.json 
 
 # ---- over HTTP ----
 background "$ascribe" serve kinds --listen "unix:$dir/http" 2>/dev/null
-for _ in $(seq 200); do [ -S http ] && break; sleep 0.05; done
+within 30 [ -S http ]
 get() { curl -s --unix-socket http --get "http://localhost/api/v1/$1" "${@:2}"; }
 get blame -d metric=waker -d idle=1 -d by=tenant >b.json
 get table -d metric=waker -d idle=1 --data-urlencode 'where={tenant="v"}' >t.json

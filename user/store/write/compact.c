@@ -16,9 +16,9 @@
 
 /*
  * Work of a commit, counted in rows of children. All levels together read a row of a window some
- * three times, so with four times the window's rows, and some more, none falls behind. Where a
- * window is longer than a slot, or its rows hardly fold, one does: each block that should have had
- * its parent a slot ago adds as much again.
+ * three times. Four times the window's rows, and some more, keep up. That is too little where a
+ * window is longer than a slot, or where few rows have the same key. So each overdue block, whose
+ * parent should have been written a slot ago, allows as much work again.
  */
 #define WORK_PER_COMMIT (1u << 14)
 #define WORK_PER_ROW 4
