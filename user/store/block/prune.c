@@ -7,70 +7,72 @@
 
 #define CLASSES 64 /* a node of class k has a share of 2^-k to 2^(1-k) */
 
-static size_t leaves_of(const struct prune_sums *of, size_t event)
+static void mark_leaves(const struct prune_sums *of, uint8_t *marks)
 {
-	size_t n = of->v[event] ? of->n_leaves[event] : 0;
-	return n < of->d->n_leaves ? n : of->d->n_leaves;
+	for (size_t e = 0; e < of->n_events; e++)
+		for (uint32_t i = 0; i < of->events[e].n; i++)
+			marks[of->shape->of_leaf[of->events[e].leaves[i]]] = 1;
 }
 
-/*
- * Return the node that a node's samples are carried to: the one that stands for it, else its
- * parent.
- */
-static uint32_t above(const struct prune_sums *of, uint32_t id)
+int prune_used(const struct prune_sums *of, struct prune_nodes *ret)
 {
-	return of->same && of->same[id] != id ? of->same[id] : of->d->stacks[id].parent;
+	const struct shape *shape = of->shape;
+	uint8_t *marks = calloc(shape->n, sizeof(*marks));
+	size_t n = 0;
+	*ret = (struct prune_nodes){ 0 };
+	if (!marks)
+		return -ENOMEM;
+	mark_leaves(of, marks);
+	for (uint32_t i = shape->n; i-- > 1;)
+		marks[shape->above[i]] |= marks[i];
+	marks[0] = 1;
+	for (uint32_t i = 0; i < shape->n; i++)
+		n += marks[i];
+	ret->v = malloc(n * sizeof(*ret->v));
+	for (uint32_t i = 0; ret->v && i < shape->n; i++)
+		if (marks[i])
+			ret->v[ret->n++] = i;
+	free(marks);
+	return ret->v ? 0 : -ENOMEM;
 }
 
-int prune_used(const struct prune_sums *of, struct idset *ret)
+void prune_nodes_fini(struct prune_nodes *n)
 {
-	const struct dicts *d = of->d;
-	int rc = idset_init(ret, d->n_stacks);
-	for (size_t e = 0; !rc && e < of->n_events; e++)
-		for (size_t i = 0, n = leaves_of(of, e); i < n; i++)
-			for (uint32_t id = of->v[e][i].samples ? d->leaves[i] : 0;
-			     id && !idset_has(ret, id); id = above(of, id))
-				idset_add(ret, id);
-	if (!rc)
-		idset_add(ret, 0);
-	return rc;
+	free(n->v);
+	*n = (struct prune_nodes){ 0 };
 }
 
 /* Add the shares that the leaves have in the samples and the values of an event. */
-static void add_shares(const struct prune_sums *of, size_t e, float *share)
+static void add_shares(const struct prune_sums *of, const struct leaf_sums *event, float *share)
 {
-	const struct dicts *d = of->d;
-	size_t n = leaves_of(of, e);
 	double samples = 0, value = 0;
-	for (size_t i = 0; i < n; i++) {
-		const struct rows_sum *sum = &of->v[e][i];
-		if (sum->samples && !dicts_is_idle(d, d->leaves[i])) {
-			samples += (double)sum->samples;
-			value += (double)sum->value;
+	for (uint32_t i = 0; i < event->n; i++) {
+		uint32_t leaf = event->leaves[i];
+		if (!shape_is_idle(of->shape, of->d, of->shape->of_leaf[leaf])) {
+			samples += (double)event->v[leaf].samples;
+			value += (double)event->v[leaf].value;
 		}
 	}
-	for (size_t i = 0; i < n; i++) {
-		const struct rows_sum *sum = &of->v[e][i];
-		if (sum->samples)
-			share[d->leaves[i]] +=
-				(float)((samples > 0 ? (double)sum->samples / samples : 1) +
-					(value > 0 ? (double)sum->value / value : 0));
+	double per_sample = samples > 0 ? 1 / samples : 1, per_value = value > 0 ? 1 / value : 0;
+	for (uint32_t i = 0; i < event->n; i++) {
+		const struct rows_sum *sum = &event->v[event->leaves[i]];
+		share[of->shape->of_leaf[event->leaves[i]]] +=
+			(float)((double)sum->samples * per_sample + (double)sum->value * per_value);
 	}
 }
 
-/* [n_stacks], set for those that are used, to be freed. */
-static float *shares(const struct prune_sums *of, const struct idset *used)
+/* [shape->n], set for the nodes that are used, to be freed. */
+static float *shares(const struct prune_sums *of, const struct prune_nodes *used)
 {
-	float *share = malloc(of->d->n_stacks * sizeof(*share));
+	float *share = malloc(of->shape->n * sizeof(*share));
 	if (!share)
 		return NULL;
-	for (uint32_t id = 0; id != IDSET_NONE; id = idset_next(used, id + 1))
-		share[id] = 0;
+	for (size_t i = 0; i < used->n; i++)
+		share[used->v[i]] = 0;
 	for (size_t e = 0; e < of->n_events; e++)
-		add_shares(of, e, share);
-	for (uint32_t id = idset_before(used, of->d->n_stacks); id && id != IDSET_NONE;
-	     id = idset_before(used, id))
-		share[above(of, id)] += share[id];
+		add_shares(of, &of->events[e], share);
+	for (size_t i = used->n; i-- > 1;)
+		share[of->shape->above[used->v[i]]] += share[used->v[i]];
 	return share;
 }
 
@@ -80,44 +82,43 @@ static int class_of(float share)
 	return k < 0 ? 0 : k < CLASSES ? k : CLASSES - 1;
 }
 
-/* Return the first class of which not all fit. */
-static int last_class(const float *share, const struct idset *used, size_t most)
+/* Return the first class of which not all fit; CLASSES: all fit. */
+static int last_class(const struct shape *shape, const struct prune_nodes *used, const float *share,
+		      size_t most, float least)
 {
 	size_t n[CLASSES] = { 0 }, sum = 0;
 	int last = 0;
-	for (uint32_t id = idset_next(used, 1); id != IDSET_NONE; id = idset_next(used, id + 1))
-		n[class_of(share[id])]++;
-	while (last < CLASSES - 1 && sum + n[last] <= most)
+	for (size_t i = 1; i < used->n; i++)
+		sum += share[used->v[i]] >= least ? shape->v[used->v[i]].length : 0;
+	if (sum <= most)
+		return CLASSES;
+	for (size_t i = 1; i < used->n; i++)
+		if (share[used->v[i]] >= least)
+			n[class_of(share[used->v[i]])] += shape->v[used->v[i]].length;
+	for (sum = 0; last < CLASSES - 1 && sum + n[last] <= most;)
 		sum += n[last++];
 	return last;
 }
 
-int prune_choose(const struct prune_sums *of, const struct idset *used, size_t most, double least,
-		 struct idset *ret)
+int prune_choose(const struct prune_sums *of, const struct prune_nodes *used, size_t most,
+		 double least, struct idset *ret)
 {
+	const struct shape *shape = of->shape;
 	float *share = shares(of, used);
-	int rc = share ? idset_init(ret, of->d->n_stacks) : -ENOMEM;
-	int last = rc ? 0 : last_class(share, used, most);
+	int rc = share ? idset_init(ret, shape->n) : -ENOMEM;
+	int last = rc ? 0 : last_class(shape, used, share, most, (float)least);
 	/* Sums of parts are rounded: a parent counts as large as its largest child. */
-	for (uint32_t id = rc ? 0 : idset_before(used, of->d->n_stacks); id && id != IDSET_NONE;
-	     id = idset_before(used, id)) {
-		bool stands = !of->same || of->same[id] == id;
-		if (stands && ((class_of(share[id]) < last && share[id] >= least) ||
-			       dicts_is_idle(of->d, id)))
-			idset_add(ret, id);
-		if (idset_has(ret, id))
-			idset_add(ret, above(of, id));
+	for (size_t i = rc ? 0 : used->n; i-- > 1;) {
+		uint32_t node = used->v[i];
+		bool large = share[node] >= (float)least &&
+			     (last == CLASSES || class_of(share[node]) < last);
+		if (large || shape_is_idle(shape, of->d, node))
+			idset_add(ret, node);
+		if (idset_has(ret, node))
+			idset_add(ret, shape->above[node]);
 	}
+	if (!rc)
+		idset_add(ret, 0);
 	free(share);
-	return rc;
-}
-
-int prune_translate(struct translation *t, const struct idset *keep)
-{
-	uint32_t mine;
-	int rc = 0;
-	for (uint32_t id = idset_next(keep, 1); !rc && id != IDSET_NONE;
-	     id = idset_next(keep, id + 1))
-		rc = translate_stack(t, id, &mine);
 	return rc;
 }

@@ -4,8 +4,8 @@
  * other are in memory, not those of all: the blocks of a segment are added up by leaf, which stand
  * side by side, and then by the ids that the reader gives.
  */
-#include "store/block/prune.h"
 #include "store/read/block_data.h"
+#include "store/read/chosen.h"
 #include "store/read/contents.h"
 #include "store/read/store_int.h"
 #include "store/read/symbols.h"
@@ -18,22 +18,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIN_STACKS 1024	      /* that a segment may always add */
-#define FEW_STACKS (1u << 17) /* that are translated in some 20 ms */
+#define MIN_STACKS 1024 /* that a segment may always add */
+#define KEPT_PART 8	/* of the limit, for sums that are kept for a second look */
 
-/* By event of the segment: [n_leaves], or NULL. */
-struct leaf_sums {
-	struct rows_sum **v;
-	size_t *n; /* [n_events]: n_leaves each */
+/* The sums of a segment. All zero is empty. */
+struct segment_sums {
+	struct leaf_sums *v; /* [n_events], by event of the segment */
 	uint32_t n_events, n_leaves;
+	struct prune_nodes used; /* where they were asked for */
 };
 
-static void leaf_sums_fini(struct leaf_sums *l)
+static void segment_sums_fini(struct segment_sums *l)
 {
-	for (uint32_t e = 0; l->v && e < l->n_events; e++)
-		free(l->v[e]);
+	for (uint32_t e = 0; l->v && e < l->n_events; e++) {
+		free(l->v[e].v);
+		free(l->v[e].leaves);
+	}
 	free(l->v);
-	free(l->n);
+	prune_nodes_fini(&l->used);
+	*l = (struct segment_sums){ 0 };
 }
 
 int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b,
@@ -65,20 +68,31 @@ static int by_segment(const void *pa, const void *pb)
 	return (a->b.seq > b->b.seq) - (a->b.seq < b->b.seq);
 }
 
-static int add_groups(struct leaf_sums *l, struct rows_reader *rows)
+/* Room for one more leaf. */
+static int reserve_leaf(const struct segment_sums *l, struct leaf_sums *e)
+{
+	if (!e->v && !(e->v = calloc((size_t)l->n_leaves + 1, sizeof(*e->v))))
+		return -ENOMEM;
+	return ARRAY_RESERVE(e->leaves, e->cap, (size_t)e->n + 1);
+}
+
+static int add_groups(struct segment_sums *l, struct rows_reader *rows)
 {
 	int more;
 	while ((more = rows_next_group(rows)) > 0) {
-		struct rows_sum **v = &l->v[rows->group.event];
-		if (!*v && !(*v = calloc((size_t)l->n_leaves + 1, sizeof(**v))))
+		struct leaf_sums *e = &l->v[rows->group.event];
+		uint32_t leaf = rows->group.stack;
+		if (reserve_leaf(l, e))
 			return -ENOMEM;
-		(*v)[rows->group.stack].samples += rows->group.samples;
-		(*v)[rows->group.stack].value += rows->group.value;
+		if (!e->v[leaf].samples)
+			e->leaves[e->n++] = leaf;
+		e->v[leaf].samples += rows->group.samples;
+		e->v[leaf].value += rows->group.value;
 	}
 	return more;
 }
 
-static int add_block(struct store *s, struct leaf_sums *l, const struct block_ref *ref,
+static int add_block(struct store *s, struct segment_sums *l, const struct block_ref *ref,
 		     struct err *err)
 {
 	struct block_data d;
@@ -99,8 +113,6 @@ static int add_block(struct store *s, struct leaf_sums *l, const struct block_re
 
 /* ---- sums by the reader's stacks ---- */
 
-#define BELOW (1u << 31) /* of what is below a stack and was not kept; ids of stacks are less */
-
 /* Few stacks have samples of an event, and there may be many events: so sums are sparse. */
 static uint64_t sum_key(uint32_t event, uint32_t at)
 {
@@ -112,20 +124,10 @@ static int add_sum(struct keysums *to, uint32_t event, uint32_t at, const struct
 	return keysums_add(to, sum_key(event, at), sum->samples, sum->value);
 }
 
-static int leaf_sums_init(struct leaf_sums *l, const struct dicts *d)
-{
-	*l = (struct leaf_sums){ calloc((size_t)d->n_events + 1, sizeof(*l->v)),
-				 calloc((size_t)d->n_events + 1, sizeof(*l->n)), d->n_events,
-				 d->n_leaves };
-	for (uint32_t e = 0; l->n && e < d->n_events; e++)
-		l->n[e] = d->n_leaves;
-	return l->v && l->n ? 0 : -ENOMEM;
-}
-
 /*
- * All stacks are summed where there is room for them. Else the stacks that matter are chosen from
- * one segment after the other, and then these are summed: that needs a second reading, but knows by
- * then which stacks of a segment belong to a large one of another.
+ * All stacks are summed where they are wanted and there is room for them. Else the stacks that
+ * matter are chosen from one segment after the other, and then these are summed: by then it is
+ * known which stacks of a segment belong to a large one of another.
  */
 enum mode {
 	SUM_ALL,
@@ -138,47 +140,37 @@ struct folding {
 	enum mode mode;
 	struct keysums sums; /* by sum_key(), of stacks of the reader */
 	uint32_t least;	     /* of the question, 0: all stacks are wanted */
-	struct idset chosen; /* of the reader's stacks, some of which are from other questions */
-	size_t left;	     /* segments to come, with this one */
-	uint32_t first;	     /* of the reader's stacks that this question adds */
-	double part;	     /* of what may be missed of a stack, that of this segment */
+	struct chosen chosen;
+	size_t left; /* segments to come, with this one */
+	double part; /* of what may be missed of a stack, that of this segment */
 	/* by event of the reader: samples of the segments so far, without idle CPUs */
 	double *seen;
+	/* [n] by segment: its sums, where there was room to keep them from choosing */
+	struct segment_sums *kept;
+	size_t n, kept_bytes;
 };
 
-/*
- * Count the stacks that still fit the reader's own dictionaries, which may take half of the limit.
- * Where small stacks may be left out, a question adds a few of all and then chooses: to choose
- * costs less than to translate what is left out then. What it added makes the next question
- * cheaper.
- */
-static size_t room_for(const struct store *s, const struct folding *f)
+/* Count the stacks that still fit the reader's own dictionaries, half of the limit. */
+static size_t room_for(const struct store *s)
 {
-	bool few = f->least && f->mode == SUM_ALL;
-	size_t most = symbols_limit(s) / (few ? 3 : 2), has = dicts_bytes(&s->sym);
-	size_t room = (most > has ? most - has : 0) / STACK_BYTES,
-	       added = s->sym.n_stacks - f->first;
-	if (few && room > FEW_STACKS - (added < FEW_STACKS ? added : FEW_STACKS))
-		room = FEW_STACKS - (added < FEW_STACKS ? added : FEW_STACKS);
-	return room;
+	size_t most = symbols_limit(s) / 2, has = dicts_bytes(&s->sym);
+	return (most > has ? most - has : 0) / STACK_BYTES;
 }
 
-/* Add the sums of an event. map: as of map_stacks; NULL: all stacks are kept. */
-static int add_leaves(struct keysums *to, struct translation *t, const struct leaf_sums *l,
-		      const uint32_t *map, uint32_t e)
+/* Add the sums of an event. map: by node of the shape, as of chosen_map; NULL: all are kept. */
+static int add_leaves(struct keysums *to, struct translation *t, const struct shape *shape,
+		      const struct segment_sums *l, const uint32_t *map, uint32_t e)
 {
 	uint32_t event, at;
 	int rc = translate_event(t, e, &event);
-	for (uint32_t leaf = 0; !rc && leaf < l->n_leaves; leaf++) {
-		const struct rows_sum *from = &l->v[e][leaf];
-		if (!from->samples)
-			continue;
+	for (uint32_t i = 0; !rc && i < l->v[e].n; i++) {
+		uint32_t leaf = l->v[e].leaves[i];
 		if (map)
-			at = map[t->from->leaves[leaf]];
+			at = map[shape->of_leaf[leaf]];
 		else
 			rc = translate_leaf_stack(t, leaf, &at);
 		if (!rc)
-			rc = add_sum(to, event, at, from);
+			rc = add_sum(to, event, at, &l->v[e].v[leaf]);
 	}
 	return rc;
 }
@@ -186,18 +178,18 @@ static int add_leaves(struct keysums *to, struct translation *t, const struct le
 /* ---- all stacks of a segment ---- */
 
 /* Whether what the reader lacks of the stacks fits. */
-static int all_fit(const struct store *s, const struct folding *f, const struct translation *t,
-		   const struct leaf_sums *l, bool *ret)
+static int all_fit(const struct store *s, const struct translation *t, const struct segment_sums *l,
+		   bool *ret)
 {
-	size_t room = room_for(s, f), n = 0;
+	size_t room = room_for(s), n = 0;
 	struct idset met = { 0 };
 	*ret = true;
 	if (t->from->n_stacks <= room)
 		return 0;
 	int rc = idset_init(&met, t->from->n_stacks);
 	for (uint32_t e = 0; !rc && e < l->n_events; e++)
-		for (uint32_t leaf = 0; l->v[e] && leaf < l->n_leaves; leaf++)
-			for (uint32_t id = l->v[e][leaf].samples ? t->from->leaves[leaf] : 0;
+		for (uint32_t i = 0; i < l->v[e].n; i++)
+			for (uint32_t id = t->from->leaves[l->v[e].leaves[i]];
 			     id && !translate_knows_stack(t, id) && !idset_has(&met, id);
 			     id = t->from->stacks[id].parent) {
 				idset_add(&met, id);
@@ -208,52 +200,25 @@ static int all_fit(const struct store *s, const struct folding *f, const struct 
 	return rc;
 }
 
-/* ---- those that are kept ---- */
-
-/*
- * map: by stack of the segment that is used, the reader's, without source lines where the question
- * leaves them out. keep: the stacks to be chosen; NULL: those that were.
- */
-static int map_stacks(struct store *s, struct folding *f, struct translation *t,
-		      const struct prune_sums *of, const struct idset *used,
-		      const struct idset *keep, uint32_t *map)
+/* 1: there is no room for all. */
+static int take_all(struct store *s, struct folding *f, struct translation *t,
+		    const struct segment_sums *l)
 {
-	const struct stack_node *nodes = of->d->stacks;
-	int rc = 0;
-	map[0] = 0;
-	for (uint32_t id = idset_next(used, 1); !rc && id != IDSET_NONE;
-	     id = idset_next(used, id + 1)) {
-		uint32_t at = map[nodes[id].parent], frame, found;
-		if (of->same && of->same[id] != id) {
-			map[id] = map[of->same[id]];
-			continue;
-		}
-		map[id] = at | BELOW;
-		if (at & BELOW || (keep && !idset_has(keep, id)))
-			continue;
-		rc = translate_frame(t, nodes[id].frame, &frame);
-		if (rc)
-			break;
-		if (!keep) {
-			found = dicts_find_stack(&s->sym, at, frame);
-			map[id] = found && idset_has(&f->chosen, found) ? found : map[id];
-			continue;
-		}
-		rc = dicts_add_stack(&s->sym, at, frame, &map[id]);
-		if (!rc)
-			rc = idset_reserve(&f->chosen, s->sym.stacks_cap);
-		if (!rc)
-			idset_add(&f->chosen, map[id]);
-	}
-	return rc;
+	bool fit;
+	int rc = all_fit(s, t, l, &fit);
+	for (uint32_t e = 0; !rc && fit && e < l->n_events; e++)
+		rc = l->v[e].n ? add_leaves(&f->sums, t, NULL, l, NULL, e) : 0;
+	return rc ? rc : !fit;
 }
 
-static double busy_samples(const struct dicts *d, const struct rows_sum *v, size_t n)
+/* ---- those that are chosen ---- */
+
+static double busy_samples(const struct prune_sums *of, const struct leaf_sums *event)
 {
 	double sum = 0;
-	for (size_t i = 0; i < n; i++)
-		if (v[i].samples && !dicts_is_idle(d, d->leaves[i]))
-			sum += (double)v[i].samples;
+	for (uint32_t i = 0; i < event->n; i++)
+		if (!shape_is_idle(of->shape, of->d, of->shape->of_leaf[event->leaves[i]]))
+			sum += (double)event->v[event->leaves[i]].samples;
 	return sum;
 }
 
@@ -262,14 +227,14 @@ static double busy_samples(const struct dicts *d, const struct rows_sum *v, size
  * segments are 1 in sum: a stack with 1/least of all samples has in one of them that part of it.
  * All samples are at least those that were seen so far.
  */
-static int least_share(struct folding *f, struct translation *t, const struct leaf_sums *l,
+static int least_share(struct folding *f, struct translation *t, const struct prune_sums *of,
 		       double *ret)
 {
 	double ratio = INFINITY;
 	*ret = 0;
-	for (uint32_t e = 0; f->least && e < l->n_events; e++) {
+	for (uint32_t e = 0; f->least && e < of->n_events; e++) {
 		uint32_t event;
-		double here = l->v[e] ? busy_samples(t->from, l->v[e], l->n[e]) : 0;
+		double here = busy_samples(of, &of->events[e]);
 		if (here <= 0)
 			continue;
 		int rc = translate_event(t, e, &event);
@@ -283,63 +248,89 @@ static int least_share(struct folding *f, struct translation *t, const struct le
 	return 0;
 }
 
-/* Choose the stacks of a segment, or sum those that were chosen. */
-static int take_chosen(struct store *s, struct folding *f, struct translation *t,
-		       const uint32_t *same, const struct leaf_sums *l)
+static int choose(struct store *s, struct folding *f, struct shaped *y, const struct prune_sums *of,
+		  const struct prune_nodes *used)
 {
-	const struct prune_sums of = { t->from, same, l->v, l->n, l->n_events };
-	struct idset used = { 0 }, keep = { 0 };
-	bool choose = f->mode == CHOOSE;
-	uint32_t *map = malloc(t->from->n_stacks * sizeof(*map));
-	double least = 0;
-	int rc = map ? prune_used(&of, &used) : -ENOMEM;
-	if (!rc && choose)
-		rc = least_share(f, t, l, &least);
-	if (!rc && choose)
-		rc = prune_choose(&of, &used, room_for(s, f) / f->left + MIN_STACKS, least, &keep);
-	if (!rc)
-		rc = map_stacks(s, f, t, &of, &used, choose ? &keep : NULL, map);
-	for (uint32_t e = 0; !rc && !choose && e < l->n_events; e++)
-		rc = l->v[e] ? add_leaves(&f->sums, t, l, map, e) : 0;
-	idset_fini(&used);
-	idset_fini(&keep);
+	double least;
+	int rc = least_share(f, &y->to, of, &least);
+	return rc ? rc
+		  : chosen_add(&f->chosen, y, of, used, room_for(s) / f->left + MIN_STACKS, least);
+}
+
+static int sum_chosen(struct folding *f, struct shaped *y, const struct segment_sums *l)
+{
+	uint32_t *map = NULL;
+	int rc = chosen_map(&f->chosen, y, &l->used, &map);
+	for (uint32_t e = 0; !rc && e < l->n_events; e++)
+		rc = l->v[e].n ? add_leaves(&f->sums, &y->to, &y->shape, l, map, e) : 0;
 	free(map);
 	return rc;
 }
 
-/* 1: there is no room for all. */
-static int take_segment(struct store *s, struct folding *f, struct translation *t,
-			const uint32_t *same, const struct leaf_sums *l)
+static int take_chosen(struct store *s, struct folding *f, struct shaped *y, struct segment_sums *l)
 {
-	bool fit;
-	if (f->mode != SUM_ALL)
-		return take_chosen(s, f, t, same, l);
-	int rc = all_fit(s, f, t, l, &fit);
-	for (uint32_t e = 0; !rc && fit && e < l->n_events; e++)
-		rc = l->v[e] ? add_leaves(&f->sums, t, l, NULL, e) : 0;
-	return rc ? rc : !fit;
-}
-
-/* The blocks of one segment. As take_segment. */
-static int fold_segment(struct store *s, const struct block_ref *const *refs, size_t n,
-			struct folding *f, struct err *err)
-{
-	struct translation *t;
-	struct symbols *y = NULL;
-	struct leaf_sums l = { 0 };
-	struct store *of = store_of(s, refs[0]);
-	int rc = f->least ? store_functions(of, refs[0], &y, err)
-			  : store_translation(of, refs[0], SYMBOLS_NAMES, &t, err);
+	const struct prune_sums of = { y->to.from, &y->shape, l->v, l->n_events };
+	int rc = l->used.v ? 0 : prune_used(&of, &l->used);
 	if (rc)
 		return rc;
-	t = y ? &y->functions : t;
-	if (leaf_sums_init(&l, t->from))
-		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	return f->mode == CHOOSE ? choose(s, f, y, &of, &l->used) : sum_chosen(f, y, l);
+}
+
+/* ---- segments ---- */
+
+/* What the sums of a segment take in memory. */
+static size_t sums_bytes(const struct segment_sums *l)
+{
+	size_t n = l->used.n * sizeof(*l->used.v);
+	for (uint32_t e = 0; e < l->n_events; e++)
+		n += (l->v[e].v ? l->n_leaves * sizeof(*l->v->v) : 0) +
+		     l->v[e].cap * sizeof(*l->v->leaves);
+	return n;
+}
+
+static int sum_blocks(struct store *s, const struct block_ref *const *refs, size_t n,
+		      const struct dicts *d, struct segment_sums *l, struct err *err)
+{
+	*l = (struct segment_sums){
+		calloc((size_t)d->n_events + 1, sizeof(*l->v)), d->n_events, d->n_leaves, { 0 }
+	};
+	int rc = l->v ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	for (size_t i = 0; !rc && i < n; i++)
-		rc = add_block(of, &l, refs[i], err);
-	if (!rc && (rc = take_segment(s, f, t, y ? y->same : NULL, &l)) < 0)
+		rc = add_block(s, l, refs[i], err);
+	return rc;
+}
+
+/* Keep the sums from choosing where there is room. */
+static void keep_or_free(const struct store *s, struct folding *f, size_t i, struct segment_sums *l)
+{
+	size_t bytes = sums_bytes(l);
+	if (f->mode == CHOOSE && bytes < symbols_limit(s) / KEPT_PART - f->kept_bytes) {
+		f->kept_bytes += bytes;
+		f->kept[i] = *l;
+	} else {
+		segment_sums_fini(l);
+	}
+}
+
+/* The blocks of the i-th segment. 1: there is no room for all stacks. */
+static int fold_segment(struct store *s, const struct block_ref *const *refs, size_t n,
+			struct folding *f, size_t i, struct err *err)
+{
+	struct segment_sums now = f->kept[i];
+	struct store *of = store_of(s, refs[0]);
+	struct translation *t;
+	struct shaped *y = NULL;
+	int rc = f->mode == SUM_ALL ? store_translation(of, refs[0], SYMBOLS_NAMES, &t, err)
+				    : store_shaped(of, refs[0], f->least > 0, &y, err);
+	if (rc)
+		return rc;
+	t = y ? &y->to : t;
+	f->kept[i] = (struct segment_sums){ 0 };
+	if (!now.v)
+		rc = sum_blocks(of, refs, n, t->from, &now, err);
+	if (!rc && (rc = y ? take_chosen(s, f, y, &now) : take_all(s, f, t, &now)) < 0)
 		err_sys(err, rc, "cannot read %s", s->dir);
-	leaf_sums_fini(&l);
+	keep_or_free(s, f, i, &now);
 	return rc;
 }
 
@@ -372,10 +363,10 @@ static int fold_segments(struct store *s, const struct block_ref *const *refs, s
 	f->left = 0;
 	for (size_t from = 0; from < n; from = segment_end(refs, n, from), f->left++)
 		sum += weight(refs + from, segment_end(refs, n, from) - from);
-	for (size_t from = 0, to; !rc && from < n; from = to, f->left--) {
+	for (size_t from = 0, to, i = 0; !rc && from < n; from = to, f->left--, i++) {
 		to = segment_end(refs, n, from);
 		f->part = weight(refs + from, to - from) / sum;
-		rc = fold_segment(s, refs + from, to - from, f, err);
+		rc = fold_segment(s, refs + from, to - from, f, i, err);
 	}
 	return rc;
 }
@@ -472,7 +463,7 @@ static int give(struct keysums *sums, int (*cb)(void *ctx, const struct store_ro
 static int fold(struct store *s, const struct block_ref *const *refs, size_t n, struct folding *f,
 		struct err *err)
 {
-	int rc = fold_segments(s, refs, n, f, err);
+	int rc = f->least ? 1 : fold_segments(s, refs, n, f, err);
 	if (rc <= 0)
 		return rc;
 	keysums_fini(&f->sums);
@@ -480,8 +471,6 @@ static int fold(struct store *s, const struct block_ref *const *refs, size_t n, 
 	f->mode = CHOOSE;
 	rc = fold_segments(s, refs, n, f, err);
 	f->mode = SUM_CHOSEN;
-	if (!rc && (rc = idset_reserve(&f->chosen, s->sym.n_stacks)))
-		err_sys(err, rc, "cannot read %s", s->dir);
 	return rc ? rc : fold_segments(s, refs, n, f, err);
 }
 
@@ -490,10 +479,11 @@ int store_fold_rows(struct store *s, const struct store_folding *of,
 		    struct err *err)
 {
 	const struct block_ref **refs = malloc((of->n + 1) * sizeof(*refs));
-	struct folding f = { .least = of->least, .first = s->sym.n_stacks };
+	struct folding f = { .least = of->least, .n = of->n };
 	keysums_init(&f.sums, SIZE_MAX);
 	f.seen = calloc((size_t)s->sym.n_events + 1, sizeof(*f.seen));
-	int rc = refs && f.seen ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	f.kept = calloc(of->n + 1, sizeof(*f.kept));
+	int rc = refs && f.seen && f.kept ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	for (size_t i = 0; !rc && i < of->n; i++)
 		refs[i] = store_ref(of->blocks[i]);
 	if (!rc) {
@@ -504,9 +494,12 @@ int store_fold_rows(struct store *s, const struct store_folding *of,
 		err_sys(err, rc, "cannot read %s", s->dir);
 	*ret_pruned = f.mode == SUM_CHOSEN && !f.least;
 	rc = rc ? rc : give(&f.sums, cb, ctx);
+	for (size_t i = 0; f.kept && i < f.n; i++)
+		segment_sums_fini(&f.kept[i]);
+	free(f.kept);
 	keysums_fini(&f.sums);
 	free(f.seen);
-	idset_fini(&f.chosen);
+	chosen_fini(&f.chosen);
 	free(refs);
 	return rc;
 }

@@ -101,10 +101,23 @@ int symbols_load(struct store *s, struct segment *g, unsigned what, bool index, 
 		       g->file.path[0] ? g->file.path : s->dir);
 }
 
+static size_t shaped_bytes(const struct shaped *y)
+{
+	return translation_bytes(&y->to) + shape_bytes(&y->shape) +
+	       (y->placed ? y->shape.n * sizeof(*y->placed) : 0);
+}
+
 static size_t bytes_of(const struct symbols *y)
 {
-	return sizeof(*y) + dicts_bytes(&y->d) + translation_bytes(&y->to) +
-	       translation_bytes(&y->functions) + (y->same ? y->d.n_stacks * sizeof(*y->same) : 0);
+	return sizeof(*y) + dicts_bytes(&y->d) + shaped_bytes(&y->all) +
+	       shaped_bytes(&y->functions);
+}
+
+static void shaped_fini(struct shaped *y)
+{
+	translation_fini(&y->to);
+	shape_fini(&y->shape);
+	free(y->placed);
 }
 
 void symbols_free(struct segment *g)
@@ -113,9 +126,8 @@ void symbols_free(struct segment *g)
 	if (!y)
 		return;
 	dicts_fini(&y->d);
-	translation_fini(&y->to);
-	translation_fini(&y->functions);
-	free(y->same);
+	shaped_fini(&y->all);
+	shaped_fini(&y->functions);
 	free(y);
 	g->symbols = NULL;
 }
@@ -223,25 +235,36 @@ int store_translation(struct store *s, const struct block_ref *r, unsigned what,
 	int rc = store_dicts(s, r, what, &d, err);
 	if (rc)
 		return rc;
-	*ret = &s->segments[r->segment].symbols->to;
+	*ret = &s->segments[r->segment].symbols->all.to;
 	translate_to(s, *ret, d);
 	return 0;
 }
 
-int store_functions(struct store *s, const struct block_ref *r, struct symbols **ret,
-		    struct err *err)
+/* Ids of nodes that a shape does not have yet: none was placed. */
+static int need_shape(struct shaped *y, const struct dicts *d, bool functions)
+{
+	uint32_t *same = NULL;
+	int rc = functions ? same_stacks(d, &same) : 0;
+	rc = rc ? rc : shape_init(&y->shape, d, same);
+	if (rc)
+		return rc;
+	y->placed = calloc(y->shape.n, sizeof(*y->placed));
+	if (!y->placed)
+		shape_fini(&y->shape);
+	return y->placed ? 0 : -ENOMEM;
+}
+
+int store_shaped(struct store *s, const struct block_ref *r, bool functions, struct shaped **ret,
+		 struct err *err)
 {
 	struct translation *to;
 	int rc = store_translation(s, r, SYMBOLS_NAMES, &to, err);
 	if (rc)
 		return rc;
 	struct symbols *y = s->segments[r->segment].symbols;
-	translate_to(s, &y->functions, to->from);
-	y->functions.no_lines = true;
-	rc = y->same_known ? 0 : same_stacks(&y->d, &y->same);
-	if (rc)
-		return err_sys(err, rc, "cannot read %s", s->dir);
-	y->same_known = true;
-	*ret = y;
-	return 0;
+	*ret = functions ? &y->functions : &y->all;
+	translate_to(s, &(*ret)->to, to->from);
+	(*ret)->to.no_lines = functions;
+	rc = (*ret)->placed ? 0 : need_shape(*ret, to->from, functions);
+	return rc ? err_sys(err, rc, "cannot read %s", s->dir) : 0;
 }

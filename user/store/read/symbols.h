@@ -4,8 +4,24 @@
 #define ASCRIBE_STORE_READ_SYMBOLS_H
 
 #include "store/dict/dict.h"
+#include "store/dict/shape.h"
 #include "store/dict/translate.h"
 #include "store/read/segment.h"
+
+/* Where a node of a segment's shape is among the stacks of a reader. */
+struct placed {
+	uint32_t stack; /* the reader's, of the last stack of the node that it has */
+	/* PLACED: that is all of the node; else how many stacks the reader had; 0: not known */
+	uint32_t of;
+#define PLACED UINT32_MAX
+};
+
+/* The stacks of a segment in a reader's ids. */
+struct shaped {
+	struct translation to; /* into store.sym */
+	struct shape shape;    /* of the segment's, where it was asked for */
+	struct placed *placed; /* [shape.n] */
+};
 
 /* The dictionaries of a segment, read when a block needs them. */
 struct symbols {
@@ -13,12 +29,8 @@ struct symbols {
 	bool begun;		      /* d is there, with the events */
 	unsigned have;		      /* SYMBOLS_* that were read */
 	uint64_t good;		      /* bytes of their frames that were intact */
-	struct translation to;	      /* into store.sym */
-	struct translation functions; /* the same without source lines */
-	uint32_t *same; /* [d.n_stacks]: as in struct prune_sums; NULL: not looked for, or each
-			   stands for itself */
-	bool same_known;
-	uint64_t used; /* store.n_uses at the last use */
+	struct shaped all, functions; /* the second without source lines */
+	uint64_t used;		      /* store.n_uses at the last use */
 };
 
 /* Which dictionaries are wanted; events always are. */
@@ -39,9 +51,9 @@ int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const
  */
 int store_translation(struct store *s, const struct block_ref *r, unsigned what,
 		      struct translation **ret, struct err *err);
-/* The symbols themselves, with which stacks differ in source lines alone. */
-int store_functions(struct store *s, const struct block_ref *r, struct symbols **ret,
-		    struct err *err);
+/* The same of names, with the shape; functions: stacks that differ in lines alone are one. */
+int store_shaped(struct store *s, const struct block_ref *r, bool functions, struct shaped **ret,
+		 struct err *err);
 /*
  * Read more of them for a segment, all zero at first; y->good says how far. With an index for a
  * writer that goes on with them. After an error they are of no use.

@@ -55,6 +55,56 @@ static int move_sums(struct merge *m, struct translation *t)
 	return 0;
 }
 
+/* The nodes of the largest stacks of the sums so far. */
+static int choose(const struct merge *m, const struct prune_sums *of, struct idset *ret)
+{
+	struct prune_nodes used = { 0 };
+	int rc = prune_used(of, &used);
+	if (!rc)
+		rc = prune_choose(of, &used, m->w->opt.symbols_memory / 3 / STACK_BYTES, 0, ret);
+	prune_nodes_fini(&used);
+	return rc;
+}
+
+/* The sums so far, with lists of the leaves that have any. */
+static int list_leaves(const struct merge *m, struct leaf_sums *events)
+{
+	for (size_t e = 0; e < m->n_events; e++) {
+		events[e].v = m->leaves[e];
+		events[e].leaves = malloc((m->leaves_cap[e] + 1) * sizeof(*events[e].leaves));
+		if (!events[e].leaves)
+			return -ENOMEM;
+		for (uint32_t i = 0; i < m->leaves_cap[e]; i++)
+			if (m->leaves[e][i].samples)
+				events[e].leaves[events[e].n++] = i;
+	}
+	return 0;
+}
+
+/* Add the largest stacks to the other dictionaries. */
+static int move_stacks(const struct merge *m, struct translation *t)
+{
+	struct leaf_sums *events = calloc(m->n_events + 1, sizeof(*events));
+	struct shape shape = { 0 };
+	const struct prune_sums of = { t->from, &shape, events, m->n_events };
+	struct idset keep = { 0 };
+	uint32_t id;
+	int rc = events ? list_leaves(m, events) : -ENOMEM;
+	if (!rc)
+		rc = shape_init(&shape, t->from, NULL);
+	if (!rc)
+		rc = choose(m, &of, &keep);
+	for (uint32_t i = rc ? IDSET_NONE : idset_next(&keep, 1); !rc && i != IDSET_NONE;
+	     i = idset_next(&keep, i + 1))
+		rc = translate_stack(t, shape.v[i].last, &id);
+	for (size_t e = 0; events && e < m->n_events; e++)
+		free(events[e].leaves);
+	free(events);
+	shape_fini(&shape);
+	idset_fini(&keep);
+	return rc;
+}
+
 /*
  * The parent's dictionaries are as large as they may be: it goes on with the largest stacks, in new
  * ones, and what is below them becomes (other).
@@ -63,23 +113,14 @@ int merge_prune(struct merge *m)
 {
 	struct dicts fresh;
 	struct translation t = { .from = merge_dicts(m), .to = &fresh };
-	const struct prune_sums sums = { t.from, NULL, m->leaves, m->leaves_cap, m->n_events };
-	struct idset used = { 0 }, keep = { 0 };
 	int rc = dicts_init(&fresh, true);
 	if (!rc)
 		rc = copy_ids(&t);
 	if (!rc)
-		rc = prune_used(&sums, &used);
-	if (!rc)
-		rc = prune_choose(&sums, &used, m->w->opt.symbols_memory / 3 / STACK_BYTES, 0,
-				  &keep);
-	if (!rc)
-		rc = prune_translate(&t, &keep);
+		rc = move_stacks(m, &t);
 	t.frozen = true;
 	if (!rc)
 		rc = move_sums(m, &t);
-	idset_fini(&used);
-	idset_fini(&keep);
 	translation_fini(&t);
 	if (rc) {
 		dicts_fini(&fresh);
