@@ -139,44 +139,6 @@ static int give_group(struct reading *r, struct rows_reader *rows)
 	return rc || !sum.samples ? rc : r->how->rows(r->how->ctx, &sum, 1);
 }
 
-/* ---- rows without their stacks: of each set one, when all have been added up ---- */
-
-static int sum_group(struct reading *r, struct rows_reader *rows)
-{
-	struct rows_sum **sums = &r->sums[rows->group.event];
-	if (!*sums && !(*sums = calloc((size_t)r->n_sets + 1, sizeof(**sums))))
-		return reading_failed(r, -ENOMEM);
-	return rows_sum(rows, *sums) ? block_damaged(r->s, r->ref, r->err) : 0;
-}
-
-static int give_sums(struct reading *r)
-{
-	struct store_row some[SOME_ROWS];
-	uint32_t event = 0;
-	int rc = 0;
-	r->stack = 0;
-	for (uint32_t e = 0; !rc && e < r->n_events; e++) {
-		const struct rows_sum *sums = r->sums[e];
-		int n = 0;
-		rc = sums ? translate_event(r->to, e, &event) : 0;
-		if (rc)
-			return reading_failed(r, rc);
-		r->event = event;
-		for (uint32_t i = 0; sums && !rc && i < r->n_sets; i++) {
-			if (sums[i].samples)
-				some[n++] = (struct store_row){ .set = i,
-								.samples = sums[i].samples,
-								.value = sums[i].value };
-			if (n == SOME_ROWS) {
-				rc = give_rows(r, some, n);
-				n = 0;
-			}
-		}
-		rc = rc || !n ? rc : give_rows(r, some, n);
-	}
-	return rc;
-}
-
 /* ---- a window, or the groups of any block ---- */
 
 /*
@@ -233,9 +195,60 @@ int reading_leaf(struct reading *r, uint32_t leaf)
 	return translate_leaf_stack(r->to, leaf, &r->stack);
 }
 
+/* ---- rows without their stacks: of each set one, when all have been added up ---- */
+
+static int sum_group(struct reading *r, struct rows_reader *rows)
+{
+	const struct store_row *g = &rows->group;
+	struct event_sums *to = &r->sums[g->event][leaf_is_idle(&r->ref->b, r->d, g->stack)];
+	if (!to->by_set && !(to->by_set = calloc((size_t)r->n_sets + 1, sizeof(*to->by_set))))
+		return reading_failed(r, -ENOMEM);
+	to->all.samples += g->samples;
+	to->all.value += g->value;
+	return rows_sum(rows, to->by_set) ? block_damaged(r->s, r->ref, r->err) : 0;
+}
+
+static int give_sets(struct reading *r, const struct rows_sum *by_set)
+{
+	struct store_row some[SOME_ROWS];
+	int rc = 0, n = 0;
+	for (uint32_t i = 0; !rc && i < r->n_sets; i++) {
+		if (by_set[i].samples)
+			some[n++] = (struct store_row){ .set = i,
+							.samples = by_set[i].samples,
+							.value = by_set[i].value };
+		if (n == SOME_ROWS) {
+			rc = give_rows(r, some, n);
+			n = 0;
+		}
+	}
+	return rc || !n ? rc : give_rows(r, some, n);
+}
+
+static int give_sums(struct reading *r)
+{
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < 2 * r->n_events; i++) {
+		const struct event_sums *sums = &r->sums[i / 2][i % 2];
+		if (!sums->by_set)
+			continue;
+		rc = translate_event(r->to, i / 2, &r->event);
+		rc = rc ? rc : reading_idle(r, i % 2);
+		if (rc)
+			return reading_failed(r, rc);
+		int wanted = reading_wants_group(r, sums->all.samples, sums->all.value);
+		rc = wanted > 0 ? give_sets(r, sums->by_set) : wanted;
+	}
+	return rc;
+}
+
+/* ---- the groups of a block ---- */
+
 /* Leaf and event of a group are looked up once. */
 static int read_group(struct reading *r, struct rows_reader *rows)
 {
+	if (r->sums)
+		return sum_group(r, rows);
 	int rc = reading_leaf(r, rows->group.stack);
 	if (!rc)
 		rc = translate_event(r->to, rows->group.event, &r->event);
@@ -246,7 +259,7 @@ static int read_group(struct reading *r, struct rows_reader *rows)
 	int wanted = reading_wants_group(r, rows->group.samples, rows->group.value);
 	if (wanted <= 0)
 		return wanted;
-	return r->sums ? sum_group(r, rows) : give_group(r, rows);
+	return give_group(r, rows);
 }
 
 static int read_groups(struct reading *r, const struct block_data *d)
@@ -326,8 +339,8 @@ static int read_window(struct reading *r)
 
 static void reading_fini(struct reading *r)
 {
-	for (uint32_t i = 0; r->sums && i < r->n_events; i++)
-		free(r->sums[i]);
+	for (uint32_t i = 0; r->sums && i < 2 * r->n_events; i++)
+		free(r->sums[i / 2][i % 2].by_set);
 	free(r->sums);
 	free(r->map);
 	free(r->of_narrow);

@@ -12,6 +12,12 @@
 #define UNWANTED 1
 #define WANTED(id) ((id) + 2)
 
+/* The samples of an event, of busy or of idle CPUs. */
+struct event_sums {
+	struct rows_sum *by_set; /* NULL: there are none */
+	struct rows_sum all;
+};
+
 /* From the rows of a block to the ids that the store gives. */
 struct reading {
 	struct store *s;
@@ -27,8 +33,7 @@ struct reading {
 	uint32_t *of_narrow; /* the same per narrow set, of sets that have nothing else of interest;
 				NULL: there is no table */
 	uint32_t n_sets;     /* in map */
-	struct rows_sum **sums; /* [n_events] of the block, with fold_stacks: by set, NULL where
-				   there is none */
+	struct event_sums (*sums)[2]; /* [n_events] of the block, with fold_stacks */
 	uint32_t n_events;
 	const struct label *host; /* what sets without such a label get; NULL: nothing */
 	uint32_t stack, event;	  /* of the group at hand */
