@@ -125,6 +125,16 @@ static void command_asks_again(void **state)
 	(void)state;
 	assert_int_equal(reading_open_store(&r, dirs, 1, &f), 0);
 	write_windows(40);
+	int rc = ask(r.store, &n, &err);
+	assert_int_equal(rc, -ESTALE);
+	assert_true(reading_again(&r, &f, &rc, &err)); /* as why, findings and series do */
+	assert_int_equal(ask(r.store, &n, &err), 0);
+	assert_int_equal(n, windows_now());
+	assert_false(reading_again(&r, &f, &(int){ -EINVAL }, &err));
+	reading_close(&r);
+	r = (struct reading){ 0 };
+	assert_int_equal(reading_open_store(&r, dirs, 1, &f), 0);
+	write_windows(40);
 	assert_int_equal(ask(r.store, &n, &err), -ESTALE);
 	assert_int_equal(reading_query(&r, &f, QUERY_ALL_LABELS, NULL), 0);
 	assert_int_equal(query_info(r.query)->windows, windows_now());

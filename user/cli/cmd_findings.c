@@ -165,7 +165,10 @@ static int findings(struct reading *r, const struct findings_options *o)
 		.n_keys = o->by.n,
 		.limit = o->filter.limit == UINT64_MAX ? DEFAULT_FINDINGS : o->filter.limit,
 	};
-	int rc = query_findings(&f, r->store, &spec, &err);
+	int rc;
+	do
+		rc = query_findings(&f, r->store, &spec, &err);
+	while (reading_again(r, &o->filter, &rc, &err));
 	reading_step(r, "query");
 	if (!rc && f->from_ns == f->to_ns)
 		reading_no_data(r->store, o->filter.from_ns, o->filter.to_ns);

@@ -265,7 +265,12 @@ static int why(struct reading *r, const struct why_options *o)
 	struct err err = { 0 };
 	struct why w;
 	const struct query_spec spec = reading_spec(&o->filter, QUERY_NO_LABELS, NULL);
-	int rc = why_open(&w, r->store, &spec, o->before_ns, &err);
+	int rc;
+	do {
+		rc = why_open(&w, r->store, &spec, o->before_ns, &err);
+		if (rc)
+			why_close(&w);
+	} while (reading_again(r, &o->filter, &rc, &err));
 	const struct why_side *it = &w.side[WHY_THIS];
 	reading_step(r, "query");
 	if (!rc && !it->there)

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define TRIES 3 /* of a question that retention interrupts */
+
 static int64_t now_ns(void)
 {
 	return (int64_t)clock_ns(CLOCK_MONOTONIC);
@@ -248,6 +250,16 @@ int reading_check_values(struct reading *r, const struct filter *f, const struct
 	return EXIT_USAGE;
 }
 
+bool reading_again(struct reading *r, const struct filter *f, int *rc, struct err *err)
+{
+	if (*rc != -ESTALE || r->tries++ >= TRIES)
+		return false;
+	store_close(r->store);
+	r->store = NULL;
+	*rc = open_stores(r, f->memory, err);
+	return !*rc;
+}
+
 int reading_query(struct reading *r, const struct filter *f, enum query_labels labels,
 		  const struct opt_list *keys)
 {
@@ -256,14 +268,10 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 	int status = reading_check_keys(r, f, spec.keys, spec.n_keys);
 	if (status)
 		return status;
-	int rc = query_open(&r->query, r->store, &spec, &err);
-	/* Retention was quicker. */
-	for (int tries = 0; rc == -ESTALE && tries < 3; tries++) {
-		store_close(r->store);
-		r->store = NULL;
-		rc = open_stores(r, f->memory, &err);
-		rc = rc ? rc : query_open(&r->query, r->store, &spec, &err);
-	}
+	int rc;
+	do
+		rc = query_open(&r->query, r->store, &spec, &err);
+	while (reading_again(r, f, &rc, &err));
 	if (rc) {
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;

@@ -12,6 +12,7 @@ struct reading {
 	struct store *store;
 	struct query *query;
 	bool explain;
+	unsigned tries; /* how often the store was opened again */
 	int64_t started_ns, step_ns; /* CLOCK_MONOTONIC */
 };
 
@@ -46,6 +47,12 @@ struct query_spec reading_spec(const struct filter *f, enum query_labels labels,
 int reading_check_keys(struct reading *r, const struct filter *f, const char *const *keys,
 		       size_t n);
 int reading_check_values(struct reading *r, const struct filter *f, const struct query_info *info);
+/*
+ * Say whether to ask once more, after a question that ended with *rc: retention has cut a file that
+ * it needed, and the store is open anew. No other query of r->store may be open. A failure to open
+ * it is in *rc and err.
+ */
+bool reading_again(struct reading *r, const struct filter *f, int *rc, struct err *err);
 /*
  * The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says
  * on stderr why there is no data, where there is none.

@@ -248,7 +248,10 @@ int series_report(struct reading *r, const struct opt_args *args, const struct f
 	status = status ? status : reading_check_keys(r, f, spec.keys, spec.n_keys);
 	if (status)
 		return status;
-	int rc = query_series(&s, r->store, &spec, &err);
+	int rc;
+	do
+		rc = query_series(&s, r->store, &spec, &err);
+	while (reading_again(r, f, &rc, &err));
 	if (rc) {
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
