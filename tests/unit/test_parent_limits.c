@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of a parent: a slot with more groups than a block may have is left to its windows and
- * holds up no other; projections take a share of what the windows take; windows that are longer
+ * Limits of a parent: of a slot with more groups than a block may have the largest stacks are kept;
+ * projections take a share of what the windows take; windows that are longer
  * than a slot have parents of every level, too.
  */
 #include "store/read/block_data.h"
@@ -100,6 +100,12 @@ static void put_small(struct store_writer *w)
 	assert_int_equal(store_add_row(w, 0, stack_of(w, 0), event, 1, model_events[0].period), 0);
 }
 
+static int add_samples(void *ctx, const struct store_row *row)
+{
+	*(uint64_t *)ctx += row->samples;
+	return 0;
+}
+
 static void too_many_groups(void **state)
 {
 	char dir[64];
@@ -114,17 +120,19 @@ static void too_many_groups(void **state)
 			put_small(w);
 		commit(w, T0 + i * 10 * SECOND);
 	}
-	store_compact(w, &err);
-	assert_int_equal(store_writer_state(w)->parents_failed, 1);
 	assert_int_equal(store_compact(w, &err), 0);
+	assert_int_equal(store_writer_state(w)->parents_failed, 0);
 	store_writer_close(w);
 	struct store *s = open_store(dir);
 	struct store_cover c;
-	assert_int_equal(sum_level(s, 1).blocks, 9);
-	assert_int_equal(sum_level(s, 2).blocks, 1);
+	uint64_t samples = 0;
+	assert_int_equal(sum_level(s, 1).blocks, 10);
+	assert_int_equal(sum_level(s, 2).blocks, 2);
 	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
-	/* Six windows, the other four minutes, the second five minutes. */
-	assert_int_equal(c.n, 6 + 4 + 1);
+	assert_int_equal(c.n, 1); /* twenty minutes */
+	assert_true(c.blocks[0]->flags & STORE_PRUNED);
+	assert_int_equal(store_block_folded(s, c.blocks[0], add_samples, &samples, &err), 0);
+	assert_int_equal(samples, 2ull * STACKS * EVENTS + 58);
 	store_cover_free(&c);
 	store_close(s);
 	remove_tree(dir);

@@ -5,6 +5,8 @@
  */
 #include "store/write/merge.h"
 
+#include "store/block/prune.h"
+
 #include "store/read/block_data.h"
 #include "store/read/contents.h"
 #include "store/read/symbols.h"
@@ -144,6 +146,25 @@ static bool is_large(const struct merge *m)
 	return m->w->opt.symbols_memory && dicts_bytes(merge_dicts(m)) > m->w->opt.symbols_memory;
 }
 
+static size_t count_groups(const struct merge *m)
+{
+	size_t n = 0;
+	for (size_t e = 0; e < m->n_events; e++)
+		for (size_t i = 0; i < m->leaves_cap[e]; i++)
+			n += m->leaves[e][i].samples > 0;
+	return n;
+}
+
+/* Leave out small stacks where there are more groups than a block may have. */
+static int limit_groups(struct merge *m)
+{
+	m->limited = true;
+	if (count_groups(m) <= ROWS_MAX)
+		return 0;
+	/* Each stack that stays may get a leaf for what was below it. */
+	return merge_prune(m, ROWS_MAX / 2 / m->n_events - 1);
+}
+
 /* ---- beginning and end ---- */
 
 int merge_begin(struct merge **ret, struct store_writer *w, uint8_t level,
@@ -226,10 +247,12 @@ int merge_step(struct merge *m, size_t *budget, bool *ret_done, struct err *err)
 		size_t rows = (size_t)c->ref.b.n_rows + c->ref.b.n_folded;
 		rc = merge_add_child(m, c);
 		if (!rc && is_large(m))
-			rc = merge_prune(m);
+			rc = merge_prune(m, m->w->opt.symbols_memory / 3 / STACK_BYTES);
 		m->at++;
 		*budget -= rows < *budget ? rows : *budget;
 	}
+	if (!rc && m->at == m->n_children && !m->limited)
+		rc = limit_groups(m);
 	while (!rc && *budget && !m->projected && m->at == m->n_children)
 		rc = project(m, budget);
 	*ret_done = !rc && m->projected;

@@ -49,6 +49,7 @@ struct merge {
 	size_t n_keys, keys_cap;
 	bool more_keys; /* than a block may list */
 	bool no_labels; /* a child has none */
+	bool limited;	/* the number of groups was looked at */
 	struct project *project;
 	bool projected;		  /* that is done */
 	bool pruned, has_pruned;  /* its dictionaries, or those of a child, have only the largest
@@ -76,7 +77,7 @@ int merge_add_child(struct merge *m, struct merge_child *c);
 int merge_add_to_top(void *ctx, const struct label *l, uint32_t event, uint64_t samples);
 int merge_leaf_sum(struct merge *m, uint32_t event, uint32_t leaf, struct rows_sum **ret);
 /* Go on with the largest stacks in new dictionaries; what is below them becomes (other). */
-int merge_prune(struct merge *m);
+int merge_prune(struct merge *m, size_t most);
 
 /* The parent's dictionaries. */
 struct dicts *merge_dicts(const struct merge *m);

@@ -56,12 +56,12 @@ static int move_sums(struct merge *m, struct translation *t)
 }
 
 /* The nodes of the largest stacks of the sums so far. */
-static int choose(const struct merge *m, const struct prune_sums *of, struct idset *ret)
+static int choose(const struct prune_sums *of, size_t most, struct idset *ret)
 {
 	struct prune_nodes used = { 0 };
 	int rc = prune_used(of, &used);
 	if (!rc)
-		rc = prune_choose(of, &used, m->w->opt.symbols_memory / 3 / STACK_BYTES, 0, ret);
+		rc = prune_choose(of, &used, most, 0, ret);
 	prune_nodes_fini(&used);
 	return rc;
 }
@@ -81,8 +81,8 @@ static int list_leaves(const struct merge *m, struct leaf_sums *events)
 	return 0;
 }
 
-/* Add the largest stacks to the other dictionaries. */
-static int move_stacks(const struct merge *m, struct translation *t)
+/* Add the largest stacks, at most `most`, to the other dictionaries. */
+static int move_stacks(const struct merge *m, size_t most, struct translation *t)
 {
 	struct leaf_sums *events = calloc(m->n_events + 1, sizeof(*events));
 	struct shape shape = { 0 };
@@ -93,7 +93,7 @@ static int move_stacks(const struct merge *m, struct translation *t)
 	if (!rc)
 		rc = shape_init(&shape, t->from, NULL);
 	if (!rc)
-		rc = choose(m, &of, &keep);
+		rc = choose(&of, most, &keep);
 	for (uint32_t i = rc ? IDSET_NONE : idset_next(&keep, 1); !rc && i != IDSET_NONE;
 	     i = idset_next(&keep, i + 1))
 		rc = translate_stack(t, shape.v[i].last, &id);
@@ -106,10 +106,10 @@ static int move_stacks(const struct merge *m, struct translation *t)
 }
 
 /*
- * The parent's dictionaries are as large as they may be: it goes on with the largest stacks, in new
- * ones, and what is below them becomes (other).
+ * The parent has more stacks than its dictionaries or a block may have: it goes on with the largest
+ * ones, in new dictionaries, and what is below them becomes (other).
  */
-int merge_prune(struct merge *m)
+int merge_prune(struct merge *m, size_t most)
 {
 	struct dicts fresh;
 	struct translation t = { .from = merge_dicts(m), .to = &fresh };
@@ -117,7 +117,7 @@ int merge_prune(struct merge *m)
 	if (!rc)
 		rc = copy_ids(&t);
 	if (!rc)
-		rc = move_stacks(m, &t);
+		rc = move_stacks(m, most, &t);
 	t.frozen = true;
 	if (!rc)
 		rc = move_sums(m, &t);
