@@ -12,7 +12,7 @@ struct reading {
 	struct store *store;
 	struct query *query;
 	bool explain;
-	unsigned tries; /* how often the store was opened again */
+	unsigned tries;		     /* how often the store was opened again */
 	int64_t started_ns, step_ns; /* CLOCK_MONOTONIC */
 };
 
