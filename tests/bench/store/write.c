@@ -107,6 +107,22 @@ static void commit(struct load *l, uint64_t i)
 	      "commit");
 }
 
+/* Begin a new file where one is due, as the recorder does: all ids are void then. */
+static void renew(struct load *l, const struct store_event *event, uint32_t *ret_event)
+{
+	if (!store_renew(l->w))
+		return;
+	memset(l->c->ids, 0, l->c->n * sizeof(*l->c->ids));
+	check(store_add_event(l->w, event, ret_event), "event");
+	store_renew_end(l->w);
+}
+
+static uint64_t size_of(const char *dir)
+{
+	measure(dir);
+	return sizes.all;
+}
+
 static void print_write(const char *kind, const struct load *l, uint64_t windows, double samples,
 			const double *ms, const double *sorted, uint64_t written, double grown)
 {
@@ -154,6 +170,7 @@ void write_store(const char *dir, const char *kind, uint64_t windows, int64_t se
 	bool real = !strcmp(kind, "real");
 	double samples = 0, *ms = need(calloc(2 * windows + 1, sizeof(*ms))),
 	       *sorted = ms + windows;
+	uint64_t largest = 0;
 	uint32_t event, want = setting("N_STACKS", real ? UINT32_MAX : 34670);
 	char id[37];
 	/* So that it is resident before, as the stacks are */
@@ -168,7 +185,10 @@ void write_store(const char *dir, const char *kind, uint64_t windows, int64_t se
 	l.tenants = zipf_new(TENANTS);
 	malloc_trim(0);
 	double before = resident_mib(), began = wall();
-	check(store_writer_open(&c.w, dir, &meta, &err), "open");
+	struct store_options options;
+	store_options_default(&options);
+	options.max_bytes = (uint64_t)setting("CAP_MIB", 0) << 20;
+	check(store_writer_open_with(&c.w, dir, &meta, &options, &err), "open");
 	l.w = c.w;
 	check(store_add_event(c.w, &clock, &event), "event");
 	printf("%zu stacks, %s\n", c.n, stacks && *stacks ? "real" : "made up");
@@ -181,7 +201,10 @@ void write_store(const char *dir, const char *kind, uint64_t windows, int64_t se
 			make_window(&l, event);
 		samples += l.samples;
 		commit(&l, i);
+		renew(&l, &clock, &event);
 		ms[i] = sorted[i] = 1e3 * (cpu() - at);
+		uint64_t now = options.max_bytes ? size_of(dir) : 0;
+		largest = now > largest ? now : largest;
 		if (i <= windows - (windows < 20 ? windows : 20))
 			memcpy(id, l.id, sizeof(id));
 	}
@@ -191,6 +214,9 @@ void write_store(const char *dir, const char *kind, uint64_t windows, int64_t se
 	qsort(sorted, windows, sizeof(*sorted), by_value);
 	measure(dir);
 	print_write(kind, &l, windows, samples, ms, sorted, written, grown);
+	if (options.max_bytes)
+		printf("  largest            %.1f%% of a cap of %" PRIu64 " MiB, looked at after each commit\n",
+		       100.0 * (double)largest / (double)options.max_bytes, options.max_bytes >> 20);
 	printf("  time               %.0f s for all\n", wall() - began);
 	if (l.high) {
 		char path[4096];
