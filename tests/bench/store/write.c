@@ -215,8 +215,10 @@ void write_store(const char *dir, const char *kind, uint64_t windows, int64_t se
 	measure(dir);
 	print_write(kind, &l, windows, samples, ms, sorted, written, grown);
 	if (options.max_bytes)
-		printf("  largest            %.1f%% of a cap of %" PRIu64 " MiB, looked at after each commit\n",
-		       100.0 * (double)largest / (double)options.max_bytes, options.max_bytes >> 20);
+		printf("  largest            %.1f%% of a cap of %" PRIu64
+		       " MiB, looked at after each commit\n",
+		       100.0 * (double)largest / (double)options.max_bytes,
+		       options.max_bytes >> 20);
 	printf("  time               %.0f s for all\n", wall() - began);
 	if (l.high) {
 		char path[4096];
