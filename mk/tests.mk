@@ -13,9 +13,9 @@
 #   tests/e2e/*.sh         the pages in a browser
 #   tests/vm/              other kernels (mk/vm.mk)
 
-# The long tail: scripts that look at a rare program or an extreme load, each of which takes some ten
-# CPU seconds. `make test` runs a third of them, another one each day (TURN=0|1|2 chooses), and
-# `make test-all` all. What they share with other programs is in scripts that always run.
+# The long tail: scripts about a rare program or an extreme load, each of some ten CPU seconds.
+# `make test` runs a third of them, another third each day (TURN=0|1|2 chooses). `make test-all`
+# runs all. What they share with other programs is in scripts that always run.
 TAIL := $(addprefix tests/, \
 	record/tables_grow.sh record/storm.sh record/harassed.sh record/unwind_perf.sh \
 	record/unwind_jit.sh record/unwind_programs.sh record/debug_links.sh \
@@ -30,7 +30,8 @@ UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwi
 TURN := $(or $(TURN),$(shell expr "$$(date -u +%j)" % 3))
 export TURN
 # The part of a list whose turn is not today.
-not_today = $(if $(ASCRIBE_TEST_ALL),,$(shell printf '%s\n' $(1) | awk 'NR % 3 != $(TURN)'))
+not_today = $(if $(ASCRIBE_TEST_ALL),,$(shell \
+	printf '%s\n' $(1) | awk 'NR % 3 != $(TURN)'))
 TAIL_OUT := $(call not_today,$(TAIL))
 UNIT_OUT := $(call not_today,$(UNIT_TAIL))
 
@@ -71,7 +72,8 @@ UNIT_NAMES := $(notdir $(UNIT))
 # the code of their own build.
 UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_sandbox_limits \
 	test_downloads test_recipe test_crafted test_unwind_walk $(UNIT_OUT))
-UNIT_RUN := $(patsubst %,$(ASAN)/tests/%,$(filter-out $(UNIT_OUT),$(UNIT_NAMES))) $(UNIT_PLAIN:%=$(BUILD)/tests/%)
+UNIT_RUN := $(patsubst %,$(ASAN)/tests/%,$(filter-out $(UNIT_OUT),$(UNIT_NAMES))) \
+	$(UNIT_PLAIN:%=$(BUILD)/tests/%)
 # What computes for long, the longest first: else the last one would run while the other CPU is
 # idle.
 LONG := bounded retain copy segments_damage segments symbols_sources unwind_damage symbols_lines \
@@ -80,7 +82,8 @@ UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
 # An emulated kernel takes one CPU for a minute: these compute on the other one meanwhile.
 BESIDE_KERNELS := $(wordlist 1,4,$(UNIT_LONG))
 COMPUTES := tests/labels/matrix.sh tests/cli/query.sh $(BROWSER) \
-	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) $(filter-out $(BESIDE_KERNELS),$(UNIT_LONG)) \
+	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) \
+	$(filter-out $(BESIDE_KERNELS),$(UNIT_LONG)) \
 	$(filter-out tests/cli/query.sh,$(sort $(wildcard tests/cli/*.sh))) tests/labels/key.sh
 # Beside each other: one that mostly waits and one that computes in turn, at last what takes a
 # second.
@@ -240,7 +243,7 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
 
-test: ## install, build, pass the tests: 15 minutes on two CPUs; CPU_HOTPLUG=1 takes one away, too
+test: ## install, build, run the tests: 10 to 15 minutes; CPU_HOTPLUG=1 takes a CPU away, too
 	$(Q)rm -f $(PHASES)
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(MAKE) --no-print-directory test-with-packages
