@@ -13,6 +13,28 @@
 #   tests/e2e/*.sh         the pages in a browser
 #   tests/vm/              other kernels (mk/vm.mk)
 
+# The long tail: scripts about a rare program or an extreme load, each of some ten CPU seconds.
+# `make test` runs a third of them, another third each day (TURN=0|1|2 chooses). `make test-all`
+# runs all. What they share with other programs is in scripts that always run.
+TAIL := $(addprefix tests/, \
+	record/tables_grow.sh record/storm.sh record/harassed.sh record/unwind_perf.sh \
+	record/unwind_jit.sh record/unwind_programs.sh record/debug_links.sh \
+	record/debuginfod.sh record/periodic.sh record/async.sh record/filter.sh \
+	record/lost_sideband.sh record/loading.sh http/handover.sh http/flood.sh \
+	record/recipes.sh record/renew.sh record/reading.sh record/deep.sh record/blocking.sh \
+	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh)
+# Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
+# the other days.
+UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
+	parent_limits symbols_lines old segments)
+TURN := $(or $(TURN),$(shell expr "$$(date -u +%j)" % 3))
+export TURN
+# The part of a list whose turn is not today.
+not_today = $(if $(ASCRIBE_TEST_ALL),,$(shell \
+	printf '%s\n' $(1) | awk 'NR % 3 != $(TURN)'))
+TAIL_OUT := $(call not_today,$(TAIL))
+UNIT_OUT := $(call not_today,$(UNIT_TAIL))
+
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
@@ -37,7 +59,9 @@ BESIDE := $(addprefix tests/, \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
-	record/started.sh record/periodic.sh record/harassed.sh)
+	record/started.sh record/periodic.sh record/harassed.sh record/cgroups.sh \
+	record/mappings.sh record/forks.sh record/idle.sh record/runc.sh http/sql.sh)
+BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
 # Half the time of -O2 to compile, and as fast to run; lines for reports, no more. The plain build
@@ -47,20 +71,24 @@ UNIT_NAMES := $(notdir $(UNIT))
 # `make test` runs these without sanitizers, too: they have cases that no sanitizer bears, or walk
 # the code of their own build.
 UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_sandbox_limits \
-	test_downloads test_recipe test_crafted test_unwind_walk)
-UNIT_RUN := $(UNIT_NAMES:%=$(ASAN)/tests/%) $(UNIT_PLAIN:%=$(BUILD)/tests/%)
+	test_downloads test_recipe test_crafted test_unwind_walk $(UNIT_OUT))
+UNIT_RUN := $(patsubst %,$(ASAN)/tests/%,$(filter-out $(UNIT_OUT),$(UNIT_NAMES))) \
+	$(UNIT_PLAIN:%=$(BUILD)/tests/%)
 # What computes for long, the longest first: else the last one would run while the other CPU is
 # idle.
 LONG := bounded retain copy segments_damage segments symbols_sources unwind_damage symbols_lines \
 	sideband sandbox symbols_kernel union old
 UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
+# An emulated kernel takes one CPU for a minute: these compute on the other one meanwhile.
+BESIDE_KERNELS := $(wordlist 1,4,$(UNIT_LONG))
 COMPUTES := tests/labels/matrix.sh tests/cli/query.sh $(BROWSER) \
-	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) $(UNIT_LONG) \
+	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) \
+	$(filter-out $(BESIDE_KERNELS),$(UNIT_LONG)) \
 	$(filter-out tests/cli/query.sh,$(sort $(wildcard tests/cli/*.sh))) tests/labels/key.sh
 # Beside each other: one that mostly waits and one that computes in turn, at last what takes a
 # second.
-TURNS := $(subst |, ,$(join $(addsuffix |,$(BESIDE)),$(COMPUTES))) \
-	$(filter-out $(UNIT_LONG),$(UNIT_RUN))
+TURNS := $(subst |, ,$(join $(addsuffix |,$(BESIDE_RUN)),$(COMPUTES))) \
+	$(filter-out $(UNIT_LONG) $(BESIDE_KERNELS),$(UNIT_RUN))
 test_kind = $(if $(filter $(ASAN)/%,$(1)),$(if \
 	$(filter %/fault/,$(dir $(1))),asan-fault,asan),$(if \
 	$(filter %/fault/,$(dir $(1))),fault,unit))
@@ -215,7 +243,7 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
 
-test: ## install, build, pass the tests: 15 minutes on two CPUs; CPU_HOTPLUG=1 takes one away, too
+test: ## install, build, run the tests: 10 to 15 minutes; CPU_HOTPLUG=1 takes a CPU away, too
 	$(Q)rm -f $(PHASES)
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(MAKE) --no-print-directory test-with-packages
@@ -227,8 +255,10 @@ test-with-packages:
 	$(Q)$(PHASE) 'build with sanitizers' $(MAKE) $(JOBS) \
 		--no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined \
 		CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
+	$(Q)$(if $(TAIL_OUT),echo 'left out until another day: $(words $(TAIL_OUT)) scripts of \
+		$(words $(TAIL)) (this is TURN=$(TURN) of 0, 1, 2; make test-all runs all)')
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
-		'-j3=beside each other' \
+		'-j4=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'tsan/hist_threads=$(TSAN)' \
@@ -244,6 +274,7 @@ test-with-packages:
 		$(if $(ASCRIBE_TEST_ALL),'tidy=$(MAKE) --no-print-directory tidy') \
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
+		$(foreach t,$(BESIDE_KERNELS),$(call one_test,$(t))) \
 		-r5
 
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples \

@@ -43,6 +43,7 @@ kill -TERM "$daemon"
 wait "$daemon"
 ok "it ends well" test $? = 0
 used=$(python3 -c "print($(cpu_of "$spinner") - $begun)")
+kill "$spinner"
 ok "the store is whole" "$ascribe" store verify store
 "$ascribe" stat store --json >stat.json 2>/dev/null
 ok "the store tells of the samples that stand for several" \
@@ -66,7 +67,8 @@ ok "no gap" jq -e '.b | .to - .from - .covered < 1' diff.json
 # last ----
 python3 -c 'import time
 while True: time.sleep(0.00005)' &
-started+=($!)
+waits=$!
+started+=("$waits")
 sed -i "s/^cpu-max.*/cpu-max: 0.01%/; s/^store:.*/store: ${dir//\//\\/}\/waits/" daemon.yaml
 echo 'wall: true' >>daemon.yaml
 serve log "$hasty" daemon -c daemon.yaml || finish
@@ -84,6 +86,7 @@ sleep 2
 kill -TERM "$daemon"
 wait "$daemon"
 ok "it ends well" test $? = 0
+kill "$waits"
 ok "the store with and without waits is whole" "$ascribe" store verify waits
 "$ascribe" stat waits --json >stat.json 2>/dev/null
 ok "the store tells of the time without waits" \

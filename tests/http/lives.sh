@@ -15,17 +15,18 @@ anonymous: true
 Y
 serve log "$hasty" daemon -c a.yaml || finish
 daemon=$pid port=${url##*:}
-# A new connection for each request, from the first change to the last.
+# A new connection for each request, 200 a second, from the first change to the last.
 cat >ask.py <<'PY'
 import http.client, os, socket, sys, time
-port, path, seconds = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
-asked, failed, until = 0, {}, time.time() + seconds
+port, path, end = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+asked, failed, until = 0, {}, time.time() + 120
 class Unix(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(10)
         self.sock.connect(path)
-while time.time() < until:
+while time.time() < until and not os.path.exists(end):
+    time.sleep(0.01)
     for kind in (http.client.HTTPConnection('127.0.0.1', port, timeout=10), Unix('localhost')):
         asked += 1
         try:
@@ -38,7 +39,7 @@ while time.time() < until:
 print(asked, 'requests, failed:', failed)
 sys.exit(bool(failed) or asked < 100)
 PY
-python3 ask.py "$port" "$dir/sock" 32 >asked 2>&1 &
+python3 ask.py "$port" "$dir/sock" changed >asked 2>&1 &
 asker=$!
 ok "half the rate" until_says 'each sample stands for 2 now'
 ok "and half of that" until_says 'each sample stands for 4 now'
@@ -50,6 +51,8 @@ ok "on again" until_says 'recording again'
 sed -i 's/^frequency.*/frequency: 37/' a.yaml
 kill -HUP "$daemon"
 ok "another configuration" until_says 'recording as it is asked for now'
+sleep 1
+touch changed
 wait "$asker"
 status=$?
 ok "every request was answered: $(cat asked)" test $status = 0

@@ -41,10 +41,10 @@ no_loss() {
 }
 
 # ---- 99 Hz, one pinned load: against its CPU clock ----
-background "$load" spin 4 0 >spin.json
+background "$load" spin 3 0 >spin.json
 spin=$pid
 offset=$(clock_offset)
-record -a -F 99 -d 4500ms -o hz99
+record -a -F 99 -d 3500ms -o hz99
 measure_drift
 wait "$spin"
 judge "99 Hz" hz99 99
@@ -52,7 +52,7 @@ no_loss "99 Hz"
 
 # ---- 999 Hz beside a million system calls a second, and beside perf's own sampling of the same
 # ----
-busy_for=$(in_part 4 6)
+busy_for=$(in_part 3 6)
 background "$load" syscalls $busy_for 0 >syscalls.json
 busy=$pid
 background "$load" spin $busy_for $((n_cpus - 1)) >spin.json
@@ -91,8 +91,8 @@ check "4999 Hz: nearly all is stored" s=stat.json -- 's["stored"] + s["lost"]["n
 ok "stacks are whole: 100 turns under main" sh -c "sed 's/turn_.i.;//g' folded | grep -c -E 'main;left;((left|right);){90,}'"
 
 # ---- tables that overflow: the recorder is stopped for two seconds ----
-background "$load" deep 5 0 >/dev/null
-background "$load" deep 5 $((n_cpus - 1)) >/dev/null
+background "$load" deep 4 0 >/dev/null
+background "$load" deep 4 $((n_cpus - 1)) >/dev/null
 offset=$(clock_offset)
 background "$ascribe" record -a -F 4999 -d 4s -o full 2>full.err
 recorder=$pid

@@ -113,7 +113,7 @@ fi 2>/dev/null
 # Without what fills it there is room for several.
 mkdir small && if mount -t tmpfs -o size=2m none small 2>/dev/null; then
 	at_end='umount small'
-	background "$load" deep 40 >/dev/null
+	background sh -c 'while :; do "$0" deep 0.3; sleep 0.3; done >/dev/null' "$load"
 	deep=$pid
 	background "$ascribe" record -a -F 999 -d 40s -o small/s 2>small.err
 	recorder=$pid

@@ -20,16 +20,17 @@ cp "$load" ./honest
 background "$ascribe" record -q -a -F 1999 --recipes hostile.recipe -o all 2>all.err
 recorder=$pid
 sleep 0.7
-background ./victim custom1 11 >victim.json
+life=$(in_part 8 11) each=$(in_part 1.6 2.5)
+background ./victim custom1 "$life" >victim.json
 victim=$pid
-background ./floods floods 11 >floods.json
+background ./floods floods "$life" >floods.json
 flooder=$pid
-background ./honest honest 11 >/dev/null # its tenant acme has the id that the liar uses
+background ./honest honest "$life" >/dev/null # its tenant acme has the id that the liar uses
 honest=$pid
-background ./liar lies 11 >/dev/null
+background ./liar lies "$life" >/dev/null
 liar=$pid
 for mode in pointers lengths loops changes own; do
-	"$load" $mode 2.5 >/dev/null || bad "hostile $mode ended with status $?"
+	"$load" $mode "$each" >/dev/null || bad "hostile $mode ended with status $?"
 done
 wait "$victim" "$flooder" "$honest" "$liar"
 kill -INT "$recorder"

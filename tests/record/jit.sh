@@ -93,7 +93,7 @@ if command -v java >/dev/null && command -v javac >/dev/null; then
 	ok "java: not asked unless we are told to" sh -c 'grep -q "JVMs asked 0 times\|has no names\|have no names" alone.out && ! grep -q "Full thread dump" alone.out'
 	ok "java: it says how to have names" grep -q 'record with --jvm-attach' alone.out
 	"$ascribe" record --jvm-attach -F 499 -o java-deaf -- java \
-		-XX:+DisableAttachMechanism -XX:+PreserveFramePointer Hot 2000 >deaf.out 2>&1
+		-XX:+DisableAttachMechanism -XX:+PreserveFramePointer Hot 1000 >deaf.out 2>&1
 	ok "java: who wants no attaching gets no signal" sh -c '! grep -q "Full thread dump" deaf.out'
 fi
 
@@ -161,7 +161,7 @@ int main(int c, char **v)
 		return 1;
 	if (c > 2 && setuid((unsigned)atoi(v[2])))
 		return 1;
-	while (clock() < CLOCKS_PER_SEC)
+	while (clock() < CLOCKS_PER_SEC / 2)
 		((void (*)(void))p)();
 	return 0;
 }

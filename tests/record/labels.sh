@@ -10,13 +10,13 @@ cc=${CC:-cc}
 # ten seconds of the clock) ----
 over_a_window() {
 	sleep "$(python3 -c 'import time; print((7 - time.time()) % 10)')"
-	exec "$ascribe" record -q -F 99 -o orphan -- "$load" orphan 5
+	exec "$ascribe" record -q -F 99 -o orphan -- "$load" orphan 4
 }
 background over_a_window >/dev/null
 orphan=$pid
 
 # ---- shares: two threads, 3:1, on CPUs of their own ----
-record -F 999 -o share -- "$load" share "$(in_part 3 5)"
+record -F 999 -o share -- "$load" share "$(in_part 2 5)"
 cp record.out share.json
 report share --by tenant --where '{tenant!=""}' >tenant.json
 report share --by thread,tenant --where '{tenant!=""}' >cross.json
@@ -99,7 +99,7 @@ report static.data --by tenant,query_id --where '{tenant!=""}' >sets.json
 check "labels of a static executable" r=sets.json -- 'len(r["rows"]) == 4' 'samples(r)'
 
 # ---- started before the recorder, and after it, in one recording of the host ----
-background "$load" share 4 >before.json
+background "$load" share 3 >before.json
 before=$pid
 sleep 0.3
 background "$ascribe" record -F 499 -o host 2>host.err

@@ -29,13 +29,13 @@ if command -v openssl >/dev/null; then
 	commands="$commands openssl"
 fi
 if command -v python3 >/dev/null; then
-	background python3 work.py 6
+	background python3 work.py 4
 	commands="$commands python3"
 fi
 background sh -c 'for i in 1 2 3; do [ -e recorded ] || gcc -O1 -c much.c -o much.o; done'
 compiler=$pid
 commands="$commands cc1"
-background "$build/demo" --seconds 5 >/dev/null
+background "$build/demo" --seconds 4 >/dev/null
 commands="$commands demo"
 pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)
 if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
@@ -71,7 +71,7 @@ cat ok.out
 check "accounting" s=stat.json -- 'exact(s)'
 
 # ---- the leaf functions of one process, by ascribe and by perf at the same time ----
-background "$loads/busy" deep 5 0 >/dev/null
+background "$loads/busy" deep 4 0 >/dev/null
 load=$pid
 sleep 0.2
 background perf record -q -F 999 -e cpu-clock -p "$load" -o perf.data >/dev/null 2>&1

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 workers=650 mappings=100
 
-record --explain -F 199 -o store -- "$loads/prefork" $workers $mappings 8
+record --explain -F 199 -o store -- "$loads/prefork" $workers $mappings "$(in_part 5 8)"
 ok "all workers were made" test "$(cat record.out)" = $workers
 ok "no process was without room for its mappings" sh -c '! grep "no room for the mappings" record.err'
 # One list for the server and its workers, others for what runs beside it.

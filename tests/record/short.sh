@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# 2,000 processes (800 in `make test`) that live 5-20 ms: comm, exe and function names of what is
+# 2,000 processes (600 in `make test`) that live 5-20 ms: comm, exe and function names of what is
 # long gone when the samples are read; and the same with binaries that are deleted as soon as they
 # run.
 . "$(dirname "$0")/lib.bash"
@@ -45,9 +45,9 @@ PY
 		'round(r["seconds"], 2), round(every["seconds"], 2), truth["seconds"]'
 }
 
-record -F 99 -o plain -- "$load" launch "$(in_part 800 2000)" 8
+record -F 99 -o plain -- "$load" launch "$(in_part 600 2000)" 8
 judge plain
-record -F 199 -o deleted -- "$load" launch 300 8 delete
+record -F 199 -o deleted -- "$load" launch "$(in_part 200 300)" 8 delete
 judge deleted
 ok "they are gone" sh -c '! ls s_0 2>/dev/null'
 finish

@@ -27,9 +27,9 @@ stopping=$nursery
 begin nursery
 kill -STOP "$nursery"
 for i in $(children "$nursery"); do kill -KILL "$i"; done
-./by-nursery nest 0.5 >nursery.json &
+./by-nursery nest 0.4 >nursery.json &
 programs=($!)
-./by-worker nest 0.5 >worker.json &
+./by-worker nest 0.4 >worker.json &
 programs+=($!)
 # Whoever is to read files stands still, for longer than an answer is waited for; where the machine
 # is slow, that was no stall.

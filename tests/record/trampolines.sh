@@ -36,7 +36,7 @@ check "without symbols, by the note" r=cross.json \
 exits 2 'unknown label key "step"' "$ascribe" report stripped.data --by step
 
 # ---- a table that lies, beside one that does not ----
-background "$load" "$(in_part 3 4)" liar
+background "$load" "$(in_part 2.5 4)" liar
 liar=$pid
 background "$ascribe" record -F 999 -d 60s -o both 2>both.err
 recorder=$pid
