@@ -160,7 +160,8 @@ __noinline int ask_about_current(const struct image *im)
 					.tgid = im->tgid,
 					.exec_id = im->exec_id,
 					.start_ns = im->start_ns,
-					.at_ns = bpf_ktime_get_boot_ns() };
+					.at_ns = bpf_ktime_get_boot_ns(),
+					.cgroup = t->cgroups->dfl_cgrp->kn->id };
 	if (payload_send(s, n, true))
 		*cell = what;
 	return 0;

@@ -235,9 +235,7 @@ static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wa
 		wait_stack_free(w->stack, (__u32)s->task->pid);
 		w->stack = 0;
 	}
-	if (unlikely(s->task->__state & TASK_DEAD) ||
-	    (cfg.selection != SELECTION_NONE &&
-	     !is_selected((__u32)s->task->tgid, (__u32)s->task->pid))) {
+	if (unlikely(s->task->__state & TASK_DEAD) || !is_selected(s->task)) {
 		if (w->summed_since)
 			sums_flush(s->cpu, w);
 		current_identify(s->cpu);
@@ -324,7 +322,7 @@ int on_wakeup_new(__u64 *ctx)
 {
 	struct task_struct *t = (void *)ctx[0];
 	struct thread_wait *w = bpf_task_storage_get(&waits, t, 0, 0);
-	if (!w || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid)))
+	if (!w || !is_selected(t))
 		return 0;
 	__u64 now = bpf_ktime_get_boot_ns();
 	w->stack = 0;

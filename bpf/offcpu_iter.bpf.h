@@ -43,8 +43,7 @@ static __always_inline void iter_begin_thread(struct task_struct *t, __u64 now)
 		w = bpf_task_storage_get(&waits, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!w || !state || (state & TASK_DEAD) || !t->pid)
 		return;
-	if (cfg.selection == SELECTION_CGROUP ||
-	    (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid)))
+	if (cfg.selection == SELECTION_CGROUP || !is_selected(t))
 		return;
 	w->stack = wait_stack_claim((__u32)t->pid, &s);
 	if (s) {

@@ -13,6 +13,7 @@
 #include "python.bpf.h"
 #include "select.bpf.h"
 #include "table.bpf.h"
+#include "thin.bpf.h"
 #include "unwind.bpf.h"
 #include "waker.bpf.h"
 
@@ -108,9 +109,18 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 	h->ran[event]++;
 	if (!key.tid)
 		h->idle++;
-	if (cfg.selection != SELECTION_NONE && !(key.tid && is_selected(key.tgid, key.tid))) {
+	if (key.tid ? !is_selected(t) : cfg.skip_idle) {
 		h->outside[event]++;
 		return;
+	}
+	if (cfg.n_rates && cfg.thins[event & (MAX_EVENTS - 1)]) {
+		__u32 rate = key.tid ? chosen_rate(chosen_answer(t)) : 0;
+		if (!thin_is_due(event, rate)) {
+			h->thinned++;
+			return;
+		}
+		key.thinning = rate & (RATES_MAX - 1);
+		key.value = thin_value(period, rate);
 	}
 	if (key.tid) {
 		sample_task(ctx, h, half_key, t, &key, in_user);

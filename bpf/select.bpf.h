@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The selection: -p, -t, a command, or cgroups (-G, --exclude-cgroup). Events fire for all tasks,
+ * The selection: -p, -t, a command, or cgroups: those below named ones (-G, --exclude-cgroup), and
+ * those that user space chose by their labels (--select, --exclude). Events fire for all tasks,
  * because an event of one task never fires in a task that lives shorter than the period. Count
  * samples of other tasks as outside.
  */
@@ -80,18 +81,58 @@ static __always_inline bool is_selected_cgroup(void)
 	return cfg.cgroup_others;
 }
 
-static __always_inline bool is_selected(__u32 tgid, __u32 tid)
+/* Cgroups that user space has decided of, by open addressing. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* cfg.chosen_mask + 1 */
+	__type(key, __u32);
+	__type(value, struct chosen_cell);
+} chosen SEC(".maps");
+
+/* The answer for a cgroup. */
+__noinline __u32 chosen_find(__u64 id)
+{
+	__u32 hash = chosen_hash(id);
+	for (__u32 p = 0; p < CHOSEN_PROBES; p++) {
+		__u32 i = (hash + p) & cfg.chosen_mask;
+		struct chosen_cell *cell = bpf_map_lookup_elem(&chosen, &i);
+		if (!cell || !cell->id)
+			break;
+		if (cell->id == id)
+			return (__u32)cell->answer;
+	}
+	return CHOSEN_LATE;
+}
+
+static __always_inline __u32 chosen_answer(struct task_struct *t)
+{
+	if (!cfg.chooses)
+		return 0;
+	return chosen_find(t->flags & PF_KTHREAD ? CHOSEN_KTHREADS : t->cgroups->dfl_cgrp->kn->id);
+}
+
+static __always_inline __u32 chosen_rate(__u32 answer)
+{
+	__u32 rate = answer & CHOSEN_LATE ? cfg.most_rate : answer & (RATES_MAX - 1);
+	return rate < cfg.n_rates ? rate : 0;
+}
+
+static __always_inline bool is_selected(struct task_struct *t)
 {
 	switch (cfg.selection) {
 	case SELECTION_TGIDS:
-		return selected_has(tgid);
+		return selected_has((__u32)t->tgid);
 	case SELECTION_TIDS:
-		return selected_has(tid);
+		return selected_has((__u32)t->pid);
 	case SELECTION_CGROUP:
-		return is_selected_cgroup();
+		if (!is_selected_cgroup())
+			return false;
+		break;
 	default:
-		return true;
+		break;
 	}
+	return !(chosen_answer(t) & CHOSEN_OUTSIDE);
 }
 
 #endif

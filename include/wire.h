@@ -90,8 +90,12 @@ struct row {
 	__u8 event;
 	__u8 kind : 3; /* enum row_kind */
 	/* TASK, KTHREAD of waits; WAKER, of a blocked thread's stack: */
-	__u8 earlier : 1;  /* it began before the recording, so its user frames are not known */
-	__u8 thinning : 4; /* the stacks were taken with probability 4^-thinning */
+	__u8 earlier : 1; /* it began before the recording, so its user frames are not known */
+	/*
+	 * Of waits: the stacks were taken with probability 4^-thinning. Of other samples: the index
+	 * of their rate in cfg.rate_hz
+	 */
+	__u8 thinning : 4;
 	__u64 samples;
 	__u64 value;	/* sum of the events' periods */
 	__u64 first_ns; /* BOOTTIME of the first and the last sample */
@@ -197,6 +201,7 @@ struct half {
 	/* of the event's count: what the ticks that ran cover, samples or not */
 	__u64 covered[MAX_EVENTS];
 	__u64 outside[MAX_EVENTS]; /* not of the selection */
+	__u64 thinned;		   /* of ran: not taken, because this cgroup has a lower rate */
 	__u64 idle;		   /* samples of an idle CPU, outside of the selection or not */
 	__u64 run_begin;	   /* CLOCK_MONOTONIC */
 	/*
@@ -279,7 +284,10 @@ struct wire_record {
 		/* WIRE_NEW_MAPPING: where its stack led; it may be a return address */
 		__u64 pc;
 	};
-	__u64 key_table; /* address in the process */
+	union {
+		__u64 key_table; /* address in the process */
+		__u64 cgroup;	 /* WIRE_NEW_PROCESS: of the thread that was sampled */
+	};
 	__u32 generation;
 	__u16 part, n_parts;
 };
@@ -318,6 +326,29 @@ struct selected_cgroup {
 	__u32 excluded;
 };
 
+/*
+ * What user space has decided of a v2 cgroup. One that is in no cell is recorded at the highest
+ * rate, and user space decides of each row.
+ */
+struct chosen_cell {
+	__u64 id; /* 0: free. Written last */
+	__u64 answer;
+};
+
+#define CHOSEN_PROBES 32
+#define CHOSEN_CELLS 16384
+/* Of an answer, whose low byte is the index of the rate */
+#define CHOSEN_OUTSIDE 0x100
+#define CHOSEN_LATE 0x200	/* recorded at the highest rate until there is an answer */
+#define CHOSEN_KTHREADS (~0ull) /* stands for the cgroup of all kernel threads */
+#define RATES_MAX 8
+
+/* The place where the search for an id begins. */
+static inline __u32 chosen_hash(__u64 id)
+{
+	return (__u32)((id * 0x9e3779b97f4a7c15ull) >> 40);
+}
+
 /* Fixed between open and load. */
 struct config {
 	__u32 n_cpus;
@@ -336,6 +367,8 @@ struct config {
 	__u32 selected_mask;
 	__u32 n_cgroups;
 	__u32 cgroup_others; /* 1: threads that are in none of cgroup[] are selected */
+	__u32 chooses;	     /* there is a table of chosen cgroups */
+	__u32 chosen_mask;   /* its cells - 1 */
 	__u32 skip_idle;     /* idle CPUs are outside the selection */
 	/* The deepest first: the first that a thread is in decides */
 	struct selected_cgroup cgroup[CGROUPS_MAX];
@@ -363,6 +396,10 @@ struct config {
 	__u64 address_mask; /* bits of a user address; arm64 signs return addresses above them */
 	/* of a clock: time that one sample stands for; 0: each hit is a sample */
 	__u64 period_ns[MAX_EVENTS];
+	/* of chosen cgroups; [0]: of all others. Events come at most_hz. n_rates 0: all have one */
+	__u32 n_rates, most_hz, most_rate; /* most_rate: its index */
+	__u32 rate_hz[RATES_MAX];
+	__u32 thins[MAX_EVENTS]; /* 1: the event measures time, so it has such rates */
 };
 
 enum selection {

@@ -38,8 +38,12 @@ static void add_names(struct pods *p, const struct pods_names *n, struct pod_lab
 	add_text(l, "namespace", n->namespace);
 	add_text(l, "workload", n->workload);
 	add_text(l, "workload_kind", n->kind);
-	for (uint32_t i = 0; i < want->n_labels + want->n_annotations; i++)
-		add_text(l, want->name[i], n->extra[i]);
+	for (uint32_t i = 0; i < want->n_labels + want->n_annotations; i++) {
+		if (*want->name[i])
+			add_text(l, want->name[i], n->extra[i]);
+		else if (!l->profile)
+			l->profile = n->extra[i];
+	}
 	const char *who = n->workload && *n->workload ? n->workload : n->pod;
 	if (who && n->namespace)
 		set_service(l, l->text,
@@ -54,7 +58,7 @@ void pod_labels_of(struct pods *p, const char *cgroup, struct pod_labels *ret)
 	const char *id = NULL;
 	ret->n = 0;
 	ret->late = false;
-	ret->service = NULL;
+	ret->service = ret->profile = NULL;
 	size_t id_len = cgroup ? proc_container_id(cgroup, &id) : 0;
 	size_t uid_len = cgroup ? proc_pod_uid(cgroup, ret->uid, sizeof(ret->uid)) : 0;
 	if (!id_len && !uid_len)

@@ -16,6 +16,7 @@ struct pod_labels {
 	struct label v[POD_LABELS_MAX];
 	size_t n;
 	bool late;	     /* names are on their way */
+	const char *profile; /* what its annotations say of profiling; NULL: nothing */
 	const char *service; /* "namespace/workload", or the container's name or id; NULL: none */
 	size_t service_len;
 	char uid[POD_UID_MAX], text[POD_SERVICE_MAX];

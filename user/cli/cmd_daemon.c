@@ -39,6 +39,10 @@
 #endif
 #define STALLED_NS 60000000000ull /* without a drain: the watchdog gets nothing any more */
 #define END_S 9
+#ifndef MINUTE_NS
+#define MINUTE_NS 60000000000ull
+#endif
+#define RULE_TICKS (MINUTE_NS / TICK_NS) /* until rules that match nothing are in the log */
 #define STAND_BY_MS 50
 #define SPARE_BYTES (4u << 20)
 
@@ -137,6 +141,23 @@ static void look_at_pods(struct daemon *d)
 	}
 }
 
+/* Say once which rules match nothing: they may be misspelt. */
+static void look_at_rules(struct daemon *d)
+{
+	struct selection_rules *r = &d->s.selection;
+	const struct {
+		const char *option;
+		struct selection_list *of;
+	} lists[] = { { "select", &r->in }, { "exclude", &r->out }, { "rate", &r->rate } };
+	if (++d->rule_ticks != RULE_TICKS)
+		return;
+	for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
+		for (size_t i = 0; i < lists[l].of->n; i++)
+			if (!lists[l].of->v[i].matched)
+				log_line(LOG_LINE_WARNING, "%s: nothing matches %s so far",
+					 lists[l].option, lists[l].of->v[i].text);
+}
+
 /*
  * Threads that only read now and then need no heaps of their own. Arrays that grow have mappings of
  * their own: in a heap each growth leaves a hole, which counts against memory-max until the next
@@ -166,6 +187,7 @@ static void tick(struct daemon *d)
 	look_at_switch(d);
 	look_at_store(d);
 	look_at_pods(d);
+	look_at_rules(d);
 	give_back();
 	if (d->collector) {
 		collector_progress(d->collector, &p);
@@ -205,6 +227,7 @@ static bool same_recording(const struct daemon_settings *a, const struct daemon_
 	       a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
 	       a->o.jvm_attach == b->o.jvm_attach && a->o.cmdline == b->o.cmdline &&
 	       a->o.unwind_max == b->o.unwind_max && target_same(&a->target, &b->target) &&
+	       selection_options_same(&a->o.selection, &b->o.selection) &&
 	       label_rules_same(&a->o.labels, &b->o.labels);
 }
 
@@ -238,6 +261,7 @@ static void reload(struct daemon *d)
 	daemon_stop_http(d);
 	struct daemon_settings old = d->s;
 	d->s = s;
+	d->rule_ticks = 0;
 	governor_new_limits(&d->saving.governor);
 	if (store) {
 		/*

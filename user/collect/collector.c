@@ -135,6 +135,9 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		pythons_note_reasons(c->pythons, &c->reasons);
 	}
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg);
+	rc = rc || !cfg->selection_rules
+		     ? rc
+		     : chooser_new(&c->chooser, cfg->selection_rules, c->sampler, c->procs);
 	rc = rc ? rc : ruled_new(&c->ruled, cfg->recipes, &e);
 	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
 	struct unwinding_config uc = { UNWIND_OP,
@@ -172,6 +175,8 @@ int collector_set_filter(struct collector *c, const struct label_filter *f,
 void collector_set_pods(struct collector *c, struct pods *p)
 {
 	c->sets.pods = p;
+	if (c->chooser)
+		chooser_set_pods(c->chooser, p);
 }
 
 void collector_set_downloads(struct collector *c, struct downloads *d)
@@ -336,6 +341,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, parse_go_on(c, sandbox_tick(c->sandbox) < 0));
 		wait = min_wait(wait, labelling_tick(c->labelling));
 		wait = min_wait(wait, unwinding_tick(c->unwinding));
+		wait = min_wait(wait, c->chooser ? chooser_tick(c->chooser, now) : -1);
 		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
 		wait = min_wait(wait, c->downloads ? downloads_tick(c->downloads) : -1);
 		wait = min_wait(wait, proc_reader_tick());
@@ -444,6 +450,7 @@ void collector_close(struct collector *c)
 	hangs_fini(c);
 	labelling_free(c->labelling);
 	ruled_free(c->ruled);
+	chooser_free(c->chooser);
 	trampolines_free(c->trampolines);
 	copies_free(c->copies);
 	unwinding_free(c->unwinding);

@@ -94,7 +94,12 @@ struct sampler_bpf_ns collector_bpf_ns(struct collector *c, uint64_t now_ns);
 
 struct collector_progress {
 	uint64_t fired, stored, lost, idle, outside; /* in the windows so far */
-	uint64_t asleep;			     /* of the lost: idle_not_run */
+	/*
+	 * Samples of the highest rate that were not taken because their cgroup has a lower one;
+	 * they are not part of fired
+	 */
+	uint64_t thinned;
+	uint64_t asleep;    /* of the lost: idle_not_run */
 	uint64_t sampled;   /* since the start, with the open window; for progress, not exact */
 	uint64_t windows;   /* written */
 	uint64_t failed;    /* windows that could not be written */

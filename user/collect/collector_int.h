@@ -13,6 +13,7 @@
 
 #include "attribute/labelling.h"
 #include "attribute/ruled.h"
+#include "attribute/chooser.h"
 #include "attribute/sets.h"
 #include "attribute/trampolines.h"
 #include "collect/aside.h"
@@ -77,6 +78,7 @@ struct collector {
 	struct copies *copies;
 	struct pythons *pythons;
 	struct trampolines *trampolines;
+	struct chooser *chooser; /* NULL: every cgroup is recorded, at one rate */
 	struct sets sets;
 	struct waits waits;
 	struct own_metrics own;
@@ -84,6 +86,7 @@ struct collector {
 	struct sampler_config cfg;
 	unsigned n_cpus;
 	uint32_t event_id[MAX_EVENTS];
+	uint32_t rate_id[MAX_EVENTS][RATES_MAX]; /* of samples, by the rate of their cgroup */
 	struct window *window;
 	struct pollfd *poll;
 	int64_t t0_ns, next_window_ns; /* realtime */
@@ -184,6 +187,12 @@ void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words);
 
 /* Store what is only known at the end of a window. Call it before the window's totals are made. */
 void rows_end_window(struct collector *c);
+
+/*
+ * Is a row left out by the selection? Then it is counted, and is to be forgotten. Without `last` it
+ * is not while names are on their way, for which the row waits.
+ */
+bool rows_left_out(struct collector *c, unsigned cpu, const struct row *row, bool last);
 
 /* Return the image of a row, NULL: not known. */
 struct proc_image *rows_image(struct collector *c, const struct row *row);

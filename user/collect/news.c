@@ -80,6 +80,8 @@ void news_admit(struct collector *c)
 		const struct wire_record *r = &a->record;
 		const struct proc_id id = { r->start_ns, r->tgid, r->exec_id };
 		struct proc_image *im = procs_identify(c->procs, &id, r->at_ns, PROC_NAME);
+		if (c->chooser && r->cgroup)
+			chooser_note(c->chooser, r->cgroup);
 		if (im)
 			proc_image_set_cmdline(im, a->arguments, r->size);
 		if (!im || im->to_ns != UINT64_MAX)

@@ -106,6 +106,42 @@ static bool is_wait(const struct collector *c, const struct row *row)
 	return row->event < c->cfg.n_events && c->cfg.event[row->event].wait;
 }
 
+/* Does a row count as samples? Others have lengths of waits, or who had the CPU. */
+static bool is_samples(const struct row *row)
+{
+	return row->kind < ROW_WAIT || (row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED);
+}
+
+static bool is_kthread(const struct row *row)
+{
+	switch (row->kind) {
+	case ROW_WAIT:
+	case ROW_BLAME:
+		return row->wait.flags & WAIT_KTHREAD;
+	case ROW_WAKER:
+		return row->waker_flags & WAIT_KTHREAD;
+	default:
+		return row->kind == ROW_KTHREAD;
+	}
+}
+
+bool rows_left_out(struct collector *c, unsigned cpu, const struct row *row, bool last)
+{
+	bool late;
+	if (!c->chooser || row->kind == ROW_IDLE)
+		return false;
+	const struct proc_image *im =
+		procs_in_cgroup(c->procs, row->cgroup) ? NULL : rows_image(c, row);
+	if (!chooser_leaves_out(c->chooser, row->cgroup, im, is_kthread(row), &late) ||
+	    (late && !last))
+		return false;
+	if (is_samples(row)) {
+		window_cpu(c->window, cpu)->outside += row->samples;
+		window_cpu(c->window, cpu)->left_out = true;
+	}
+	return true;
+}
+
 static void count_stored(struct window_cpu *w, uint64_t n, bool waits)
 {
 	w->stored += n;
@@ -122,6 +158,8 @@ static bool add_wait(struct collector *c, const struct sampler_half *h, const st
 {
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
 	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
+	if (rows_left_out(c, h->cpu, row, !put_off))
+		return true;
 	struct waits_try r = { .put_off = put_off };
 	int rc = row->event < c->cfg.n_events
 			 ? waits_add(&c->waits, h, row, rows_image(c, row), c->event_id, &r)
@@ -253,6 +291,14 @@ static struct proc_image *sample_image(struct collector *c, const struct row *ro
 				       : im);
 }
 
+/* Samples of another rate are another event of the same name: queries add up such rates. */
+static uint32_t stored_event(const struct collector *c, const struct row *row)
+{
+	return is_wait(c, row) || row->thinning >= RATES_MAX
+		       ? c->event_id[row->event]
+		       : c->rate_id[row->event][row->thinning];
+}
+
 /* Store a sample. False: names or labels are missing, and it may be put off. */
 static bool store_sample(struct collector *c, const struct sample *p, bool put_off)
 {
@@ -262,6 +308,8 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 	struct resolver_flags flags = { 0 };
 	bool wait = is_wait(c, &p->row), full;
 	uint32_t stack;
+	if (rows_left_out(c, p->cpu, &p->row, !put_off))
+		return true;
 	int rc = p->unset ? label_sample(c, im, !put_off, &labelled) : 0;
 	if (!rc && labelled.unset && put_off)
 		return false;
@@ -273,7 +321,7 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 	if (!rc && wait && !stack)
 		stack = c->waits.no_stack;
 	rc = rc ? rc
-		: store_add_row(c->store, p->set, stack, c->event_id[row->event],
+		: store_add_row(c->store, p->set, stack, stored_event(c, row),
 				row->samples * c->cfg.weight, row->value);
 	if (rc) {
 		w->counter[COUNTER_user_memory] += row->samples;
@@ -392,6 +440,7 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 		ran += h->head->ran[i];
 		w->outside += h->head->outside[i];
 	}
+	w->thinned += h->head->thinned;
 	if (!ran && !h->head->rows_used) /* who had the CPU may come later than who waited */
 		return;
 	w->ran += ran;

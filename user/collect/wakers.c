@@ -143,6 +143,8 @@ static bool add_waker(struct collector *c, const struct sampler_half *h, const s
 	struct proc_image *by = NULL;
 	uint32_t stack;
 	int rc = 0;
+	if (rows_left_out(c, h->cpu, row, !put_off))
+		return true;
 	if (who) {
 		const struct proc_id id = { who->start_ns, who->tgid, who->exec_id };
 		by = procs_identify(c->procs, &id, row->last_ns, taken ? PROC_MAPS : PROC_NAME);

@@ -170,6 +170,11 @@ static void count_not_run(struct window *all, unsigned cpu, bool stopped)
 	w->used = true;
 }
 
+static uint64_t at_most(uint64_t v, uint64_t max)
+{
+	return v < max ? v : max;
+}
+
 /* Multiply all counts by the weight of a sample. */
 static void weigh(struct store_cpu_totals *t, unsigned weight)
 {
@@ -208,12 +213,14 @@ size_t window_totals(struct window *w, struct store_totals *ret)
 		struct store_cpu_totals *o = &w->totals[n++];
 		o->cpu = cpu;
 		o->stored = c->stored;
-		o->fired = c->ran - c->outside + c->counter[COUNTER_not_run] +
+		o->fired = c->ran - c->outside - c->thinned + c->counter[COUNTER_not_run] +
 			   c->counter[COUNTER_idle_not_run] + c->counter[COUNTER_bad_cpu];
 		for (size_t i = 0; i < N_LOST; i++)
 			o->lost[i] = c->counter[lost_counter[i]];
+		/* The programs have flagged what the selection left out here, too */
 		for (size_t i = 0; i < N_FLAGGED; i++)
-			o->flagged[i] = c->counter[flagged_counter[i]];
+			o->flagged[i] = at_most(c->counter[flagged_counter[i]],
+						c->left_out ? c->stored : UINT64_MAX);
 		ret->outside += c->outside * w->weight;
 		if (w->weight > 1)
 			weigh(o, w->weight);

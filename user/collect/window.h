@@ -14,11 +14,12 @@
 struct window_cpu {
 	uint64_t counter[N_COUNTERS];
 	uint64_t ran, stored, outside;
+	uint64_t thinned; /* of ran: no samples at the rate of their cgroup (struct half) */
 	uint64_t not_run, idle_not_run; /* counted since the start */
 	uint64_t idle_base_ns;		/* the CPU's idle time when recording began */
 	/* Copies without memory since the last drain; they belong to the half that it takes next */
 	uint64_t unkept;
-	bool used;
+	bool used, left_out; /* left_out: some samples are outside by user space's choice */
 };
 
 struct window;

@@ -21,6 +21,22 @@ static int add_other_stack(struct collector *c)
 	return rc ? rc : store_add_stack(c->store, 0, frame, &c->other_stack);
 }
 
+/* An event for each rate, as the same event recorded at that rate would have. */
+static int add_rates(struct collector *c, unsigned event, struct store_event e)
+{
+	const struct sampler_config *cfg = &c->cfg;
+	const uint64_t ns = e.ns_per_sample, period = e.period;
+	int rc = 0;
+	for (unsigned r = 0; r < RATES_MAX; r++)
+		c->rate_id[event][r] = c->event_id[event];
+	for (unsigned r = 0; !rc && ns && !cfg->event[event].wait && r < cfg->n_rates; r++) {
+		e.ns_per_sample = sampler_rate_ns(cfg, event, r);
+		e.period = period ? e.ns_per_sample : 0;
+		rc = store_add_event(c->store, &e, &c->rate_id[event][r]);
+	}
+	return rc;
+}
+
 int windows_add_events(struct collector *c)
 {
 	int rc = 0;
@@ -36,6 +52,7 @@ int windows_add_events(struct collector *c)
 		if (e->wait)
 			se.period = 0;
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
+		rc = rc ? rc : add_rates(c, i, se);
 	}
 	rc = rc ? rc : waits_renew(&c->waits, &c->cfg);
 	return rc ? rc : add_other_stack(c);
@@ -120,6 +137,8 @@ int windows_write(struct collector *c, struct err *err)
 			reader_silence_add(&c->sum.silence, &silence);
 			proc_reader_forget_silence();
 			c->sum.windows++;
+			for (unsigned i = 0; i < c->n_cpus; i++)
+				c->sum.thinned += window_cpu(c->window, i)->thinned;
 			window_clear(c->window);
 		}
 	}

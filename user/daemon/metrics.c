@@ -34,6 +34,8 @@ void published_ended(struct published *p, const struct collector_progress *last)
 	b->stored += last->stored;
 	b->lost += last->lost;
 	b->idle += last->idle;
+	b->outside += last->outside;
+	b->thinned += last->thinned;
 	b->windows += last->windows;
 	b->failed += last->failed;
 	b->drains += last->drains;
@@ -195,6 +197,11 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_debug_links_unchecked_total", "counter",
 		  "Debug links to files without a build id that are too large to check their CRC.",
 		  (double)(n->symbols.debug_unchecked + b->symbols.debug_unchecked) },
+		{ "ascribe_samples_outside_total", "counter", "Samples outside of the selection.",
+		  (double)(n->outside + b->outside) },
+		{ "ascribe_samples_thinned_total", "counter",
+		  "Samples at the highest rate that cgroups with a lower rate do not take.",
+		  (double)(n->thinned + b->thinned) },
 		{ "ascribe_pods", "gauge",
 		  "Pods whose names are known, also of some that are gone.",
 		  (double)p.pods.table.pods },

@@ -16,6 +16,17 @@ struct saving_limits daemon_saving_limits(const struct daemon *d)
 				       n_waits == d->s.n_events };
 }
 
+static void configure_selection(struct selection_rules *r, struct sampler_config *ret)
+{
+	if (!selection_rules_any(r))
+		return;
+	ret->selection_rules = r;
+	ret->chooses = true;
+	ret->selects = selection_rules_select(r);
+	ret->n_rates = r->n_rates > 1 ? r->n_rates : 0;
+	memcpy(ret->rates, r->rates, sizeof(ret->rates));
+}
+
 int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *err)
 {
 	struct err warning = { 0 };
@@ -24,7 +35,7 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 	const unsigned weight = governor_weight(&d->saving.governor);
 	saving_shares(d->s.o.memory_max, d->saving.governor.memory.step, &share);
 	struct sampler_config cfg = {
-		.hz = (unsigned)(d->s.o.hz + weight - 1) / weight,
+		.hz = (daemon_settings_hz(&d->s) + weight - 1) / weight,
 		.window_s = DAEMON_WINDOW_S,
 		.weight = weight,
 		.label_sets = share.label_sets,
@@ -41,6 +52,7 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.symbols_bytes = share.symbols,
 	};
 	target_configure(&d->s.target, &cfg);
+	configure_selection(&d->s.selection, &cfg);
 	for (unsigned i = 0; i < d->s.n_events; i++) {
 		if (d->s.event[i].wait && cfg.waits_saved)
 			continue;

@@ -37,6 +37,7 @@ struct daemon {
 	bool resumed, killed, gone; /* gone: the store */
 	int signals;
 	uint64_t drains, drained_ns, failed;
+	unsigned rule_ticks;	/* looks since the rules of the selection are as they are */
 	uint64_t drains_before; /* of recorders that ended */
 };
 

@@ -33,6 +33,22 @@ static const struct opt options[] = {
 	  AT(target.cgroups), 0, 0 },
 	{ "exclude-cgroup", 0, OPT_LIST, "CGROUP,..", "all but what runs in these, likewise",
 	  AT(target.excluded), 0, 0 },
+	{ "select", 0, OPT_TEXTS, "SELECTOR",
+	  "only what runs in cgroups that match, by the labels that follow from a cgroup: "
+	  "'{namespace=~\"shop|pay\"}', '{unit=\"cron.service\"}'; given several times, one must "
+	  "match",
+	  AT(selection.select), 0, 0 },
+	{ "exclude", 0, OPT_TEXTS, "SELECTOR", "and none of these, likewise", AT(selection.exclude),
+	  0, 0 },
+	{ "annotated", 0, OPT_STRING, "HOW",
+	  "what the annotation ascribe.io/profile of a pod, or profiles.grafana.com/"
+	  "cpu.ebpf.enabled, says: out (false: the pod is left out), in (true: of pods only these, "
+	  "and those of select), ignore (default)",
+	  AT(selection.annotated), 0, 0 },
+	{ "rate", 0, OPT_TEXTS, "HZ{SELECTOR}",
+	  "another frequency for what matches, as in 99{namespace=\"shop\"}; the first of several "
+	  "counts",
+	  AT(selection.rates), 0, 0 },
 	{ "jvm-attach", 0, OPT_FLAG, NULL, "ask JVMs for the names of their code, as in record",
 	  AT(jvm_attach), 0, 0 },
 	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0,
@@ -192,6 +208,14 @@ static int parse_cpu(struct daemon_settings *s, struct err *err)
 	return 0;
 }
 
+unsigned daemon_settings_hz(const struct daemon_settings *s)
+{
+	unsigned hz = 0;
+	for (unsigned i = 0; i < s->selection.n_rates; i++)
+		hz = hz > s->selection.rates[i] ? hz : s->selection.rates[i];
+	return hz;
+}
+
 static int parse_events(struct daemon_settings *s, struct err *err)
 {
 	const struct opt_list *l = &s->o.events;
@@ -199,12 +223,16 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n,
 			       MAX_EVENTS);
 	s->n_events = l->n ? (unsigned)l->n : 1;
-	size_t at = (size_t)snprintf(s->what, sizeof(s->what), "%s", target_text(&s->target));
+	const char *whom = s->selection.in.n || s->selection.annotated == ANNOTATED_IN
+				   ? "selected cgroups"
+			   : selection_rules_select(&s->selection) ? "all but excluded cgroups"
+								   : target_text(&s->target);
+	size_t at = (size_t)snprintf(s->what, sizeof(s->what), "%s", whom);
 	bool waits = s->o.wall;
 	int rc = 0;
 	for (unsigned i = 0; !rc && i < s->n_events; i++) {
-		rc = event_parse(&s->event[i], l->n ? l->v[i] : event_default(), (unsigned)s->o.hz,
-				 err);
+		rc = event_parse(&s->event[i], l->n ? l->v[i] : event_default(),
+				 daemon_settings_hz(s), err);
 		waits |= !rc && s->event[i].wait;
 	}
 	if (!rc && waits)
@@ -217,7 +245,13 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 					       s->event[i].name);
 	}
 	if (at < sizeof(s->what))
-		snprintf(s->what + at, sizeof(s->what) - at, " at %u Hz", (unsigned)s->o.hz);
+		at += (size_t)snprintf(s->what + at, sizeof(s->what) - at, " at %u Hz",
+				       (unsigned)s->o.hz);
+	for (size_t i = 0; i < s->selection.rate.n && at < sizeof(s->what); i++) {
+		const struct selection_rule *r = &s->selection.rate.v[i];
+		at += (size_t)snprintf(s->what + at, sizeof(s->what) - at, ", %u Hz for %s",
+				       s->selection.rates[r->rate], r->text);
+	}
 	return 0;
 }
 
@@ -334,6 +368,12 @@ static int parse_pods(struct daemon_settings *s, struct err *err)
 	return pod_options_config(&s->o.pods, &s->pods, err);
 }
 
+static int parse_selection(struct daemon_settings *s, struct err *err)
+{
+	return selection_options_rules(&s->o.selection, (unsigned)s->o.hz, &s->pods.wanted,
+				       &s->selection, &s->blamed, err);
+}
+
 static int parse_cgroups(struct daemon_settings *s, struct err *err)
 {
 	return target_choose(&s->target, &s->o.target, err);
@@ -344,14 +384,16 @@ static const struct {
 	const char *key;
 	int (*f)(struct daemon_settings *s, struct err *err);
 } meanings[] = {
-	{ "cgroup", parse_cgroups }, /* before event, which says what is recorded */
+	/* Before event, which says what is recorded */
+	{ "cgroup", parse_cgroups },   { "container-names", parse_pods },
+	{ "select", parse_selection }, /* its labels are those of pods */
 	{ "store", check_store },      { "kill-switch", check_switch },
 	{ "store-max", parse_quota },  { "keep", parse_keep },
 	{ "cpu-max", parse_cpu },      { "event", parse_events },
 	{ "waker", check_waker },      { "debuginfod", parse_debuginfod },
 	{ "socket-mode", parse_mode }, { "token-file", read_token },
 	{ "tls-cert", read_cert },     { "tls-key", read_key },
-	{ "listen", parse_listen },    { "container-names", parse_pods },
+	{ "listen", parse_listen },
 };
 
 /* The list that has the rule which is complained of. */
@@ -377,7 +419,10 @@ static int make_sense(struct daemon_settings *s, struct err *err)
 	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
 		int rc = meanings[i].f(s, err);
 		if (rc) {
-			daemon_settings_blame(s, meanings[i].key, err);
+			const char *key = s->blamed && meanings[i].f == parse_selection
+						  ? s->blamed
+						  : meanings[i].key;
+			daemon_settings_blame(s, key, err);
 			return rc == -ENOMEM ? rc : -EINVAL;
 		}
 	}
@@ -423,6 +468,7 @@ void daemon_settings_fini(struct daemon_settings *s)
 	config_fini(&s->config);
 	filter_free(s->filter);
 	target_fini(&s->target);
+	selection_options_release(&s->selection);
 	free(s->token);
 	free(s->cert);
 	free(s->key);

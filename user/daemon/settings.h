@@ -9,6 +9,7 @@
 #include "opt/label_rules.h"
 #include "opt/options.h"
 #include "opt/pod_options.h"
+#include "opt/selection_options.h"
 #include "opt/target.h"
 
 #define DAEMON_STORE "/var/lib/ascribe"
@@ -22,6 +23,7 @@ struct daemon_options {
 	struct label_rules labels;
 	struct pod_options pods;
 	struct target_options target; /* cgroups alone */
+	struct selection_options selection;
 	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes,
 		*debuginfod_cache, *postgres;
 	uint64_t workers, connections;
@@ -33,7 +35,7 @@ struct daemon_settings {
 	struct daemon_options o;
 	struct config_file config;
 	struct store_options store;
-	struct event event[MAX_EVENTS]; /* at the full rate */
+	struct event event[MAX_EVENTS]; /* at the highest rate */
 	unsigned n_events;
 	struct label_filter *filter; /* NULL: all labels */
 	struct http_config http;
@@ -42,7 +44,9 @@ struct daemon_settings {
 	bool own_token;
 	struct pods_config pods;
 	struct target target;
-	double cpu_max; /* share of all CPUs; 0: no limit */
+	struct selection_rules selection;
+	const char *blamed; /* the option of the selection that is wrong */
+	double cpu_max;	    /* share of all CPUs; 0: no limit */
 	char what[256];
 };
 
@@ -62,6 +66,8 @@ void daemon_settings_blame(const struct daemon_settings *s, const char *key, str
  */
 int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512],
 			       struct err *err);
+/* The highest rate that is asked for: that of the events. */
+unsigned daemon_settings_hz(const struct daemon_settings *s);
 void daemon_settings_fini(struct daemon_settings *s);
 
 #endif

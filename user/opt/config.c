@@ -97,7 +97,8 @@ static int read_sequence(struct reader *r, const char *key)
 			break;
 		if (e.type != YAML_SCALAR_EVENT)
 			rc = complain(r, e.start_mark.line, key, "a list of plain values");
-		else if (i >= 0 && r->cmd->opts[i].type != OPT_LIST)
+		else if (i >= 0 && r->cmd->opts[i].type != OPT_LIST &&
+			 r->cmd->opts[i].type != OPT_TEXTS)
 			rc = complain(r, e.start_mark.line, key, "one value, not a list");
 		else
 			rc = set(r, key, &e);

@@ -96,6 +96,18 @@ static int list_add(struct opt_list *l, const char *text)
 	}
 }
 
+static int list_add_text(struct opt_list *l, const char *text)
+{
+	char **v = *text ? reallocarray(l->v, l->n + 1, sizeof(*v)) : NULL;
+	if (!*text)
+		return -EINVAL;
+	if (!v)
+		return -ENOMEM;
+	l->v = v;
+	v[l->n] = strdup(text);
+	return v[l->n] ? (l->n++, 0) : -ENOMEM;
+}
+
 static int parse_uint(const struct opt *o, const char *text, uint64_t *ret)
 {
 	char *end;
@@ -191,6 +203,9 @@ static int set_value(const struct opt *o, const char *text, void *out, struct er
 		break;
 	case OPT_LIST:
 		rc = list_add(member(o, out), text);
+		break;
+	case OPT_TEXTS:
+		rc = list_add_text(member(o, out), text);
 		break;
 	}
 	if (rc == -ENOMEM)
@@ -390,7 +405,7 @@ int opt_set(const struct opt_command *cmd, const char *name, const char *text, v
 void opt_release(const struct opt_command *cmd, void *out)
 {
 	for (size_t i = 0; i < cmd->n_opts; i++) {
-		if (cmd->opts[i].type != OPT_LIST)
+		if (cmd->opts[i].type != OPT_LIST && cmd->opts[i].type != OPT_TEXTS)
 			continue;
 		struct opt_list *l = member(&cmd->opts[i], out);
 		for (size_t j = 0; j < l->n; j++)

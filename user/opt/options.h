@@ -25,6 +25,7 @@ enum opt_type {
 	OPT_TIME,     /* int64_t, realtime nanoseconds */
 	OPT_LIST,     /* struct opt_list */
 	OPT_SIZE,     /* uint64_t, bytes: 64MiB, 1G; a bare number is bytes */
+	OPT_TEXTS,    /* struct opt_list; a comma is a part of its element */
 };
 
 /* Never holds an empty element; given twice, the option appends. Release with opt_release. */

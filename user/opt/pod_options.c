@@ -6,6 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#define WANTED_MAX 16 /* of what becomes labels of samples */
+
+/* What a pod says of being profiled; the first that it has counts. */
+static const char *const profile_annotations[] = { "ascribe.io/profile",
+						   "profiles.grafana.com/cpu.ebpf.enabled" };
+#define N_PROFILE (sizeof(profile_annotations) / sizeof(profile_annotations[0]))
+
+_Static_assert(WANTED_MAX + N_PROFILE <= POD_EXTRA_MAX, "room for all of them");
+
 static const char *const source_names[] = {
 	[PODS_AUTO] = "auto", [PODS_KUBERNETES] = "kubernetes", [PODS_KUBELET] = "kubelet",
 	[PODS_CRI] = "cri",   [PODS_ENGINE] = "engine",		[PODS_OFF] = "none",
@@ -30,9 +39,9 @@ static int add_wanted(struct pods_wanted *w, const char *option, const char *pre
 {
 	uint32_t i = w->n_labels + w->n_annotations;
 	size_t n = strlen(prefix);
-	if (i == POD_EXTRA_MAX)
+	if (i == WANTED_MAX)
 		return err_set(err, -EINVAL, "%s: more than %d keys with those of the other option",
-			       option, POD_EXTRA_MAX);
+			       option, WANTED_MAX);
 	if (!*key || strlen(key) >= POD_KEY_MAX)
 		return err_set(err, -EINVAL, "%s: '%.40s' is no key: 1 to %d characters", option,
 			       key, POD_KEY_MAX - 1);
@@ -41,6 +50,13 @@ static int add_wanted(struct pods_wanted *w, const char *option, const char *pre
 	for (size_t k = 0; k <= strlen(key); k++)
 		w->name[i][n + k] = isalnum((unsigned char)key[k]) || !key[k] ? key[k] : '_';
 	return 0;
+}
+
+/* Behind those that become labels. */
+static void add_profile(struct pods_wanted *w)
+{
+	for (size_t i = 0; i < N_PROFILE; i++)
+		strcpy(w->key[w->n_labels + w->n_annotations++], profile_annotations[i]);
 }
 
 static int check_url(const char *option, const char *url, struct err *err)
@@ -66,5 +82,7 @@ int pod_options_config(const struct pod_options *o, struct pods_config *ret, str
 		rc = add_wanted(w, "pod-labels", "pod_label_", o->labels.v[i], err);
 	for (size_t i = 0; !rc && i < o->annotations.n; i++, w->n_annotations += !rc)
 		rc = add_wanted(w, "pod-annotations", "pod_annotation_", o->annotations.v[i], err);
+	if (!rc)
+		add_profile(w);
 	return rc;
 }

@@ -26,12 +26,13 @@ struct missed {
 };
 
 struct pods {
-	struct pods_config cfg;
+	struct pods_config cfg; /* of it only node and wanted are used later */
+	char *node;
 	int fd;
 	pid_t pid;
 	struct pods_table *table;
 	struct missed missed[MISSED];
-	uint64_t late;
+	uint64_t late, changes;
 	bool said, ok;
 	char text[256];
 	struct pod_record record;
@@ -69,11 +70,11 @@ int pods_open(struct pods **ret, const struct pods_config *cfg, struct err *err)
 		free(p);
 		return err_sys(err, rc, "names of pods");
 	}
+	const char *node = cfg->node ? cfg->node : getenv("NODE_NAME");
 	p->cfg = *cfg;
-	if (!p->cfg.node)
-		p->cfg.node = getenv("NODE_NAME");
+	p->cfg.node = p->node = node ? strdup(node) : NULL;
 	p->fd = -1;
-	rc = start(p, err);
+	rc = node && !p->node ? err_sys(err, -ENOMEM, "names of pods") : start(p, err);
 	if (rc)
 		pods_close(p);
 	else
@@ -93,6 +94,7 @@ void pods_close(struct pods *p)
 			;
 	}
 	pods_table_free(p->table);
+	free(p->node);
 	free(p);
 }
 
@@ -106,6 +108,7 @@ static void take(struct pods *p, uint64_t now_ns)
 	const struct pod_record *r = &p->record;
 	if (r->what != POD_STATE) {
 		pods_table_apply(p->table, r, now_ns);
+		p->changes++;
 		return;
 	}
 	p->said = true;
@@ -166,6 +169,11 @@ int pods_find(struct pods *p, const char *id, size_t id_len, const char *uid, si
 	if (is_coming(p, id_len ? id : uid, id_len ? id_len : uid_len))
 		return -EINPROGRESS;
 	return found ? 0 : -ENOENT;
+}
+
+uint64_t pods_changes(const struct pods *p)
+{
+	return p->changes;
 }
 
 const char *pods_node(const struct pods *p)

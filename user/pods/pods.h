@@ -33,7 +33,7 @@ enum pods_source {
 	PODS_OFF,
 };
 
-/* Texts are borrowed until pods_close. NULL: the default in brackets. */
+/* Texts are borrowed until pods_open returns. NULL: the default in brackets. */
 struct pods_config {
 	enum pods_source source;
 	const char *node; /* [$NODE_NAME] */
@@ -71,6 +71,8 @@ void pods_receive(struct pods *p);
 int pods_find(struct pods *p, const char *id, size_t id_len, const char *uid, size_t uid_len,
 	      struct pods_names *ret);
 
+/* Grows whenever pods or containers came, went or changed. */
+uint64_t pods_changes(const struct pods *p);
 /* NULL: none was asked for. */
 const char *pods_node(const struct pods *p);
 const struct pods_wanted *pods_wanted(const struct pods *p);

@@ -23,7 +23,7 @@
 #define POD_ID_MAX 65	      /* container id: 64 hexadecimal digits */
 #define POD_KIND_MAX 64	      /* Deployment, StatefulSet, ... */
 #define POD_CONTAINERS_MAX 64 /* of one record: a pod with more has several */
-#define POD_EXTRA_MAX 16      /* labels and annotations that are asked for */
+#define POD_EXTRA_MAX 18      /* labels and annotations that are asked for */
 #define POD_KEY_MAX 318	      /* prefix of 253, '/', name of 63, NUL */
 #define POD_VALUE_MAX 257     /* bytes of UTF-8; what is longer is cut at a character */
 
@@ -71,7 +71,8 @@ bool pod_record_check(struct pod_record *r, uint64_t len);
 struct pods_wanted {
 	uint32_t n_labels, n_annotations; /* labels come first; POD_EXTRA_MAX together */
 	char key[POD_EXTRA_MAX][POD_KEY_MAX];
-	char name[POD_EXTRA_MAX][POD_KEY_MAX + 16]; /* of the samples' label: pod_label_KEY */
+	/* Of the samples' label: pod_label_KEY; "": it is no label of samples */
+	char name[POD_EXTRA_MAX][POD_KEY_MAX + 16];
 };
 
 #endif

@@ -133,6 +133,59 @@ int sampler_select(struct sampler *s, uint32_t id)
 	return -E2BIG;
 }
 
+int sampler_choose(struct sampler *s, uint64_t cgroup, uint32_t answer)
+{
+	for (uint32_t p = 0; s->chosen && p < CHOSEN_PROBES; p++) {
+		struct chosen_cell *c = &s->chosen[(chosen_hash(cgroup) + p) & (CHOSEN_CELLS - 1)];
+		if (c->id && c->id != cgroup)
+			continue;
+		__atomic_store_n(&c->answer, answer, __ATOMIC_RELAXED);
+		__atomic_store_n(&c->id, cgroup, __ATOMIC_RELEASE);
+		return 0;
+	}
+	return -E2BIG;
+}
+
+bool sampler_chosen(const struct sampler *s, uint64_t cgroup, uint32_t *ret_answer)
+{
+	for (uint32_t p = 0; s->chosen && p < CHOSEN_PROBES; p++) {
+		const struct chosen_cell *c =
+			&s->chosen[(chosen_hash(cgroup) + p) & (CHOSEN_CELLS - 1)];
+		if (!c->id)
+			return false;
+		if (c->id != cgroup)
+			continue;
+		*ret_answer = (uint32_t)c->answer;
+		return true;
+	}
+	return false;
+}
+
+bool sampler_next_chosen(const struct sampler *s, uint32_t *at, uint64_t *ret_cgroup)
+{
+	while (s->chosen && *at < CHOSEN_CELLS) {
+		*ret_cgroup = s->chosen[(*at)++].id;
+		if (*ret_cgroup)
+			return true;
+	}
+	return false;
+}
+
+void sampler_choose_anew(struct sampler *s)
+{
+	for (uint32_t i = 0; s->chosen && i < CHOSEN_CELLS; i++)
+		__atomic_store_n(&s->chosen[i].id, 0, __ATOMIC_RELAXED);
+}
+
+uint64_t sampler_rate_ns(const struct sampler_config *cfg, unsigned event, unsigned rate)
+{
+	unsigned most = 0;
+	for (unsigned i = 0; i < cfg->n_rates; i++)
+		most = most > cfg->rates[i] ? most : cfg->rates[i];
+	uint64_t ns = cfg->event[event].ns_per_sample;
+	return rate < cfg->n_rates ? ns * most / cfg->rates[rate] : ns;
+}
+
 /* The probe sequence of proc_find in bpf/labels.bpf.h. */
 static struct proc_entry *proc_place(struct sampler *s, uint32_t tgid, uint32_t probe)
 {

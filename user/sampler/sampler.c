@@ -120,6 +120,26 @@ static int load_error(struct err *err, int rc)
 		       last_warning);
 }
 
+/* Cgroups that are chosen while recording, and their rates. */
+static int set_choice(struct sampler *s, struct config *c)
+{
+	const struct sampler_config *cfg = &s->cfg;
+	c->chooses = cfg->chooses;
+	c->chosen_mask = CHOSEN_CELLS - 1;
+	c->skip_idle = cfg->selection != SELECTION_NONE || cfg->selects;
+	c->n_rates = cfg->n_rates;
+	for (unsigned i = 0; i < cfg->n_rates; i++) {
+		c->rate_hz[i] = cfg->rates[i];
+		if (cfg->rates[i] <= c->most_hz)
+			continue;
+		c->most_hz = cfg->rates[i];
+		c->most_rate = i;
+	}
+	for (unsigned i = 0; i < cfg->n_events; i++)
+		c->thins[i] = cfg->event[i].ns_per_sample && !cfg->event[i].wait;
+	return bpf_map__set_max_entries(s->skel->maps.chosen, cfg->chooses ? CHOSEN_CELLS : 1);
+}
+
 /* Those that depend on how much room there is: after all others are set. */
 static int set_chosen_sizes(struct sampler *s, struct config *c)
 {
@@ -194,6 +214,7 @@ static int set_sizes(struct sampler *s)
 	bpf_program__set_autoload(k->progs.on_tracepoint, tracepoints);
 	bpf_program__set_autoload(k->progs.on_fork, s->cfg.selection == SELECTION_TGIDS);
 	bpf_program__set_autoload(k->progs.on_free, s->cfg.selection == SELECTION_TGIDS);
+	rc = rc ? rc : set_choice(s, c);
 	rc = rc ? rc : sampler_size_waits(s);
 	return rc ? rc : set_chosen_sizes(s, c);
 }
@@ -208,10 +229,14 @@ static int map_tables(struct sampler *s, struct err *err)
 		{ k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), (void **)&s->procs },
 		{ k->maps.proc_labels, PROC_ENTRIES * sizeof(*s->labels), (void **)&s->labels },
 		{ k->maps.label_steps, LABEL_STEPS * sizeof(*s->steps), (void **)&s->steps },
-		{ k->maps.selected, SELECT_ENTRIES * sizeof(uint64_t), (void **)&s->selected },
 	};
-	size_t n = sizeof(table) / sizeof(table[0]);
-	int rc = sampler_map_tables(table, s->cfg.selection == SELECTION_NONE ? n - 1 : n, err);
+	const struct sampler_table selected = { k->maps.selected, SELECT_ENTRIES * sizeof(uint64_t),
+						(void **)&s->selected };
+	const struct sampler_table chosen = { k->maps.chosen, CHOSEN_CELLS * sizeof(*s->chosen),
+					      (void **)&s->chosen };
+	int rc = sampler_map_tables(table, sizeof(table) / sizeof(table[0]), err);
+	rc = rc ? rc : sampler_map_tables(&selected, s->cfg.selection != SELECTION_NONE, err);
+	rc = rc ? rc : sampler_map_tables(&chosen, s->cfg.chooses, err);
 	rc = rc ? rc : sampler_map_unwind(s, err);
 	return rc ? rc : sampler_map_waits(s, err);
 }
@@ -400,6 +425,8 @@ void sampler_close(struct sampler *s)
 		munmap(s->steps, LABEL_STEPS * sizeof(*s->steps));
 	if (s->selected)
 		munmap(s->selected, SELECT_ENTRIES * sizeof(uint64_t));
+	if (s->chosen)
+		munmap(s->chosen, CHOSEN_CELLS * sizeof(*s->chosen));
 	sampler_unmap_unwind(s);
 	sampler_unmap_waits(s);
 	sampler_free_drain(s);
@@ -500,6 +527,7 @@ uint64_t sampler_pending(const struct sampler *s)
 		const struct half *h = sampler_half_of(s, c);
 		for (unsigned i = 0; i < s->cfg.n_events; i++)
 			n += h->ran[i] - h->outside[i];
+		n -= h->thinned;
 	}
 	return n;
 }

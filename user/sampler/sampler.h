@@ -24,9 +24,20 @@ struct sampler_config {
 	size_t n_ids;
 	const struct selected_cgroup *cgroups; /* SELECTION_CGROUP; the deepest first */
 	size_t n_cgroups;		       /* at most CGROUPS_MAX */
-	bool no_labels;			       /* for measuring what they cost */
-	size_t label_sets;		       /* kept of one process; 0: 32,768 */
-	const struct recipes *recipes;	       /* for user/attribute/labelling; NULL: none */
+	/*
+	 * Cgroups are chosen while recording: sampler_choose. selects: by this choice some are not
+	 * recorded, and neither are idle CPUs
+	 */
+	bool chooses, selects;
+	struct selection_rules *selection_rules; /* for user/attribute/chooser; NULL: none */
+	/*
+	 * Rates in Hz, up to those of event[]: rates[0], and those of sampler_choose. 0: all have
+	 * the rate of event[]
+	 */
+	unsigned rates[RATES_MAX], n_rates;
+	bool no_labels;		       /* for measuring what they cost */
+	size_t label_sets;	       /* kept of one process; 0: 32,768 */
+	const struct recipes *recipes; /* for user/attribute/labelling; NULL: none */
 	/*
 	 * Samples that each one stands for in the store; 0: 1. The period of event[] is that many
 	 * times what its ns_per_sample says
@@ -73,6 +84,24 @@ void sampler_stop(struct sampler *s);
  * Select one more process (SELECTION_TGIDS), e.g. a child just made. -E2BIG when there is no place.
  */
 int sampler_select(struct sampler *s, uint32_t id);
+
+/*
+ * With `chooses`: say of a v2 cgroup (or CHOSEN_KTHREADS) that it is not recorded, or at which rate
+ * it is: CHOSEN_*, or the index in rates. -E2BIG when there is no place. Until then it is recorded
+ * at the highest rate.
+ */
+int sampler_choose(struct sampler *s, uint64_t cgroup, uint32_t answer);
+/* What was said of it. False: nothing. */
+bool sampler_chosen(const struct sampler *s, uint64_t cgroup, uint32_t *ret_answer);
+/* Forget what was said of all cgroups. */
+void sampler_choose_anew(struct sampler *s);
+/* Cgroups of which something was said, one after the other: *at begins with 0. False: no more. */
+bool sampler_next_chosen(const struct sampler *s, uint32_t *at, uint64_t *ret_cgroup);
+/*
+ * What a sample of an event stands for in ns at the rate with this index; 0 where a sample is not a
+ * time.
+ */
+uint64_t sampler_rate_ns(const struct sampler_config *cfg, unsigned event, unsigned rate);
 
 unsigned sampler_n_cpus(const struct sampler *s);
 /* Bytes of kernel memory. */

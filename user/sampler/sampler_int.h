@@ -54,6 +54,7 @@ struct sampler {
 	struct proc_labels *labels; /* by the index in procs */
 	struct label_step *steps;
 	uint64_t *selected;
+	struct chosen_cell *chosen;
 	struct sampler_unwind unwind;
 	uint32_t *shards[UNWIND_SHARDS]; /* NULL: not mapped now */
 	bool shard_made[UNWIND_SHARDS];
