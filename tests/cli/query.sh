@@ -108,6 +108,23 @@ ok "no escape sequence reaches the terminal" sh -c "! { ./ascribe diff store --a
 against="--against tenant=\"a\""
 exits 2 'nothing to compare with' "$ascribe" diff store
 exits 2 'unknown option --nonsense' "$ascribe" diff store --nonsense
+
+# ---- --pod: what is wrong before kubectl is asked (tests/kubernetes asks it) ----
+exits 2 'not NAMESPACE/NAME' "$ascribe" --pod
+exits 2 'not NAMESPACE/NAME' "$ascribe" --pod name report
+exits 2 'not NAMESPACE/NAME' "$ascribe" --pod 'a/--all' report
+exits 2 'not NAMESPACE/NAME' "$ascribe" --pod '-A/b' report
+exits 2 'not NAMESPACE/NAME' "$ascribe" --pod 'a/b"}' report
+exits 2 'no name of a node' "$ascribe" --pod a/b --node -w report
+exits 2 'no name of a namespace' env ASCRIBE_NAMESPACE=-x "$ascribe" --pod a/b report
+exits 2 'which command' "$ascribe" --pod a/b
+exits 2 '--pod is for commands' "$ascribe" --pod a/b record
+exits 2 '--pod is for commands' "$ascribe" --pod a/b store delete
+exits 2 'report: unknown option --nonsense' "$ascribe" --pod a/b report --nonsense
+exits 2 'redirect stdout' "$ascribe" --pod a/b flame -o x.html
+exits 2 'has no place' "$ascribe" --pod a/b report -- x
+exits 0 '' "$ascribe" --pod=a/b report --help
+exits 1 'cannot run kubectl' env PATH=/nonexistent "$ascribe" --pod a/b report
 exits 1 'there is no store b' "$ascribe" diff store b $against
 exits 1 'nowhere' "$ascribe" diff nowhere $against
 exits 1 'nowhere' "$ascribe" diff store --against-store nowhere

@@ -36,6 +36,7 @@ wrong 'bad.yaml:1: recipes: ' 'recipes: /not/there\n'
 wrong 'bad.yaml:1: token-file: cannot read' 'token-file: /not/there\n'
 wrong 'bad.yaml:1: tls-cert: needs its key' 'tls-cert: /etc/hostname\n'
 wrong 'bad.yaml:1: check-config: goes on the command line' 'check-config: true\n'
+wrong 'bad.yaml:1: print-token: goes on the command line' 'print-token: true\n'
 wrong 'bad.yaml:1: frequency: nothing stands behind it' 'frequency:\n'
 wrong 'bad.yaml:2: a NUL byte' 'store: /x\n\0\n'
 wrong 'bad.yaml:1: invalid' 'store: /x\xff\n'
@@ -44,7 +45,7 @@ wrong 'bad.yaml: longer than 256 KiB' "$(printf 'store: /x%0300000d' 0)"
 ok "an empty file" "$ascribe" daemon -c empty.yaml --check-config
 ok "each option has a line in the file that is installed" \
 	sh -c '"$2" daemon --help | sed -n "s/^ .*--\([a-z-]*\).*/\1/p" | while read -r o; do
-	case $o in config|check-config|color|no-pager|help) ;; *) grep -q "^\(# \)\{0,1\}$o:" "$1" || { echo "$o"; exit 1; };; esac; done' \
+	case $o in config|check-config|print-token|color|no-pager|help) ;; *) grep -q "^\(# \)\{0,1\}$o:" "$1" || { echo "$o"; exit 1; };; esac; done' \
 	sh "$here/../../deploy/ascribe.yaml" "$ascribe"
 ok "a file with every option" sh -c 'sed "s/^# \([a-z-]*:\)/\1/" "$1" >all.yaml; sed -i "/^token-file\|^tls-\|^recipes\|cgroup:/d" all.yaml; "$2" daemon -c all.yaml --check-config' \
 	sh "$here/../../deploy/ascribe.yaml" "$ascribe"

@@ -48,6 +48,14 @@ ok "allowed when it is said" "$ascribe" daemon -s new -l 0.0.0.0:0 --token-file 
 	--plain-http --check-config
 ok "and without a token" "$ascribe" daemon -s new -l 0.0.0.0:0 --anonymous --check-config
 
+# ---- what a daemon's token is ----
+says 'new/http.token' daemon -s new --print-token
+ok "asking makes no store" test ! -e new
+mkdir own && (umask 077 && echo 0123456789abcdef-own >own/http.token)
+ok "that of the store" test "$("$ascribe" daemon -s own --print-token)" = 0123456789abcdef-own
+ok "that of a file" test "$("$ascribe" daemon -s own --token-file token --print-token)" = "$(cat token)"
+says 'no token' daemon -s own --anonymous --print-token
+
 # ---- files that another user may change, or owns ----
 openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 \
 	-subj /CN=localhost 2>/dev/null

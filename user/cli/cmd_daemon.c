@@ -11,6 +11,7 @@
 #include "daemon/notify.h"
 #include "daemon/running.h"
 #include "opt/debuginfod.h"
+#include "opt/files.h"
 #include "opt/old_store.h"
 #include "opt/signals.h"
 #include "proc/proc.h"
@@ -419,6 +420,24 @@ static int stand_by(struct daemon *d, struct err *err)
 	return rc;
 }
 
+/* Print the token that a daemon with these settings asks for; it is never made here. */
+static int print_token(struct daemon_settings *s)
+{
+	struct err err = { 0 };
+	char path[512], *own = NULL;
+	int rc = s->o.anonymous ? err_set(&err, -EINVAL, "anonymous: requests need no token") : 0;
+	if (!rc && s->own_token && snprintf(path, sizeof(path), "%s/http.token", s->o.store) >= 512)
+		rc = err_set(&err, -ENAMETOOLONG, "%s: too long a name", s->o.store);
+	if (!rc && s->own_token)
+		rc = cmd_read_token(path, &own, &err);
+	if (rc)
+		cmd_error("daemon: %s", err.text);
+	else
+		puts(own ? own : s->token);
+	free(own);
+	return rc ? EXIT_FAILED : EXIT_OK;
+}
+
 /* 1: asked to end before there was anything to record. */
 static int begin(struct daemon *d, struct err *err)
 {
@@ -494,6 +513,10 @@ int cmd_daemon(int argc, char **argv)
 		else
 			cmd_say("the configuration is good: %s into %s", d.s.what, d.s.o.store);
 		status = rc ? EXIT_USAGE : EXIT_OK;
+		goto out;
+	}
+	if (d.s.o.print_token) {
+		status = print_token(&d.s);
 		goto out;
 	}
 	published_init(&d.published, LATE_NS);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: find the command, run it, see that its output arrived. */
 #include "cli/cmd.h"
+#include "cli/pod.h"
 #include "opt/complete.h"
 #include "opt/man.h"
 
@@ -30,6 +31,8 @@ static void print_usage(FILE *f)
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		fprintf(f, "  %-9s %s\n", commands[i].name, commands[i].summary);
 	fputs("  help      ascribe help COMMAND\n\n"
+	      "In Kubernetes: ascribe --pod NAMESPACE/NAME [--node NODE] COMMAND ...\n"
+	      "asks the agent on the pod's node by kubectl, for the samples of that pod\n\n"
 	      "Examples:\n"
 	      "  ascribe record -d 10s              # every process of the host, for 10 seconds\n"
 	      "  ascribe report --by tenant         # CPU by label\n"
@@ -133,6 +136,8 @@ static int run(int argc, char **argv)
 		return run_help(argc - 1, argv + 1);
 	if (!strcmp(name, "complete")) /* for shells: no command of people */
 		return complete_words(argc - 1, argv + 1, command_table);
+	if (!strcmp(name, "--pod") || !strncmp(name, "--pod=", strlen("--pod=")))
+		return pod_command(argc - 1, argv + 1, command_table);
 	if (name[0] == '-') {
 		cmd_error("unknown option %s: a command comes first (see ascribe --help)", name);
 		return EXIT_USAGE;

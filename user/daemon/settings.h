@@ -17,7 +17,8 @@
 
 struct daemon_options {
 	const char *store, *config;
-	bool check_config, anonymous, plain, no_recipes, wall, waker, jvm_attach, cmdline, stand_by;
+	bool check_config, print_token, anonymous, plain, no_recipes, wall, waker, jvm_attach,
+		cmdline, stand_by;
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
 	struct opt_list events, keep, listen, hosts, debuginfod;
 	struct label_rules labels;

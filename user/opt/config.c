@@ -122,7 +122,7 @@ static int read_value(struct reader *r, const char *key, size_t line)
 	if (r->seen >> i & 1)
 		return complain(r, line, key, "is there twice");
 	r->seen |= 1ull << i;
-	if (!strcmp(key, "config") || !strcmp(key, "check-config"))
+	if (!strcmp(key, "config") || !strcmp(key, "check-config") || !strcmp(key, "print-token"))
 		return complain(r, line, key, "goes on the command line");
 	r->cfg->line[i] = r->given >> i & 1 ? 0 : line + 1;
 	int rc = next(r, &e);
