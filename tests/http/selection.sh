@@ -154,7 +154,8 @@ for g in web host card; do
 done
 
 exits 2 "exclude: selector, column" "$ascribe" daemon --exclude '{pod=' --check-config
-exits 2 "select: 'pod_label_x' does not follow" "$ascribe" daemon --select '{pod_label_x="1"}' --check-config
+exits 2 "select: 'pod_label_x' does not follow" \
+	"$ascribe" daemon --select '{pod_label_x="1"}' --check-config
 exits 2 "rate: '0.*is not HZ" "$ascribe" daemon --rate '0{pod="x"}' --check-config
 exits 2 'annotated: .* is none of' "$ascribe" daemon --annotated perhaps --check-config
 mapfile -t many < <(for i in $(seq 8); do echo "--rate=$((i + 20)){pod=\"x\"}"; done)

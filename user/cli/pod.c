@@ -28,8 +28,8 @@ struct pod_request {
 };
 
 /* The reading commands that have --where. */
-static const char *const asked[] = { "report",	 "diff",  "blame",  "findings", "why",
-				     "flame", "export", "labels", NULL };
+static const char *const asked[] = { "report", "diff",	 "blame",  "findings", "why",
+				     "flame",  "export", "labels", NULL };
 
 static bool is_name(const char *s, size_t len)
 {
@@ -144,7 +144,10 @@ static char *both_selectors(const struct pod_request *r, const char *where)
 	where += strspn(where, " \t\n");
 	bool braces = !*where || *where == '{';
 	if (asprintf(&text, "%snamespace=\"%s\",pod=\"%s\",%s", braces ? "{" : "", r->namespace,
-		     r->pod, !*where ? "}" : braces ? where + 1 : where) < 0)
+		     r->pod,
+		     !*where  ? "}"
+		     : braces ? where + 1
+			      : where) < 0)
 		return NULL;
 	return text;
 }
@@ -159,8 +162,8 @@ static const char *text_of(const struct opt_command *c, const void *parsed, cons
 }
 
 /*
- * Parse the command's arguments as the command will. *ret_where: its selector, "" for none. True: go
- * on. False: stop with *ret_exit, the reason or the help is printed.
+ * Parse the command's arguments as the command will. *ret_where: its selector, "" for none. True:
+ * go on. False: stop with *ret_exit, the reason or the help is printed.
  */
 static bool check_command(const struct opt_command *c, int argc, char **argv,
 			  const char **ret_where, int *ret_exit)
@@ -198,10 +201,11 @@ static bool check_command(const struct opt_command *c, int argc, char **argv,
 static int run_in_agent(const struct pod_request *r, char *agent, int argc, char **argv,
 			char *where)
 {
-	char *const first[] = { (char *)"kubectl",   (char *)"exec", (char *)"-n",
-				(char *)r->agents,   agent,	     (char *)"-c",
-				(char *)"ascribe",   (char *)"--",   (char *)"ascribe",
-				argv[0],	     (char *)AGENT_STORE };
+	char *const first[] = {
+		(char *)"kubectl",  (char *)"exec",    (char *)"-n", (char *)r->agents, agent,
+		(char *)"-c",	    (char *)"ascribe", (char *)"--", (char *)"ascribe", argv[0],
+		(char *)AGENT_STORE
+	};
 	const size_t n = sizeof(first) / sizeof(first[0]);
 	char **all = calloc(n + (size_t)argc + 2, sizeof(*all));
 	if (!all) {
