@@ -59,8 +59,7 @@ BESIDE := $(addprefix tests/, \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
-	record/started.sh record/periodic.sh record/harassed.sh record/cgroups.sh \
-	record/mappings.sh record/forks.sh record/idle.sh record/runc.sh http/sql.sh)
+	record/started.sh record/periodic.sh record/harassed.sh)
 BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
@@ -258,7 +257,7 @@ test-with-packages:
 	$(Q)$(if $(TAIL_OUT),echo 'left out until another day: $(words $(TAIL_OUT)) scripts of \
 		$(words $(TAIL)) (this is TURN=$(TURN) of 0, 1, 2; make test-all runs all)')
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
-		'-j4=beside each other' \
+		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'tsan/hist_threads=$(TSAN)' \
