@@ -31,6 +31,15 @@ skip() {
 	exit 77
 }
 
+# Remove a cgroup with all below it, when their processes have ended.
+remove_cgroups() {
+	local _
+	for _ in $(seq 100); do
+		find "$1" -depth -type d -exec rmdir {} + 2>/dev/null && break
+		sleep 0.05
+	done
+}
+
 at_exit() {
 	local p
 	for p in "${started[@]}"; do

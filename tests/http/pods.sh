@@ -9,14 +9,7 @@ hasty=$build/tests/hasty/ascribe
 cgroups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 base=$cgroups/ascribe-test-$$/kubepods
 [ -n "$cgroups" ] && mkdir -p "$base" || skip "no cgroup v2 here"
-at_end=end_groups
-end_groups() {
-	local _
-	for _ in $(seq 100); do
-		find "${base%/*}" -depth -type d -exec rmdir {} + 2>/dev/null && break
-		sleep 0.05
-	done
-}
+at_end="remove_cgroups ${base%/*}"
 
 # What the server has: pods by number. set_state KEY=JSON.. changes it.
 echo '{"pods": [], "events": [], "version": 100, "fault": ""}' >state.json

@@ -9,14 +9,7 @@ cgroups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 top=ascribe-test-$$
 base=$cgroups/$top
 [ -n "$cgroups" ] && mkdir -p "$base/kubepods" || skip "no cgroup v2 here"
-at_end=end_groups
-end_groups() {
-	local _
-	for _ in $(seq 100); do
-		find "$base" -depth -type d -exec rmdir {} + 2>/dev/null && break
-		sleep 0.05
-	done
-}
+at_end="remove_cgroups $base"
 
 # NAME NAMESPACE LABELS ANNOTATIONS; the names are of 253 characters, the longest there may be.
 cat >pods.py <<'PY'

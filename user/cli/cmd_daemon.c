@@ -426,8 +426,8 @@ static int print_token(struct daemon_settings *s)
 	struct err err = { 0 };
 	char path[512], *own = NULL;
 	int rc = s->o.anonymous ? err_set(&err, -EINVAL, "anonymous: requests need no token") : 0;
-	if (!rc && s->own_token && snprintf(path, sizeof(path), "%s/http.token", s->o.store) >= 512)
-		rc = err_set(&err, -ENAMETOOLONG, "%s: too long a name", s->o.store);
+	if (!rc && s->own_token)
+		rc = daemon_settings_token_path(s, path, &err);
 	if (!rc && s->own_token)
 		rc = cmd_read_token(path, &own, &err);
 	if (rc)

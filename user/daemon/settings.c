@@ -451,13 +451,20 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 	return rc ? rc : make_sense(s, err);
 }
 
+int daemon_settings_token_path(const struct daemon_settings *s, char ret_path[static 512],
+			       struct err *err)
+{
+	if (snprintf(ret_path, 512, "%s/http.token", s->o.store) >= 512)
+		return err_set(err, -ENAMETOOLONG, "%s: too long a name", s->o.store);
+	return 0;
+}
+
 int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512],
 			       struct err *err)
 {
 	char *token;
-	if (snprintf(ret_path, 512, "%s/http.token", s->o.store) >= 512)
-		return err_set(err, -ENAMETOOLONG, "%s: too long a name", s->o.store);
-	int rc = cmd_keep_token(ret_path, &token, err);
+	int rc = daemon_settings_token_path(s, ret_path, err);
+	rc = rc ? rc : cmd_keep_token(ret_path, &token, err);
 	if (rc)
 		return rc;
 	free(s->token);

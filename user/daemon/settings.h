@@ -61,6 +61,9 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 			 struct err *err);
 /* err is about the value of that option. */
 void daemon_settings_blame(const struct daemon_settings *s, const char *key, struct err *err);
+/* The name of http.token in the store. -ENAMETOOLONG. */
+int daemon_settings_token_path(const struct daemon_settings *s, char ret_path[static 512],
+			       struct err *err);
 /*
  * Take the token of http.token in the store, which exists by now, or write one there. *ret_path:
  * its name.

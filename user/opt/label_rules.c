@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 int label_rules_filter(const struct label_rules *r, struct label_filter **ret, struct err *err)
 {
@@ -25,16 +24,8 @@ int label_rules_filter(const struct label_rules *r, struct label_filter **ret, s
 	return rc;
 }
 
-static bool same_list(const struct opt_list *a, const struct opt_list *b)
-{
-	bool same = a->n == b->n;
-	for (size_t i = 0; same && i < a->n; i++)
-		same = !strcmp(a->v[i], b->v[i]);
-	return same;
-}
-
 bool label_rules_same(const struct label_rules *a, const struct label_rules *b)
 {
-	return same_list(&a->keep, &b->keep) && same_list(&a->drop, &b->drop) &&
-	       same_list(&a->redact, &b->redact);
+	return opt_list_same(&a->keep, &b->keep) && opt_list_same(&a->drop, &b->drop) &&
+	       opt_list_same(&a->redact, &b->redact);
 }

@@ -402,6 +402,14 @@ int opt_set(const struct opt_command *cmd, const char *name, const char *text, v
 		       near ? near : "", near ? "?" : "");
 }
 
+bool opt_list_same(const struct opt_list *a, const struct opt_list *b)
+{
+	bool same = a->n == b->n;
+	for (size_t i = 0; same && i < a->n; i++)
+		same = !strcmp(a->v[i], b->v[i]);
+	return same;
+}
+
 void opt_release(const struct opt_command *cmd, void *out)
 {
 	for (size_t i = 0; i < cmd->n_opts; i++) {

@@ -34,6 +34,9 @@ struct opt_list {
 	size_t n;
 };
 
+/* Have both the same elements, in the same order? */
+bool opt_list_same(const struct opt_list *a, const struct opt_list *b);
+
 struct opt {
 	const char *name; /* long name, without dashes */
 	char letter;	  /* short form, 0: none */

@@ -131,17 +131,9 @@ void selection_options_release(struct selection_rules *r)
 	release(&r->rate);
 }
 
-static bool same_list(const struct opt_list *a, const struct opt_list *b)
-{
-	bool same = a->n == b->n;
-	for (size_t i = 0; same && i < a->n; i++)
-		same = !strcmp(a->v[i], b->v[i]);
-	return same;
-}
-
 bool selection_options_same(const struct selection_options *a, const struct selection_options *b)
 {
 	const char *x = a->annotated ? a->annotated : "", *y = b->annotated ? b->annotated : "";
-	return same_list(&a->select, &b->select) && same_list(&a->exclude, &b->exclude) &&
-	       same_list(&a->rates, &b->rates) && !strcmp(x, y);
+	return opt_list_same(&a->select, &b->select) && opt_list_same(&a->exclude, &b->exclude) &&
+	       opt_list_same(&a->rates, &b->rates) && !strcmp(x, y);
 }

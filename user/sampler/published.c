@@ -133,32 +133,34 @@ int sampler_select(struct sampler *s, uint32_t id)
 	return -E2BIG;
 }
 
-int sampler_choose(struct sampler *s, uint64_t cgroup, uint32_t answer)
+/* The cell of a cgroup, or the free one that it would have; NULL: there is none. */
+static struct chosen_cell *chosen_place(const struct sampler *s, uint64_t cgroup)
 {
 	for (uint32_t p = 0; s->chosen && p < CHOSEN_PROBES; p++) {
 		struct chosen_cell *c = &s->chosen[(chosen_hash(cgroup) + p) & (CHOSEN_CELLS - 1)];
-		if (c->id && c->id != cgroup)
-			continue;
-		__atomic_store_n(&c->answer, answer, __ATOMIC_RELAXED);
-		__atomic_store_n(&c->id, cgroup, __ATOMIC_RELEASE);
-		return 0;
+		if (!c->id || c->id == cgroup)
+			return c;
 	}
-	return -E2BIG;
+	return NULL;
+}
+
+int sampler_choose(struct sampler *s, uint64_t cgroup, uint32_t answer)
+{
+	struct chosen_cell *c = chosen_place(s, cgroup);
+	if (!c)
+		return -E2BIG;
+	__atomic_store_n(&c->answer, answer, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->id, cgroup, __ATOMIC_RELEASE);
+	return 0;
 }
 
 bool sampler_chosen(const struct sampler *s, uint64_t cgroup, uint32_t *ret_answer)
 {
-	for (uint32_t p = 0; s->chosen && p < CHOSEN_PROBES; p++) {
-		const struct chosen_cell *c =
-			&s->chosen[(chosen_hash(cgroup) + p) & (CHOSEN_CELLS - 1)];
-		if (!c->id)
-			return false;
-		if (c->id != cgroup)
-			continue;
-		*ret_answer = (uint32_t)c->answer;
-		return true;
-	}
-	return false;
+	const struct chosen_cell *c = chosen_place(s, cgroup);
+	if (!c || !c->id)
+		return false;
+	*ret_answer = (uint32_t)c->answer;
+	return true;
 }
 
 bool sampler_next_chosen(const struct sampler *s, uint32_t *at, uint64_t *ret_cgroup)

@@ -27,10 +27,6 @@ static int add_chain(struct chosen *c, struct shaped *y, const struct shape_node
 		rc = translate_frame(&y->to, y->to.from->stacks[c->chain[i]].frame, &frame);
 		if (!rc)
 			rc = dicts_add_stack(y->to.to, at, frame, &at);
-		if (!rc)
-			rc = idset_reserve(&c->stacks, y->to.to->stacks_cap);
-		if (!rc)
-			idset_add(&c->stacks, at);
 	}
 	*ret = at;
 	return rc;
@@ -50,6 +46,7 @@ static int choose_node(struct chosen *c, struct shaped *y, uint32_t node)
 	if (p->of != PLACED) {
 		uint32_t above = y->placed[y->shape.above[node]].stack, at;
 		int rc = add_chain(c, y, &y->shape.v[node], above, &at);
+		rc = rc ? rc : idset_reserve(&c->stacks, y->to.to->stacks_cap);
 		if (rc)
 			return rc;
 		*p = (struct placed){ at, PLACED };
