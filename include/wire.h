@@ -327,8 +327,8 @@ struct selected_cgroup {
 };
 
 /*
- * What user space has decided of a v2 cgroup. One that is in no cell is recorded at the highest
- * rate, and user space decides of each row.
+ * Whether a v2 cgroup is recorded, and at which rate. User space writes the answer. Threads of a
+ * cgroup without a cell are sampled at the highest rate, and user space decides row by row.
  */
 struct chosen_cell {
 	__u64 id; /* 0: free. Written last */

@@ -189,8 +189,8 @@ void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words);
 void rows_end_window(struct collector *c);
 
 /*
- * Is a row left out by the selection? Then it is counted, and is to be forgotten. Without `last` it
- * is not while names are on their way, for which the row waits.
+ * Whether the selection leaves a row out. Such a row is counted as outside, and the caller drops
+ * it. Without `last`, a row whose pod has no name yet stays in.
  */
 bool rows_left_out(struct collector *c, unsigned cpu, const struct row *row, bool last);
 

@@ -91,11 +91,11 @@ int sampler_select(struct sampler *s, uint32_t id);
  * at the highest rate.
  */
 int sampler_choose(struct sampler *s, uint64_t cgroup, uint32_t answer);
-/* What was said of it. False: nothing. */
+/* The answer for a cgroup. False: there is none. */
 bool sampler_chosen(const struct sampler *s, uint64_t cgroup, uint32_t *ret_answer);
-/* Forget what was said of all cgroups. */
+/* Forget the answers for all cgroups. */
 void sampler_choose_anew(struct sampler *s);
-/* Cgroups of which something was said, one after the other: *at begins with 0. False: no more. */
+/* Iterate over the cgroups that have an answer: *at begins with 0. False: no more. */
 bool sampler_next_chosen(const struct sampler *s, uint32_t *at, uint64_t *ret_cgroup);
 /*
  * What a sample of an event stands for in ns at the rate with this index; 0 where a sample is not a

@@ -145,7 +145,7 @@ struct folding {
 	double part; /* of what may be missed of a stack, that of this segment */
 	/* by event of the reader: samples of the segments so far, without idle CPUs */
 	double *seen;
-	/* [n] by segment: its sums, where there was room to keep them from choosing */
+	/* [n], by segment: sums kept from choosing, so that summing need not read again */
 	struct segment_sums *kept;
 	size_t n, kept_bytes;
 };

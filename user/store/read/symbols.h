@@ -11,7 +11,10 @@
 /* Where a node of a segment's shape is among the stacks of a reader. */
 struct placed {
 	uint32_t stack; /* the reader's, of the last stack of the node that it has */
-	/* PLACED: that is all of the node; else how many stacks the reader had; 0: not known */
+	/*
+	 * PLACED: the reader has all stacks of the node. Else the number of stacks that it had
+	 * when it was searched; 0: it was never searched.
+	 */
 	uint32_t of;
 #define PLACED UINT32_MAX
 };
