@@ -237,6 +237,7 @@ static int give_sums(struct reading *r)
 		if (rc)
 			return reading_failed(r, rc);
 		int wanted = reading_wants_group(r, sums->all.samples, sums->all.value);
+		r->stack = 0;
 		rc = wanted > 0 ? give_sets(r, sums->by_set) : wanted;
 	}
 	return rc;
