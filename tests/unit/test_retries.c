@@ -141,11 +141,28 @@ static void command_asks_again(void **state)
 	reading_close(&r);
 }
 
+/* An open file that is sealed in between stays readable: its symbols move, and nothing is cut. */
+static void sealed_in_between(void **state)
+{
+	struct err err = { 0 };
+	struct store *s;
+	uint64_t before, n;
+	(void)state;
+	before = windows_now();
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	write_windows(2);
+	if (ask(s, &n, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(n, before);
+	store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(server_asks_again, begin, end),
 		cmocka_unit_test_setup_teardown(command_asks_again, begin, end),
+		cmocka_unit_test_setup_teardown(sealed_in_between, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

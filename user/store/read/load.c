@@ -132,21 +132,23 @@ int store_missing(const struct store *s, const char *path, struct err *err)
  */
 static int drop_short(struct store *s, struct segment *g, struct err *err)
 {
-	char name[FILE_NAME_SIZE], path[600];
-	struct stat st;
+	struct err why = { 0 };
 	size_t n = g->n_refs, keep = n;
-	file_name(name, (struct place){ KIND_SYMBOLS, g->m.serial, g->m.level });
-	snprintf(path, sizeof(path), "%s/%s", s->dir, name);
-	if (n && fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
-		return store_missing(s, path, err);
-	uint64_t size = n ? (uint64_t)st.st_size : 0;
+	int rc = n ? symbols_open(s, g, &why) : 0;
+	if (rc == -ENOENT)
+		return store_missing(s, g->names.path, err);
+	if (rc && rc != -ENODATA && rc != -EBADMSG)
+		return err_set(err, rc, "%s", why.text);
+	uint64_t size = n ? g->names.size : 0;
+	if (s->write)
+		file_close(&g->names);
 	while (keep &&
 	       g->refs[keep - 1].mark > (size > FILE_HEADER_SIZE ? size - FILE_HEADER_SIZE : 0))
 		keep--;
 	if (keep == n)
 		return 0;
 	snprintf(s->damage, sizeof(s->damage),
-		 "%s is cut short at offset %llu, %zu of %zu windows are left out", path,
+		 "%s is cut short at offset %llu, %zu of %zu windows are left out", g->names.path,
 		 (unsigned long long)size, n - keep, n);
 	s->lost_windows = true;
 	g->n_refs = keep;

@@ -24,7 +24,7 @@ int store_add_segment(struct store *s, const struct manifest_segment *m, struct 
 	if (rc)
 		return rc;
 	struct segment *g = &s->segments[s->n_segments++];
-	*g = (struct segment){ .m = *m, .file = { .fd = -1 } };
+	*g = (struct segment){ .m = *m, .file = { .fd = -1 }, .names = { .fd = -1 } };
 	if (ret)
 		*ret = g;
 	return 0;
@@ -55,6 +55,7 @@ void store_drop_segment(struct store *s, size_t i)
 {
 	struct segment *g = &s->segments[i];
 	segment_close(s, g);
+	file_close(&g->names);
 	symbols_free(g);
 	free(g->refs);
 	manifest_segment_fini(&g->m);

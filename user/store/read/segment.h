@@ -29,6 +29,8 @@ struct block_ref {
 struct segment {
 	struct manifest_segment m;
 	struct file file; /* opened when needed */
+	/* Of an open one, by who reads: symbols, kept until the end, as sealing unlinks the file. */
+	struct file names;
 	bool loaded;
 	struct block_ref *refs; /* in order of the file: of seq */
 	size_t n_refs, refs_cap;

@@ -47,9 +47,17 @@ static int on_frame(void *ctx, const struct frame *h, const uint8_t *payload)
 	return rc ? rc : dicts_decode(&l->y->d, h->kind, l->raw.data, l->raw.len, h->count);
 }
 
+int symbols_open(struct store *s, struct segment *g, struct err *err)
+{
+	struct place p = { KIND_SYMBOLS, g->m.serial, g->m.level };
+	return g->names.fd >= 0
+		       ? 0
+		       : file_open(&g->names, s->dir_fd, s->dir, p, s->header.store_id, false, err);
+}
+
 /* Where they are: in the segment itself, or in the file beside it. */
-static int open_symbols(struct store *s, struct segment *g, struct file *own,
-			const struct file **ret, uint64_t *from, uint64_t *to, struct err *err)
+static int find_symbols(struct store *s, struct segment *g, const struct file **ret, uint64_t *from,
+			uint64_t *to, struct err *err)
 {
 	struct err why = { 0 };
 	*from = FILE_HEADER_SIZE;
@@ -63,26 +71,21 @@ static int open_symbols(struct store *s, struct segment *g, struct file *own,
 		*ret = &g->file;
 		return rc;
 	}
-	struct place p = { KIND_SYMBOLS, g->m.serial, g->m.level };
-	int rc = file_open(own, s->dir_fd, s->dir, p, s->header.store_id, false, &why);
-	*ret = own;
+	int rc = symbols_open(s, g, &why);
+	*ret = rc ? NULL : &g->names;
 	if (rc == -ENOENT)
-		return store_missing(s, own->path, err);
-	if (rc == -ENODATA) { /* shorter than its header: no block can need it but a damaged one */
-		*ret = NULL;
-		return 0;
-	}
-	return rc ? err_set(err, rc, "%s", why.text) : 0;
+		return store_missing(s, g->names.path, err);
+	/* Shorter than its header: no block can need it but a damaged one. */
+	return rc && rc != -ENODATA ? err_set(err, rc, "%s", why.text) : 0;
 }
 
 int symbols_load(struct store *s, struct segment *g, unsigned what, bool index, struct symbols *y,
 		 struct err *err)
 {
-	struct file own = { .fd = -1 };
 	const struct file *f = NULL;
 	uint64_t from, to, end;
 	struct loading l = { y, what & ~y->have, !y->begun, BUF_INIT };
-	int rc = open_symbols(s, g, &own, &f, &from, &to, err);
+	int rc = find_symbols(s, g, &f, &from, &to, err);
 	if (rc)
 		return rc;
 	rc = y->begun ? 0 : dicts_init(&y->d, index);
@@ -94,7 +97,8 @@ int symbols_load(struct store *s, struct segment *g, unsigned what, bool index, 
 	y->have |= what;
 	y->begun = true;
 	buf_fini(&l.raw);
-	file_close(&own);
+	if (s->write)
+		file_close(&g->names);
 	if (!rc || rc == -EBADMSG)
 		return 0;
 	return err_sys(err, rc, "cannot read the symbols of %s",

@@ -58,6 +58,11 @@ int store_translation(struct store *s, const struct block_ref *r, unsigned what,
 int store_shaped(struct store *s, const struct block_ref *r, bool functions, struct shaped **ret,
 		 struct err *err);
 /*
+ * g->names, of an open segment. -ENODATA: it is shorter than its header. names.size is right unless
+ * it returns -ENOENT.
+ */
+int symbols_open(struct store *s, struct segment *g, struct err *err);
+/*
  * Read more of them for a segment, all zero at first; y->good says how far. With an index for a
  * writer that goes on with them. After an error they are of no use.
  */
