@@ -86,8 +86,8 @@ static const struct opt options[] = {
 	  "without it in /var/cache for root, in ~/.cache for others)",
 	  offsetof(struct record_options, debuginfod_cache), 0, 0 },
 	{ "wall", 0, OPT_FLAG, NULL,
-	  "all time, not only that on a CPU: also measure every wait of every thread, blocked "
-	  "(event off-cpu) or for a CPU (runq), with its stack and who had the CPU",
+	  "all time, not only that on a CPU: also measure every wait, blocked (event off-cpu) or "
+	  "for a CPU (runq), with its stack and who had the CPU",
 	  offsetof(struct record_options, wall), 0, 0 },
 	{ "jvm-attach", 0, OPT_FLAG, NULL,
 	  "name Java code: ask JVMs (HotSpot 17 or later) for their maps by their attach "
@@ -119,10 +119,10 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "record",
 	.usage = "[OPTIONS] [--] [COMMAND ...]",
-	.about = "Profile every process of the host, or a selection, with the labels of the work "
-		 "that each thread was doing, into a store that the other commands read. With "
-		 "COMMAND, that and its children are profiled while it runs, and its exit status "
-		 "is passed on.",
+	.about = "Profile every process of the host, or a selection, into a store that the other "
+		 "commands read. Samples carry the labels of the work that the thread was doing. "
+		 "With COMMAND, that and its children are profiled while it runs, and its exit "
+		 "status is passed on.",
 	.examples = "  ascribe record -d 10s                     # the whole host, ten seconds\n"
 		    "  ascribe record -F 999 -- ./server --once   # one command\n"
 		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"

@@ -88,9 +88,9 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "top",
 	.usage = "[OPTIONS]",
-	.about = "Show who and which code uses the CPU, while it does: by process or by any label, "
-		 "with a way down from a label's value to its functions and their callers. Press ? "
-		 "for the keys. As root; --store needs only the right to read the store. Nothing "
+	.about = "Show who and which code uses the CPU, while it does, by process or by any label. "
+		 "From a label's value a key leads to its functions and their callers. Press ? for "
+		 "the keys. As root; --store needs only the right to read the store. Nothing "
 		 "is written to disk.",
 	.examples =
 		"  ascribe top                          # processes\n  ascribe top --by function            "

@@ -83,8 +83,8 @@ static const struct opt options[] = {
 	  AT(stand_by), 0, 0 },
 	{ "container-names", 0, OPT_STRING, "SOURCE",
 	  "who names pods and containers: kubernetes (the API server), kubelet, cri (the runtime's "
-	  "socket), engine (docker's or podman's), none, auto (default: kubernetes in a pod, else "
-	  "the first socket that answers)",
+	  "socket), engine (docker's or podman's), none, auto. Default: auto, in a pod kubernetes, "
+	  "else the first socket that answers",
 	  AT(pods.names), 0, 0 },
 	{ "node", 0, OPT_STRING, "NAME", "the name of this Kubernetes node (default: $NODE_NAME)",
 	  AT(pods.node), 0, 0 },
@@ -132,9 +132,9 @@ static const struct opt options[] = {
 	  AT(connections), 1, 10000 },
 	{ "cpu-max", 0, OPT_STRING, "PERCENT",
 	  "of all CPUs of the host, over a minute, with BPF programs and children, without "
-	  "what answers questions. Beyond it are given up: inlined calls and lines, names of files "
-	  "with few samples, stacks of waits, up to three quarters of the samples, and last "
-	  "waits (default 1%; 0: no limit)",
+	  "what answers questions. Beyond it are given up, in this order: inlined calls and lines, "
+	  "names of files with few samples, stacks of waits, three quarters of the samples, waits "
+	  "(default 1%; 0: no limit)",
 	  AT(cpu_max), 0, 0 },
 	{ "memory-max", 0, OPT_SIZE, "SIZE",
 	  "all memory: our own, of children, of BPF maps. Close to it are given up: caches, stacks "
