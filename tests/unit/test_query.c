@@ -386,6 +386,7 @@ static const struct store_event rates[] = { { "clock", "nanoseconds", 10000000, 
 
 /*
  * Windows 0 and 1 are of the higher rate, 2 of both, 3 of the lower one: what was put in, by set.
+ * In window 2 tenant t0 has the higher rate alone.
  */
 static struct store *store_of_rates(const char *dir, uint64_t ns[4][5])
 {
@@ -399,7 +400,7 @@ static struct store *store_of_rates(const char *dir, uint64_t ns[4][5])
 			uint32_t tenant = model_random(&m, 5),
 				 rate = i < 2	 ? 0
 					: i == 3 ? 1
-						 : model_random(&m, 2),
+						 : tenant && model_random(&m, 2),
 				 n = 1 + model_random(&m, 3), event, set, stack;
 			char text[40], *at = model_draw_stack(&m);
 			if (!strncmp(at, "[idle]", 6))
@@ -467,6 +468,27 @@ static void check_rates(struct store *s, uint64_t ns[4][5], size_t from, size_t 
 	}
 }
 
+/* What is not in the answer does not make its unit coarser. */
+static void check_fast_alone(struct store *s, uint64_t ns[4][5])
+{
+	for (int kind = QUERY_ALL_LABELS; kind <= QUERY_KEYS_STACKS; kind++) {
+		static const char *const tenant[] = { "tenant" };
+		const struct query_spec spec = { .from_ns = 1700000020000000000,
+						 .to_ns = 1700000030000000000,
+						 .where = "{tenant=\"t0\"}",
+						 .labels = (enum query_labels)kind,
+						 .keys = tenant,
+						 .n_keys = 1,
+						 .event = "clock" };
+		struct query *q;
+		struct err err = { 0 };
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		assert_int_equal(query_info(q)->event->ns_per_sample, 10000000);
+		assert_int_equal(query_info(q)->samples, ns[2][0] / 10000000);
+		query_close(q);
+	}
+}
+
 static void two_rates(void **state)
 {
 	(void)state;
@@ -478,6 +500,7 @@ static void two_rates(void **state)
 	check_rates(s, ns, 0, 4, 0, 30000000);
 	check_rates(s, ns, 2, 3, 0, 30000000);
 	check_rates(s, ns, 3, 4, 10000000, 10000000); /* a step of a longer range */
+	check_fast_alone(s, ns);
 	store_close(s);
 	remove_tree(dir);
 }

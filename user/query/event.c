@@ -158,14 +158,11 @@ void measures_fini(struct measures *m)
 	m->of = NULL;
 }
 
-const struct measure *measure_of(const struct measures *m, const struct query *q,
-				 const struct store_row *row)
+struct measure *measure_of(const struct measures *m, const struct query *q,
+			   const struct store_row *row)
 {
 	struct measure *v = row->event < store_n_events(q->store) ? &m->of[row->event] : NULL;
-	if (!v || !v->counts)
-		return NULL;
-	v->seen = true;
-	return v;
+	return v && v->counts ? v : NULL;
 }
 
 struct store_row measured(const struct measures *m, const struct query *q, const struct measure *v,

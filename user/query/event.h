@@ -11,7 +11,7 @@
 /* What a row of one event adds. */
 struct measure {
 	bool counts;	     /* the event is of the metric */
-	bool seen;	     /* the range has rows of it */
+	bool seen;	     /* rows of it are in the answer */
 	bool value;	     /* a row adds its value */
 	uint64_t per_sample; /* else this much for each of its samples */
 	bool blocked;	     /* its stacks say why a thread waited */
@@ -33,9 +33,9 @@ int measures_choose(struct measures *m, struct query *q, const struct query_spec
 		    struct selector *sel, struct err *err);
 void measures_fini(struct measures *m);
 
-/* Return what a row of the store adds; NULL: nothing. */
-const struct measure *measure_of(const struct measures *m, const struct query *q,
-				 const struct store_row *row);
+/* Return what a row of the store adds, which is m's; NULL: nothing. */
+struct measure *measure_of(const struct measures *m, const struct query *q,
+			   const struct store_row *row);
 /* Return the row as it counts in the query. */
 struct store_row measured(const struct measures *m, const struct query *q, const struct measure *v,
 			  const struct store_row *row);

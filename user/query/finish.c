@@ -3,7 +3,7 @@
 #include "query/sum.h"
 
 /*
- * From nanoseconds back to samples: of the lowest rate that was seen, so that none stands for more
+ * From nanoseconds back to samples: of the lowest rate in the answer, so that none stands for more
  * than one that was taken, and an interval is never narrower than it ought to be. What a row has
  * too much for a whole sample goes to the next: the sum is right.
  */

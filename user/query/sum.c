@@ -83,7 +83,7 @@ static int on_group(void *ctx, const struct store_row *sum)
 static int on_rows(void *ctx, const struct store_row *rows, size_t n)
 {
 	struct summing *m = ctx;
-	const struct measure *v = measure_of(&m->of->measures, m->q, rows);
+	struct measure *v = measure_of(&m->of->measures, m->q, rows);
 	int rc = 0;
 	m->unchecked += (unsigned)n;
 	if (m->unchecked >= LOOK_ROWS) {
@@ -94,6 +94,7 @@ static int on_rows(void *ctx, const struct store_row *rows, size_t n)
 		const struct store_row in = measured(&m->of->measures, m->q, v, &rows[i]);
 		bool out = false;
 		rc = waits_leave_out(&m->of->waits, m->q, v, &rows[i], &out);
+		v->seen |= !out;
 		rc = rc || out ? rc : sums_add(&m->sums, &in);
 		if (rc && rc != -ENOBUFS)
 			err_sys(m->err, rc, "cannot merge the rows");
