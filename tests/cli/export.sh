@@ -114,6 +114,11 @@ PY
 	ok "pprof -top and -tags against report" python3 pprof.py
 	ok "pprof -traces" pprof -traces
 	ok "pprof -raw" pprof -raw
+	"$ascribe" export store --format pprof --label-names otel -o otel.pb.gz 2>/dev/null
+	ok "pprof: labels by OpenTelemetry's names" sh -c \
+		"tags() { go tool pprof -tags \"\$1\" | sed 's/^ *//' | sort; }
+		tags otel.pb.gz | sed 's/^thread.name:/thread:/' | sort >otel.txt
+		tags cpu.pb.gz | cmp - otel.txt && grep -q '^thread:' otel.txt"
 	ok "pprof: seconds" sh -c "go tool pprof -top cpu.pb.gz | grep -q 'cpu'"
 	ok "pprof: a tag selects" sh -c "go tool pprof -sample_index=samples -top -tagfocus=tenant=^a\$ cpu.pb.gz 2>&1 | grep -q 'accounting for $(jq .a truth.json)'"
 	"$ascribe" export empty --format pprof -o empty.pb.gz 2>/dev/null
@@ -203,6 +208,8 @@ done
 exits 2 'no format' "$ascribe" export store --format flamebearer
 exits 2 '--format is missing' "$ascribe" export store
 exits 2 'pprof, folded' "$ascribe" export store --format otlp
+exits 2 'none of ascribe, otel' "$ascribe" export store --format pprof --label-names k8s
+exits 2 'no labels' "$ascribe" export store --format folded --label-names otel
 exits 2 'none of samples, value' "$ascribe" export store --format folded --unit hours
 exits 2 '--by function stands alone' "$ascribe" report store --by function,tenant
 exits 2 'not a whole number' "$ascribe" report store -n x

@@ -11,7 +11,7 @@
 
 struct export_options {
 	struct filter filter;
-	const char *format, *output, *unit;
+	const char *format, *output, *unit, *label_names;
 };
 
 static const struct format {
@@ -36,6 +36,10 @@ static const struct opt options[] = {
 	  "Default: samples, value for waits (off-cpu, runq); pprof has both, and shows value "
 	  "first unless this says samples",
 	  offsetof(struct export_options, unit), 0, 0 },
+	{ "label-names", 0, OPT_STRING, "STYLE",
+	  "pprof: ascribe (default), or otel: labels have OpenTelemetry's names, as "
+	  "k8s.pod.name for pod",
+	  offsetof(struct export_options, label_names), 0, 0 },
 	{ "output", 'o', OPT_STRING, "FILE", "where to write (default: stdout)",
 	  offsetof(struct export_options, output), 0, 0 },
 	WHERE_OPTIONS(struct export_options, filter),
@@ -88,7 +92,8 @@ static int unit_of(const char *name)
 
 static int export(struct reading *r, const struct export_options *opts, const struct format *format)
 {
-	struct export_source src = { r->store, r->query, opts->filter.where, opts->filter.idle };
+	struct export_source src = { r->store, r->query, opts->filter.where, opts->filter.idle,
+				     opts->label_names && !strcmp(opts->label_names, "otel") };
 	struct output out = OUTPUT_INIT;
 	struct err err = { 0 };
 	int rc = output_open(&out, opts->output, &err);
@@ -118,6 +123,16 @@ int cmd_export(int argc, char **argv)
 		return EXIT_USAGE;
 	if (unit_of(opts.unit) < 0) {
 		cmd_error("export: --unit: %s is none of samples, value", opts.unit);
+		return EXIT_USAGE;
+	}
+	if (opts.label_names && strcmp(opts.label_names, "otel") &&
+	    strcmp(opts.label_names, "ascribe")) {
+		cmd_error("export: --label-names: %s is none of ascribe, otel", opts.label_names);
+		return EXIT_USAGE;
+	}
+	if (opts.label_names && !format->binary) {
+		cmd_error("export: --label-names: %s has no labels; use --format pprof",
+			  format->name);
 		return EXIT_USAGE;
 	}
 	if (opts.filter.metric && unit_of(opts.unit) == EXPORT_SAMPLES) {

@@ -21,6 +21,7 @@ struct export_source {
 	struct query *query;
 	const char *where; /* the selector's text, NULL or "" for everything */
 	bool idle;	   /* idle samples are included */
+	bool otel;	   /* pprof: labels have OpenTelemetry's names (otel_names.h) */
 };
 
 /*

@@ -11,6 +11,7 @@
  */
 #include "export/export.h"
 #include "export/intern.h"
+#include "export/otel_names.h"
 #include "export/profile.pb-c.h"
 #include "util/utf8.h"
 
@@ -289,11 +290,16 @@ static int load_labels(struct pprof *p, uint32_t set)
 	p->n_labels = 0;
 	p->set_valid = false;
 	for (size_t i = 0; !rc && i < n; i++) {
-		const struct label *l = &labels[i];
-		if (l->type == LABEL_INT)
-			rc = add_number_label(p, l);
-		else
-			rc = add_string_label(p, l->key, l->key_len, l->str, l->str_len);
+		struct label l = labels[i];
+		char name[OTEL_NAME_MAX];
+		size_t len = l.key_len;
+		if (p->src->otel)
+			l.key = otel_name(labels, n, i, name, &len);
+		l.key_len = (uint32_t)len;
+		if (l.key && l.type == LABEL_INT)
+			rc = add_number_label(p, &l);
+		else if (l.key)
+			rc = add_string_label(p, l.key, len, l.str, l.str_len);
 	}
 	const char *event = p->info->event->name;
 	rc = rc ? rc : add_string_label(p, "event", 5, event, strlen(event));

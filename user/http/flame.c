@@ -100,7 +100,8 @@ static int flame_open(struct flame *f, const struct request *r, struct store *s,
 	rc = rc ? rc : query_open(&f->query[0], s, &f->spec[0], err);
 	rc = rc || !has_baseline(r) ? rc : open_baseline(f, r, s, err);
 	f->how.max_nodes = f->asked.max_nodes;
-	f->source = (struct export_source){ s, f->query[0], f->spec[0].where, f->spec[0].idle };
+	f->source =
+		(struct export_source){ s, f->query[0], f->spec[0].where, f->spec[0].idle, false };
 	return rc;
 }
 
@@ -168,7 +169,7 @@ static int export_samples(struct request *r, struct store *s, const char *type, 
 	f.spec[0] = f.asked.spec;
 	f.spec[0].labels = QUERY_ALL_LABELS;
 	rc = rc ? rc : query_open(&f.query[0], s, &f.spec[0], err);
-	f.source = (struct export_source){ s, f.query[0], f.spec[0].where, f.spec[0].idle };
+	f.source = (struct export_source){ s, f.query[0], f.spec[0].where, f.spec[0].idle, false };
 	rc = rc ? rc : answer_file(r, &f, type, write, err);
 	flame_close(&f);
 	return rc;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OpenTelemetry's names for the labels of the system: the attribute registry of its semantic
+ * conventions, 1.37 (groups process, thread, container, k8s, host, service).
+ */
+#ifndef ASCRIBE_EXPORT_OTEL_NAMES_H
+#define ASCRIBE_EXPORT_OTEL_NAMES_H
+
+#include "labels/labels.h"
+
+#include <stddef.h>
+
+#define OTEL_NAME_MAX 320
+
+/*
+ * Return the name of label i of a set of n, in buf or static, and its length. A label without such
+ * a name keeps its own. NULL: leave it out, another label of the set says it.
+ */
+const char *otel_name(const struct label *labels, size_t n, size_t i, char buf[OTEL_NAME_MAX],
+		      size_t *ret_len);
+
+#endif
