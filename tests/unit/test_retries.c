@@ -5,7 +5,10 @@
  */
 #include "cli/reading.h"
 #include "http/server_int.h"
+#include "store/damage.h"
 #include "unit/store_model.h"
+
+#include <pthread.h>
 
 #define RECENT_NS 100000000000 /* ten windows */
 
@@ -157,12 +160,45 @@ static void sealed_in_between(void **state)
 	store_close(s);
 }
 
+static void *write_many(void *arg)
+{
+	bool *done = arg;
+	write_windows(400);
+	__atomic_store_n(done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void on_finding(void *ctx, const struct store_finding *f)
+{
+	size_t *n = ctx;
+	if (f->kind == STORE_DAMAGED && !(*n)++)
+		print_message("%s at %" PRIu64 ": %s\n", f->path, f->offset, f->text);
+}
+
+/* What a writer seals and cuts while the store is verified is no damage. */
+static void verify_beside_writer(void **state)
+{
+	struct err err = { 0 };
+	size_t n = 0, times = 0;
+	bool done = false;
+	pthread_t thread;
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, write_many, &done), 0);
+	for (; !__atomic_load_n(&done, __ATOMIC_ACQUIRE); times++)
+		if (store_verify(dir, on_finding, &n, &err))
+			fail_msg("%s", err.text);
+	pthread_join(thread, NULL);
+	assert_int_equal(n, 0);
+	assert_true(times > 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(server_asks_again, begin, end),
 		cmocka_unit_test_setup_teardown(command_asks_again, begin, end),
 		cmocka_unit_test_setup_teardown(sealed_in_between, begin, end),
+		cmocka_unit_test_setup_teardown(verify_beside_writer, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,8 @@ struct store_finding {
 /*
  * Read every byte of the store and tell what is wrong with it. 0 also when there are findings; an
  * error when it cannot be looked at: no store, a newer version (-EPROTONOSUPPORT), an error of the
- * system. A store that is being written may show torn ends.
+ * system. A store that is being written may show torn ends; what its writer moves or cuts meanwhile
+ * is no damage.
  */
 int store_verify(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx,
 		 struct err *err);

@@ -9,9 +9,10 @@
 struct check {
 	struct store s;
 	bool repair;
-	bool changed; /* the manifest has to be written */
-	bool rebuilt; /* it was lost */
-	bool *kept;   /* [n_segments]: the manifest goes on to name it */
+	bool changed;		       /* the manifest has to be written */
+	bool rebuilt;		       /* it was lost */
+	bool *kept;		       /* [n_segments]: the manifest goes on to name it */
+	const struct segment *segment; /* that is being looked at; NULL: none */
 	uint64_t n_bad;
 	void (*cb)(void *ctx, const struct store_finding *f);
 	void *ctx;

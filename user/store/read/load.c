@@ -107,6 +107,11 @@ static struct manifest_stamp read_stamp(const struct store *s)
 	return (struct manifest_stamp){ st.st_ino, st.st_mtim };
 }
 
+void store_stamp(struct store *s)
+{
+	s->stamp = read_stamp(s);
+}
+
 /* The writer may replace the manifest, and unlink what it named before, at any time. */
 bool store_is_stale(const struct store *s)
 {
@@ -190,7 +195,7 @@ static int load_all(struct store *s, struct err *err)
 	s->damage[0] = '\0';
 	s->lost_windows = false;
 	dicts_fini(&s->sym);
-	s->stamp = read_stamp(s);
+	store_stamp(s);
 	int rc = load_header(s, err);
 	if (!rc)
 		rc = load_manifest(s, err);

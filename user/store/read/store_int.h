@@ -78,7 +78,9 @@ int store_open_dir(struct store *s, const char *dir, struct err *err);
 
 /* Header, manifest, and indexes of the segments that may grow. */
 int store_load(struct store *s, bool write, struct err *err);
-/* Whether a writer has replaced the manifest since a reader read it. */
+/* Note which manifest is there, before it is read. */
+void store_stamp(struct store *s);
+/* Whether a writer has replaced it since a reader read it. */
 bool store_is_stale(const struct store *s);
 /*
  * What to say of a file that is not there though the manifest named it. -ESTALE: a reader's, whose
