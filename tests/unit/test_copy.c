@@ -173,6 +173,9 @@ static void test_merge(void **state)
 	assert_string_equal(store_meta(s)->host, "host, second");
 	assert_string_equal(store_meta(s)->what,
 			    "merged: all processes, cpu-clock at 99 Hz, pprof");
+	/* A question that names no event is about the same one. */
+	for (uint32_t i = 0; i < sizeof(model_events) / sizeof(model_events[0]); i++)
+		assert_string_equal(store_event(s, i)->name, model_events[i].name);
 	assert_int_equal(store_meta(s)->n_lost, 3);
 	assert_int_equal(lost_of(s, "not_run"), 120 * 2 * 3);
 	assert_int_equal(lost_of(s, "rows_full"), 120 * 2 * 5 + 80 * 2 * 3);

@@ -322,11 +322,24 @@ static int copy_window(struct copy *c, const struct item *item, int64_t first_ns
 	return rc;
 }
 
+/* In the order of the sources: questions are about the first event where they name none. */
+static int name_events(struct copy *c)
+{
+	int rc = 0;
+	for (size_t k = 0; !rc && k < c->n_sources; k++) {
+		const struct store *s = c->sources[k].s;
+		for (uint32_t i = 0, id; !rc && i < store_n_events(s); i++)
+			rc = store_add_event(c->w, store_event(s, i), &id);
+	}
+	return rc ? err_sys(c->err, rc, "cannot write %s", c->w->s.dir) : 0;
+}
+
 static int copy_all(struct copy *c, const char *dir)
 {
 	struct list l = { 0 };
 	int rc = list_blocks(c, &l);
 	rc = rc ? rc : open_writer(c, dir);
+	rc = rc ? rc : name_events(c);
 	for (size_t i = 0; !rc && i < c->n_sources; i++)
 		c->sources[i].to = (struct translation){ .from = &c->sources[i].s->sym,
 							 .to = &c->w->out[0].d };
