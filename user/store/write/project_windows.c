@@ -15,8 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALWAYS 256	  /* a key with so few values is projected */
-#define PART_OF_WINDOWS 2 /* projections take half of what the windows take, or */
+#define ALWAYS 256 /* a key with so few values is projected */
+/*
+ * Projections take two thirds of what the windows take: half is too close for 200 values beside 64
+ * where windows lie in two files, and one parent without a key is read window by window.
+ */
+#define PART_OF_WINDOWS(bytes) ((bytes) / 3 * 2)
 #define PROJECTIONS_LEAST (64u << 10)
 #define VALUE_BYTES 16 /* of a list, about */
 #define SAMPLES_EACH 8 /* else its values have so many samples each, on average */
@@ -268,7 +272,7 @@ static int put_keys(struct project *p)
 	size_t most = 0;
 	int rc = 0;
 	for (size_t i = 0; i < p->n_windows; i++)
-		most += p->windows[i].at.ref.stored_len / PART_OF_WINDOWS;
+		most += PART_OF_WINDOWS(p->windows[i].at.ref.stored_len);
 	most = most > PROJECTIONS_LEAST ? most : PROJECTIONS_LEAST;
 	for (size_t i = 0; i < p->n_keys; i++)
 		p->keys[i].bytes = bytes_of(&p->keys[i]);
