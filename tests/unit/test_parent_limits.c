@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of a parent: of a slot with more groups than a block may have the largest stacks are kept;
- * projections take a share of what the windows take; windows that are longer
- * than a slot have parents of every level, too.
+ * Limits of a parent. Of a slot with more groups than a block may have the largest stacks are kept.
+ * Projections take a share of what the windows take. Windows that are longer than a slot have
+ * parents of every level, too.
  */
 #include "store/read/block_data.h"
 #include "store/read/store_int.h"
