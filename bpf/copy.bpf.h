@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A sample that cannot be unwound here, because its process or mapping is so new that its rules are
- * not in: registers and up to 16 KiB of the stack (in Go also some of a second one) go to user
- * space (struct wire_copy). What does not fit into the ring, or comes faster than COPIES_A_SECOND,
- * stays what it was without this: a row with the frames that were found.
+ * A sample cannot be unwound here while its process or mapping is so new that its rules are
+ * missing. Then its registers and up to 16 KiB of the stack go to user space (struct wire_copy), in
+ * Go also some of a second stack. What does not fit into the ring, or comes faster than
+ * COPIES_A_SECOND, stays what it was without this: a row with the frames that were found.
  */
 #ifndef ASCRIBE_COPY_BPF_H
 #define ASCRIBE_COPY_BPF_H
@@ -74,8 +74,8 @@ __noinline __u32 copy_stack(__u64 sp, __u64 max)
 
 /*
  * Go's runtime runs its own functions on a stack of its own, whose last frame pointer leads to that
- * of the goroutine: where the chain leaves the n bytes that were copied, from `base` on. 0: it does
- * not, or was never in them.
+ * of the goroutine. Find where the chain leaves the n bytes that were copied, from `base` on. 0: it
+ * does not, or was never in them.
  */
 __noinline __u64 copy_leaves(__u64 base, __u64 n)
 {

@@ -5,8 +5,8 @@
  * A clock that fires at each multiple of its period always finds a program of the same period at
  * the same place. The kernel never varies the period of a clock event, and a program cannot change
  * it. So each CPU's event ticks somewhat faster than the sampling rate, at a random period of its
- * own (event_tick_ns in user/sampler), and the ticks that are sampled are chosen here: at random
- * distances, whose mean is the sampling period. The other ticks return at once; they are no loss.
+ * own (event_tick_ns in user/sampler). The ticks that are sampled are chosen here, at random
+ * distances whose mean is the sampling period. The other ticks return at once; they are no loss.
  *
  * The sum of the distances stays within a few periods of the elapsed time: the error is fed back.
  * So each sample stands for one sampling period, however short the recording is.

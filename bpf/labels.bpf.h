@@ -135,8 +135,9 @@ __noinline int ask_about(const struct image *im)
 }
 
 /*
- * The same for the running thread's image, with its command line: reading that here costs some
- * 100 ns, asking for it later two context switches, when the process may have ended.
+ * The same for the running thread's image, with its command line. Reading the command line here
+ * costs some 100 ns. Asking for it later costs two context switches, and the process may have
+ * ended.
  */
 __noinline int ask_about_current(const struct image *im)
 {

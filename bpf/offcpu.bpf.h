@@ -50,7 +50,8 @@ static __always_inline void occupant_identify(struct task_struct *t, struct occu
 /*
  * Identify the running thread, which a context switch switches out, in sched_cpu.current. A global
  * function: where a pointer is loaded from a task, the verifier searches all types of the kernel by
- * name (since v6.4, commit 6fcd486b3a0a), and it would do so on each path of the caller.
+ * name (since v6.4, commit 6fcd486b3a0a). In a static function it would do so on each path of the
+ * caller.
  */
 __noinline int current_identify(__u32 cpu)
 {

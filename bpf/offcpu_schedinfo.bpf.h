@@ -75,8 +75,9 @@ static __always_inline void schedinfo_new(struct thread_wait *w, struct task_str
 
 /*
  * Time in queues until now was not spent where the thread will run. Since v6.12 (commit
- * 152e11f6df29, delayed dequeue), moving a blocked thread notes that as its arrival in the queue,
- * and the kernel keeps it when the thread is woken later: the queue time of that wait is unknown.
+ * 152e11f6df29, delayed dequeue), moving a blocked thread notes that as its arrival in the queue.
+ * The kernel keeps that time when the thread is woken later, so the queue time of that wait is
+ * unknown.
  */
 static __always_inline void schedinfo_migrated(struct thread_wait *w, struct task_struct *t)
 {

@@ -4,11 +4,11 @@
  * current one, and costs microseconds: so stacks are sampled. A sampled stack is kept in
  * `wait_stacks` until the wait ends.
  *
- * The stack of each wait is taken with a probability p = 4^-thinning that depends on the past
- * alone: on how long waits of this call site were expected to last, and on how many stacks this CPU
- * took of late. The outcome is drawn, and no later limit refuses it. The row of the wait carries
- * `thinning`, so user space knows p: a sampled wait of y ns stands for y * (1/p - 1) ns of waits
- * that were not sampled, and the sum of that over all samples is an unbiased estimate of their time
+ * The stack of each wait is taken with a probability p = 4^-thinning that depends only on the past.
+ * It depends on how long waits of this call site were expected to last, and on how many stacks this
+ * CPU took of late. The outcome is drawn, and no later limit refuses it. The row of the wait
+ * carries `thinning`, so user space knows p. A sampled wait of y ns stands for y * (1/p - 1) ns of
+ * waits that were not sampled. The sum over all samples is an unbiased estimate of their time
  * (Horvitz-Thompson), however wrong the expectation was. p grows with the expected length, which
  * makes the estimate of time precise: a wait that is expected to be long is always sampled.
  */

@@ -3,11 +3,11 @@
  * Reuse of the frames that a thread had when it was sampled before.
  *
  * Most of a stack is the same from sample to sample. A step from a frame to its caller depends on
- * pc, sp and fp, on the rules, and on two words of the frame: the return address and the saved
- * frame pointer (unwind_walk.h, is_simple). So the steps of a walk are recorded with where those
- * words are. The next walk of the thread goes on by rules until it comes to a recorded frame with
- * the same pc, sp and fp. From there on one read of the stack shows whether the words are the same
- * as well. As far as they are, so are the callers. The walk by rules continues at the last of
+ * pc, sp and fp, on the rules, and on two words of the frame. These are the return address and the
+ * saved frame pointer (unwind_walk.h, is_simple). So the steps of a walk are recorded with where
+ * those words are. The next walk of the thread goes on by rules until it comes to a recorded frame
+ * with the same pc, sp and fp. From there on one read of the stack shows whether the words are the
+ * same as well. As far as they are, so are the callers. The walk by rules continues at the last of
  * these.
  *
  * A slot holds one thread's steps, in 2.1 KiB. It is found by the thread's id, so threads of one

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Find a source of labels of the current thread: by its thread pointer, by its table of
+ * Find a source of labels of the current thread. It is found by the thread pointer, by the table of
  * thread-local blocks (the DTV of glibc or musl), or by the register with Go's goroutine.
  */
 #ifndef ASCRIBE_TLS_BPF_H

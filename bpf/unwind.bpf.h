@@ -3,7 +3,7 @@
  * The stacks of a sample: kernel frames, then user frames, leaf first, straight into the arena.
  *
  * User frames are found by the rules that user space has compiled from the binaries
- * (unwind_wire.h), and by the frame pointer for a frame without a rule: JIT code, Go, hand-written
+ * (unwind_wire.h). A frame without a rule is left by the frame pointer: JIT code, Go, hand-written
  * assembler (unwind_walk.h). While the process is not known yet, and for 32-bit code, frame
  * pointers alone are followed; see copy.bpf.h. Every stack says why it ends: one counter each.
  *
@@ -257,10 +257,10 @@ __noinline int ask_about_mapping(const struct image *im)
 }
 
 /*
- * Follow a chain of frame pointers into the arena, as the kernel's own walk does, which takes twice
- * as long: it reads each word by itself and always ends by a page fault. The next frames after the
- * state's, `max` at most and UNWIND_PART, to word `from` at the tail of half `key`. Words written;
- * less than it might be: the chain has ended.
+ * Follow a chain of frame pointers into the arena, as the kernel's own walk does. That takes twice
+ * as long, for it reads each word by itself and always ends by a page fault. The next frames after
+ * the state's, `max` at most and UNWIND_PART, to word `from` at the tail of half `key`. Words
+ * written; less than it might be: the chain has ended.
  */
 __noinline __u32 follow_part(__u32 key, __u32 from, __u32 max)
 {

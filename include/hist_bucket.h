@@ -2,7 +2,7 @@
 /*
  * Log-linear buckets: which bucket a value is counted in, and what a bucket holds. Included by
  * user/hist and by BPF programs (clang -target bpf), so it needs nothing but the types of
- * <linux/types.h> or vmlinux.h, and has neither divisions nor loops nor branches: the verifier sees
+ * <linux/types.h> or vmlinux.h. It has neither divisions nor loops nor branches: the verifier sees
  * one path.
  *
  * With `bits` of precision every power of two is cut into unit = 1 << bits buckets of one width, as

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where CPython keeps what bpf/python.bpf.h walks: runtime -> interpreter -> thread -> frames ->
- * code. Offsets in bytes on 64-bit machines; they hold for all releases of a minor version (they
- * are that of structures that extensions were built with, or have not changed within it), in builds
- * without --with-pydebug and --disable-gil.
+ * code. Offsets in bytes on 64-bit machines, in builds without --with-pydebug and --disable-gil.
+ * They hold for all releases of a minor version. The structures are those that extensions were
+ * built with, or have not changed within it.
  */
 #ifndef ASCRIBE_PYTHON_WIRE_H
 #define ASCRIBE_PYTHON_WIRE_H

@@ -3,9 +3,9 @@
  * What unwind_walk.h, which includes this, has to know of arm64.
  *
  * A call leaves the return address in x30. A function that calls others saves it, beside the frame
- * pointer in most code and signed in some (PAC); the pair may lie anywhere in the frame, so that
- * the frame pointer does not tell the caller's stack pointer: after a step by it rules that count
- * from sp cannot be used, until one that counts from x29 has given sp back.
+ * pointer in most code and signed in some (PAC). The pair may lie anywhere in the frame, so the
+ * frame pointer does not tell the caller's stack pointer. After a step by it rules that count from
+ * sp cannot be used, until one that counts from x29 has given sp back.
  */
 #ifndef ASCRIBE_UNWIND_ARM64_H
 #define ASCRIBE_UNWIND_ARM64_H

@@ -4,12 +4,13 @@
  * for two places: the BPF program on the running thread (bpf/unwind.bpf.h), and user space on a
  * copy of a stack (user/unwind/walk.c).
  *
- * Whoever includes this has defined __always_inline, barrier_var, bool and UNWIND_GLOBAL (of
- * functions that the verifier is to check once, by themselves: scalar arguments only), and defines
- * the functions that are declared below, on arm64 also unwind_address_mask.
+ * Whoever includes this has defined __always_inline, barrier_var, bool and UNWIND_GLOBAL. The last
+ * one is of functions that the verifier is to check once, by themselves: scalar arguments only.
+ * Whoever includes this also defines the functions that are declared below, on arm64 also
+ * unwind_address_mask.
  *
- * An address that a call returns to may be the first one behind its function: what is looked up is
- * the byte before it, except for the leaf and for what a signal interrupted.
+ * An address that a call returns to may be the first one behind its function. So the byte before it
+ * is looked up, except for the leaf and for what a signal interrupted.
  */
 #ifndef ASCRIBE_UNWIND_WALK_H
 #define ASCRIBE_UNWIND_WALK_H
@@ -130,8 +131,8 @@ static __always_inline bool read_word(__u64 at, __u64 *ret)
 }
 
 /*
- * From one stack down to another, at least: in Go both may lie side by side in the heap, and the
- * upper one, that of the runtime, has 16 KiB, near whose top the walk is when it leaves it.
+ * From one stack down to another, at least. In Go both may lie side by side in the heap. The upper
+ * one, that of the runtime, has 16 KiB, and the walk is near its top when it leaves it.
  */
 #define FAR_AWAY (1u << 13)
 
@@ -257,8 +258,8 @@ static __always_inline bool rule_pc(const struct unwind_state *s, const struct u
 
 /*
  * The caller's frame pointer, which *io_fp holds already when it is the same. Where it cannot be
- * read it is lost (at the end of functions that realign their stack compilers say where it no
- * longer is; few callers need it), or popped already.
+ * read it is lost, or popped already. At the end of functions that realign their stack compilers
+ * say where it no longer is; few callers need it.
  */
 static __always_inline void rule_fp(const struct unwind_state *s, const struct unwind_rule *r,
 				    __u64 cfa, __u64 *io_fp)

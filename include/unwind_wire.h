@@ -68,8 +68,8 @@ enum unwind_ra {
 
 /*
  * Where the caller's rbx is, when cfa is UNWIND_CFA_REG: the one register besides stack and frame
- * pointer that is needed above the leaf, on x86-64 by the dynamic linker's trampolines for calls
- * that are bound when they are first made.
+ * pointer that is needed above the leaf. On x86-64 the dynamic linker's trampolines need it, for
+ * calls that are bound when they are first made.
  */
 #define UNWIND_BX_SAME 0
 #define UNWIND_BX_LOST 1 /* any other number: at *(cfa + cfa_add) */

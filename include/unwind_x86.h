@@ -51,8 +51,8 @@ static __always_inline bool unwind_signal(struct unwind_state *s)
 }
 
 /*
- * The function that was interrupted has not made its frame yet, or has left it: the next
- * instruction shows that (push %rbp, endbr64, ret; mov %rsp, %rbp in its two forms). How far above
+ * The function that was interrupted has not made its frame yet, or has left it. The next
+ * instruction shows that: push %rbp, endbr64, ret; mov %rsp, %rbp in its two forms. How far above
  * the stack pointer its return address is, -1 if none of these.
  */
 static __always_inline int frame_is_bare(__u64 pc)

@@ -10,8 +10,8 @@
  *
  * The BPF program of a CPU writes only the half that cpu_state.active names, between two increments
  * of cpu_state.seq (odd: inside). User space gives the CPU a spare half by `active`, waits until
- * seq is even or has moved, and then owns the old one: it copies and zeroes it, and that one is
- * spare (user/sampler/drain.c).
+ * seq is even or has moved, and then owns the old half. It copies and zeroes that half, which is
+ * then the spare one (user/sampler/drain.c).
  */
 #ifndef ASCRIBE_WIRE_H
 #define ASCRIBE_WIRE_H
@@ -122,8 +122,8 @@ enum row_kind {
 #define WAIT_SUMMED 1
 #define WAIT_KTHREAD 2 /* of a kernel thread */
 /*
- * In waker_flags, shifted: 1 plus the index in the arena of the blocked thread's own stack, which a
- * row TASK or KTHREAD of the same half has; 0: it was not sampled.
+ * In waker_flags, shifted: 1 plus the index in the arena of the blocked thread's own stack. A row
+ * TASK or KTHREAD of the same half has that stack. 0: it was not sampled.
  */
 #define WAKER_BLOCKED_SHIFT 2
 

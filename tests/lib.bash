@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the test scripts of the commands, of recordings and of the server share; sourced by their own
 # lib.bash. $ascribe: what was built. The working directory is a fresh one. A test says what it saw
-# with ok, good and bad, and ends with `finish`; what is in `started` ends with it at the latest,
+# with ok, good and bad, and ends with `finish`. What is in `started` ends with it at the latest,
 # and then the command at_end is run. TELL=1: what is well is said, too.
 set -u
 build=$(realpath "${BUILD:-build}")

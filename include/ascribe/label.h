@@ -204,7 +204,7 @@ ASCRIBE_FN int ascribe_set_put(struct ascribe_label_set *set, int key, const cha
 
 /*
  * The calls that add a label. The set must not be attached. 0, or the label is left out (and the
- * set's `dropped` counts it): -EINVAL no key, no value or a key of more than 63 bytes; -ENOSPC
+ * set's `dropped` counts it). -EINVAL: no key, no value or a key of more than 63 bytes. -ENOSPC:
  * record or key table full. A key that the set has gets the new value. Strings are UTF-8; more than
  * 255 bytes are cut at a character.
  */

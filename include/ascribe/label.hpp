@@ -230,8 +230,8 @@ private:
 
 /*
  * The labels of a task that runs in turns: a coroutine, a fiber, a state machine. swap() before a
- * turn puts its labels on the thread and keeps the thread's own; swap() after the turn puts those
- * back and keeps whatever the task has attached by then (scopes may stay open across a suspension).
+ * turn puts its labels on the thread and keeps the thread's own. swap() after the turn puts those
+ * back and keeps whatever the task has attached by then. Scopes may stay open across a suspension.
  */
 class task_labels {
 public:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * What each module (executable or shared library) that labels its work has of its own: the
+ * What each module (executable or shared library) that labels its work has of its own. That is the
  * thread-local slot that says what is attached, the table of keys, and the descriptor by which a
  * profiler finds both. Included by label.h, which has what applications call; not for applications.
  */
@@ -43,10 +43,10 @@ ASCRIBE_ABI_ASSERT(sizeof(struct ascribe_module_state) == ASCRIBE_STATE_SIZE_, "
 #endif
 
 /*
- * One COMDAT group per module holds the note, the descriptor, the key table and the slot: however
- * many translation units include this header, in C or C++, the linker keeps one group, and keeps it
- * whole under --gc-sections. (.ifndef: link-time optimisation puts the text of all units into one
- * assembly.)
+ * One COMDAT group per module holds the note, the descriptor, the key table and the slot. Any
+ * number of translation units may include this header, in C or C++. The linker keeps one group, and
+ * keeps it whole under --gc-sections. (.ifndef: link-time optimisation puts the text of all units
+ * into one assembly.)
  */
 /* clang-format off */
 __asm__(".ifndef ascribe_descriptor_v1\n"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * The labels of a program are readable by OpenTelemetry's readers too: what is attached also stands
- * in the thread-local pointer otel_thread_ctx_v1 (OTEP 4947; our record is one of theirs), and the
+ * The labels of a program are readable by OpenTelemetry's readers too. What is attached also stands
+ * in the thread-local pointer otel_thread_ctx_v1 (OTEP 4947; our record is one of theirs). The
  * process context (OTEP 4719) names the keys. Included by label.h; not for applications.
  *
  * A process has one process context. It is published when the first key is registered, by the
- * executable alone (a shared library has to ask for it, with -DASCRIBE_OTEL), and only where nobody
- * else has published one: then nothing is stored, and an SDK's own labels are what others read. If
- * one appears later, ours is taken back when the next key is registered, at most once a second.
+ * executable alone; a shared library has to ask for it, with -DASCRIBE_OTEL. Where another
+ * publisher has a context, nothing is stored, and readers see that SDK's own labels. If one appears
+ * later, ours is taken back when the next key is registered, at most once a second.
  * -DASCRIBE_NO_OTEL for all files of a program leaves it all out; ASCRIBE_NO_OTEL in the
  * environment switches it off.
  */

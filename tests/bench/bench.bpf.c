@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the sampling program is compared with: nothing at all; the usual way (stack ids and a hash
- * map of counts, as most BPF profilers); a hash map with one entry for each sample, to be drained
- * by batches. And how deep the stacks are.
+ * What the sampling program is compared with. That is nothing at all, or the usual way: stack ids
+ * and a hash map of counts, as most BPF profilers. Or it is a hash map with one entry for each
+ * sample, to be drained by batches. And how deep the stacks are.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

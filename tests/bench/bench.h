@@ -50,8 +50,8 @@ struct bench_cost {
 struct bench_cost bench_wait(pid_t tgid);
 
 /*
- * From here on this process and its children come before what else runs on the host: a load that
- * has the CPU for a third of the time finds cold caches at every turn, and so do its samples.
+ * From here on this process and its children come before what else runs on the host. A load that
+ * runs for a third of the time finds cold caches at every turn, and so do its samples.
  */
 void bench_first(void);
 

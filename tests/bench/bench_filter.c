@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_filter [ROUNDS]: what the label filter (user/labels/filter.h) costs per key, ns of CPU
- * time, beside a hash table, a sorted array and a perfect hash for the same names, all in turns.
- * 119 names like those of internal HTTP headers are to be found among sets of 10 to 30 keys, the
- * rest of which are usual headers. Exit status 1: a promise was missed.
+ * time. Beside it, in turns, run a hash table, a sorted array and a perfect hash for the same
+ * names. 119 names like those of internal HTTP headers are to be found among sets of 10 to 30 keys,
+ * the rest of which are usual headers. Exit status 1: a promise was missed.
  */
 #include <ascribe/label_key.h>
 

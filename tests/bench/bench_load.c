@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_load CPU FRAMES [label] [cold]: keep one CPU busy with a user stack of exactly FRAMES
- * frames by frame pointers; with `label`, one label is attached; with `cold`, the work walks memory
+ * frames by frame pointers. With `label`, one label is attached. With `cold`, the work walks memory
  * larger than the caches. Ends with its parent.
  */
 #include <ascribe/label.h>

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The page's figures, in Chromium without a GPU: from the address to everything drawn, over a day of
-# windows; frames while a graph of 100,000 nodes is zoomed and panned; the size of what is loaded.
-# BUILD; N: page loads (default 15); DAY: a store that bench/serve_store made before.
+# The page's figures, in Chromium without a GPU. They are the time from the address to everything
+# drawn, over a day of windows, and the size of what is loaded. Also frames while a graph of 100,000
+# nodes is zoomed and panned. BUILD; N: page loads (default 15); DAY: a store that bench/serve_store
+# made before.
 . "$(dirname "$0")/../e2e/lib.bash"
 echo "== size (promised: 70 kB)"
 BUILD=$BUILD bash "$here/bundle.sh"

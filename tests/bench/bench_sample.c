@@ -2,7 +2,7 @@
 /*
  * bench_sample [ROUNDS]: the run time of our BPF program for one sample, by the kernel's own
  * statistics (BPF_ENABLE_STATS), beside an empty program and the usual way. All three run at the
- * same time, each on events of its own, at rates that are prime to each other: a slow moment of the
+ * same time, each on events of its own, at rates that are prime to each other. A slow moment of the
  * machine meets all, and the ratio stands.
  */
 #include "bench.h"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The server's figures: the time of the flame graph API over 24 hours, 50 readers beside a writer,
 # what the daemon uses at 19 Hz. BUILD; PARTS: of flame, readers, daemon, high (default: all);
-# SECONDS_DAEMON: how long the daemon is measured (default 120); DAY, HIGH: stores that
-# bench/serve_store made before, for flame and high; ROUNDS: how often the readers ask for 30 s
-# (default 1); SECONDS_HIGH: how long beside the load of high (default 300).
+# SECONDS_DAEMON: how long the daemon is measured (default 120). DAY, HIGH: stores that
+# bench/serve_store made before, for flame and high. ROUNDS: how often the readers ask for 30 s
+# (default 1). SECONDS_HIGH: how long beside the load of high (default 300).
 set -u
 build=$(realpath "${BUILD:-build}")
 # A day of windows is 8,640 times waiting for a disk: in memory, where there is such a place.

@@ -2,7 +2,7 @@
 /*
  * What a context switch costs: bench_switch SECONDS [nothing|RECORDER]. On each CPU two threads
  * wake each other through pipes, so that nearly all they do is switch. Prints JSON: CPU nanoseconds
- * of these threads for each switch (others on the machine do not count), switches, seconds; with
+ * of these threads for each switch (others on the machine do not count), switches, seconds. With
  * nothing or a recorder: what that costs of them (see toggle.h).
  */
 #include <pthread.h>

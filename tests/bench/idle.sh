@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What processes that do nothing cost a recorder of the whole host: its start, its drains (their
-# median) and its CPU time beside 100 and beside 32,000 of them, in turns. As root, two minutes.
-# BUILD=build RUNS=3 SECONDS_EACH=6.
+# What processes that do nothing cost a recorder of the whole host. Measured are its start, its
+# drains (their median) and its CPU time beside 100 and beside 32,000 of them, in turns. As root,
+# two minutes. BUILD=build RUNS=3 SECONDS_EACH=6.
 set -eu
 build=$(realpath "${BUILD:-build}")
 dir=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A daemon with little memory beside a flood of stacks, labels and waits: it keeps to its limit at
-# each look, by what the kernel says of all its processes and maps; sums of labels stay right, what
+# A daemon with little memory beside a flood of stacks, labels and waits. It keeps to its limit at
+# each look, by what the kernel says of all its processes and maps. Sums of labels stay right, what
 # became (other) is counted, and it never begins anew. A reload with too little memory is refused.
 # By a build that looks each second. As root.
 . "$(dirname "$0")/../http/lib.bash"

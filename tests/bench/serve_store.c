@@ -4,7 +4,7 @@
  * and query ids, with parents; what is in it on stdout. serve_store DIR write: an hour of those,
  * then a window a second until SIGTERM; how many there are. serve_store DIR high: the 24 hours that
  * end now, each window with 2,800 query ids that are in no other, as a daemon would have written
- * them: it can go on there. Says what memory it used, 12 times.
+ * them. It can go on there. Says what memory it used, 12 times.
  */
 #include "collect/collector.h"
 #include "store/store.h"

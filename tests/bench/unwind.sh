@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # unwind.sh BUILD: what user stacks by rules cost. Rows compiled per second, and of the largest
-# library; how soon the processes of a busy host are known; then, by the kernel's statistics, what
+# library; how soon the processes of a busy host are known. Then, by the kernel's statistics, what
 # one more frame of a chain without frame pointers costs in the BPF program.
 set -u
 build=$(realpath "$1")

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Questions to a store through the commands: diff and series against sums of plain reports, and
-# every bad input: a wrong selector, a regular expression without end, ranges without data, stores
-# that are damaged, newer, forbidden, or being written while they are read.
+# every bad input. That is a wrong selector, a regular expression without end, ranges without data,
+# stores that are damaged, newer, forbidden, or being written while they are read.
 . "$(dirname "$0")/lib.bash"
 
 # It takes 15 s and is read below, beside other stores.

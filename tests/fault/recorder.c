@@ -3,8 +3,8 @@
  * The calls by which a program changes files, recorded or made to fail. Two ways to use it:
  *
  *   as LD_PRELOAD of a program that does not use it: FAULT_ROOT names a directory, FAULT_LOG a
- *   file; every change below the directory is appended to it in the form of log.h, and what the
- *   program writes to its standard output, between them where it belongs;
+ *   file. Every change below the directory is appended to the file in the form of log.h, and what
+ *   the program writes to its standard output, between them where it belongs;
  *
  *   linked into a test, for faults.h: the n-th call fails.
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A life of a store in a few dozen windows: pauses of all lengths, so that parents of many levels,
- * epochs and segments come and go; windows that come late; generations that end; writers that close
- * and open; old windows that are cut. What window i holds and when it is depends on i alone,
- * whatever became of the others.
+ * A life of a store in a few dozen windows. There are pauses of all lengths, so that parents of
+ * many levels, epochs and segments come and go. Windows come late, generations end, writers close
+ * and open, old windows are cut. What window i holds and when it is depends on i alone, whatever
+ * became of the others.
  */
 #ifndef TESTS_FAULT_SCENARIO_H
 #define TESTS_FAULT_SCENARIO_H

@@ -2,11 +2,11 @@
 /*
  * Flipped bits of a store of a MiB that ended cleanly.
  *
- * Every bit (`make fault-full`; else one in so many, others each day): verify looks at every file
- * by itself, and in segments at every frame: one bit is flipped in each of them at once, and each
- * must be named. The kinds (segments; dictionaries; header; manifest) take turns, because
+ * Every bit (`make fault-full`; else one in so many, others each day). verify looks at every file
+ * by itself, and in segments at every frame. So one bit is flipped in each of them at once, and
+ * each must be named. The kinds (segments; dictionaries; header; manifest) take turns, because
  * damage in one may be told of another too. Segments that have no bit left to flip are taken out of
- * the copy, as looking at the whole store takes tens of milliseconds; that they are missing is told
+ * the copy, as looking at the whole store takes tens of milliseconds. That they are missing is told
  * of them alone.
  *
  * Single bits, a sample: verify finds it, and whatever is asked is answered right or not at all.
@@ -196,7 +196,7 @@ static void copy_store(const char *to)
 /* ---- every bit ---- */
 
 /*
- * Bit `bit` of each unit of the kind that has so many; index: of those that are the index-th of
+ * Bit `bit` of each unit of the kind that has so many. index: of those that are the index-th of
  * their file alone, because behind a frame's header that is damaged the next intact one is looked
  * for.
  */

@@ -86,7 +86,7 @@ static void one(struct sweep *s, const char *dir, long at, size_t k)
 	bool may[SCENARIO_MAX], here[SCENARIO_MAX];
 	/*
 	 * What one failure loses is gone. Where the next calls fail too, the block can be whole on
-	 * the disk and neither be cut nor struck off the manifest before the writer closes: as
+	 * the disk and neither be cut nor struck off the manifest before the writer closes. As
 	 * after a crash, it is then there.
 	 */
 	for (size_t i = 0; i < N_WINDOWS + 1; i++)

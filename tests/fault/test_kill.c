@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kill -9 at random instants, of a writer that is started again and again on the same store:
- * whatever it acknowledged is there, rows and all, and at most one window more.
+ * kill -9 at random instants, of a writer that is started again and again on the same store.
+ * Whatever it acknowledged is there, rows and all, and at most one window more.
  */
 #include "fault/run.h"
 #include "fault/scenario.h"

@@ -2,8 +2,8 @@
 /*
  * What makes stores of others, or replaces one: snapshot, merge, delete, the rewriting of format 2.
  * At sampled calls it is killed, or the call fails. A store that was there is then as it was or as
- * it should become, whole; a new name stands for the whole new store or is not there; and another
- * try brings the result.
+ * it should become, whole. A new name stands for the whole new store or is not there. Another try
+ * brings the result.
  */
 #include "fault/faults.h"
 #include "fault/run.h"

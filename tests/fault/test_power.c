@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loss of power. A program that writes a store is recorded call by call; at every call the disk is
+ * Loss of power. A program that writes a store is recorded call by call. At every call the disk is
  * rebuilt as a loss of power may leave it, read, and gone on with by a writer. The same program
  * built without its syncs must not pass.
  */

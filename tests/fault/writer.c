@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * writer DIRECTORY FIRST N ALL ROWS: a program like any other that writes a store. It commits
- * windows FIRST to FIRST + N - 1 of the ALL of the scenario and says of each on its standard
+ * windows FIRST to FIRST + N - 1 of the ALL of the scenario. It says of each on its standard
  * output: "+I" it is durable, "-I" it is lost.
  */
 #include "fault/scenario.h"

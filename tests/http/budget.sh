@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A daemon that uses more CPU than it may gives up one thing after another, the rate by 4 at most,
-# or waits: the sums stay right, the store says so, and no time is missing. With a higher limit it
+# or waits. The sums stay right, the store says so, and no time is missing. With a higher limit it
 # takes all of it back. By a build whose minutes are four seconds and that has the patience of one.
 # As root.
 . "$(dirname "$0")/lib.bash"

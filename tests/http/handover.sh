@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# One daemon stands by while another writes the store, as in an upgrade: it answers and is ready,
+# One daemon stands by while another writes the store, as in an upgrade. It answers and is ready,
 # and records as soon as the other ends, however that ends. As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording

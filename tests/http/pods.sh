@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Names of pods from an API server that fails in every way a real one can: each time another pod
+# Names of pods from an API server that fails in every way a real one can. Each time another pod
 # starts meanwhile, and has its name in the end. By a stand-in (apiserver.py); what a real one shows
 # is in tests/kubernetes. As root.
 . "$(dirname "$0")/lib.bash"

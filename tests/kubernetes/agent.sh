@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The DaemonSet of deploy/kubernetes/base on a real node, with the rights that it ships with: it
+# The DaemonSet of deploy/kubernetes/base on a real node, with the rights that it ships with. It
 # becomes ready, misses nothing, and samples of other pods carry their container and pod. Its
 # manifests are what the API server takes. An upgrade leaves next to no gap.
 . "$(dirname "$0")/lib.bash"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reader of the label ABI for tests, written from docs/labels.md and label_abi.h alone: it looks
+ * A reader of the label ABI for tests, written from docs/labels.md and label_abi.h alone. It looks
  * at its own process from outside (maps, ELF files, /proc/self/mem) and shares no code with
  * label.h. C and C++.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trampoline.hpp: results and exceptions pass, the history says what our own log says, and a
- * profiler in the same process, made of a timer signal, a stack walk by unwind tables and the
- * look-up, finds the label of each thread.
+ * trampoline.hpp: results and exceptions pass, the history says what our own log says. A profiler
+ * in the same process finds the label of each thread. It is made of a timer signal, a stack walk by
+ * unwind tables and the look-up.
  */
 #include <ascribe/trampoline.hpp>
 

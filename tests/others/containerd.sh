@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Debian's containerd, asked by gRPC on its socket as the watcher of pods asks: a pod with one
-# container that is never started, listed by each version of CRI that it has. By hand, as root.
+# Debian's containerd, asked by gRPC on its socket as the watcher of pods asks. It has a pod with
+# one container that is never started, listed by each version of CRI that it has. By hand, as root.
 messages=$(realpath "$(dirname "$0")")/cri.py
 . "$(dirname "$0")/../record/lib.bash"
 for p in containerd ctr runc python3 "$build/tests/webask"; do

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Polar Signals' own library of custom-labels, unmodified: two threads whose set is replaced all the
-# time; and as it was when it published version 0 of its ABI, whose one set is changed in place. Its
-# source is github.com/polarsignals/custom-labels, or a clone of it in the directory CUSTOM_LABELS;
-# what is built stays in build/others.
+# time. Also as it was when it published version 0 of its ABI, whose one set is changed in place.
+# Its source is github.com/polarsignals/custom-labels, or a clone of it in the directory
+# CUSTOM_LABELS; what is built stays in build/others.
 . "$(dirname "$0")/../record/lib.bash"
 source=${CUSTOM_LABELS:-$build/others/custom-labels}
 if [ ! -e "$source/src/customlabels.h" ]; then

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Node with @datadog/pprof, unmodified from npm, which publishes OpenTelemetry's draft for Node
-# (nodejs_v1_dev): two asynchronous tasks that take turns on one thread, each with a trace id of its
-# own. Needs the network once; the packages stay in build/others.
+# (nodejs_v1_dev). Two asynchronous tasks take turns on one thread, each with a trace id of its own.
+# Needs the network once; the packages stay in build/others.
 . "$(dirname "$0")/../record/lib.bash"
 modules=$build/others/node
 command -v npm >/dev/null || skip "no npm"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Grafana's SDK for Node, @pyroscope/nodejs, unmodified from npm, sends its profiles to our daemon:
-# they are found by the name of the application, by the labels that the program set, and by
+# Grafana's SDK for Node, @pyroscope/nodejs, unmodified from npm, sends its profiles to our daemon.
+# They are found by the name of the application, by the labels that the program set, and by
 # function. Needs the network once; the packages stay in build/others.
 . "$(dirname "$0")/../http/lib.bash"
 needs_recording

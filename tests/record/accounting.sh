@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every sample is accounted for: fired == stored + each named loss, on each CPU and in total, at any
-# rate and under any load; and `fired` is what the clock says, samples are what the process's own
-# CPU clock says.
+# rate and under any load. `fired` is what the clock says, samples are what the process's own CPU
+# clock says.
 . "$(dirname "$0")/lib.bash"
 load=$loads/busy
 n_cpus=$(nproc)
 
 # The clock of the host may be set, or be slewed by chrony, by up to 8%, while samples fire by the
-# CPU's own clock: $drift is by how many seconds the host's clock went ahead during a recording.
+# CPU's own clock. $drift is by how many seconds the host's clock went ahead during a recording.
 drift=0 offset=
 clock_offset() {
 	python3 -c 'import time; print(time.time() - time.clock_gettime(time.CLOCK_MONOTONIC_RAW))'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who had the CPU while others waited for it, and how long waits were: two threads on one CPU, a
-# nice one, a noisy neighbour, sleeps that the program measures itself.
+# Which threads were running while others waited for a CPU, and how long waits were. The load: two
+# threads on one CPU, a nice one, a noisy neighbour, sleeps that the program measures itself.
 . "$(dirname "$0")/lib.bash"
 load=$loads/waits
 cpu=$(($(nproc) - 1))

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Programs whose memory, files, roots and maps lie on a filesystem that never answers the profiler
-# (blocking.c), beside one that behaves: the recording ends in time, loses nothing, has the other's
+# (blocking.c), beside one that behaves. The recording ends in time, loses nothing, has the other's
 # labels and names, and counts what did not answer.
 . "$(dirname "$0")/lib.bash"
 load=$loads/labelled

@@ -126,8 +126,8 @@ static NOINLINE void by_realign(uint64_t x)
 }
 
 /*
- * Hand-written code without call frame information: leaves that leave the stack alone, or save and
- * spoil the frame pointer of a caller that needs it; and one between two C functions.
+ * Hand-written code without call frame information. Leaves leave the stack alone, or save and spoil
+ * the frame pointer of a caller that needs it. One is between two C functions.
  */
 #if defined(__x86_64__)
 uint64_t asm_bare(uint64_t x);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# 24 stripped libraries have a debug link to one sparse file of 1 GiB without a build id, which only
-# the CRC of the whole file could tell from theirs. It is not read: no drain waits for it, no sample
+# 24 stripped libraries have a debug link to one sparse file of 1 GiB without a build id. Only the
+# CRC of the whole file could tell it from theirs. It is not read: no drain waits for it, no sample
 # is lost, and functions have their names from .dynsym at once.
 . "$(dirname "$0")/lib.bash"
 n=24

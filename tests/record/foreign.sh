@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Labels that programs publish in other ways than ours: by the published layouts (foreign.c), in
-# every way that a thread-local variable can be found, with glibc and musl; and by Go's own
-# runtime/pprof. The programs say nothing about us.
+# Labels that programs publish in other ways than ours. They do so by the published layouts
+# (foreign.c), in every way that a thread-local variable can be found, with glibc and musl. Others
+# do so by Go's own runtime/pprof. The programs say nothing about us.
 . "$(dirname "$0")/lib.bash"
 cc=${CC:-cc}
 flags="-O2 -g -D_GNU_SOURCE -fno-omit-frame-pointer"

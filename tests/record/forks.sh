@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# 65,000 vforks and 51,000 forks (20,000 in `make test`), one after the other: what is kept of the
+# 65,000 vforks and 51,000 forks (20,000 in `make test`), one after the other. What is kept of the
 # children stays small, by the daemon's own account and by the kernel's, and the children have
 # names.
 . "$(dirname "$0")/../http/lib.bash"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a Go program's frame pointer does not tell the caller: in functions without a frame, in prologues and epilogues, in duffzero,
-// and where the runtime calls the vdso from another stack.
+// Where a Go program's frame pointer does not tell the caller. That is in functions without a
+// frame, in prologues and epilogues, in duffzero, and where the runtime calls the vdso from another
+// stack.
 package main
 
 import (

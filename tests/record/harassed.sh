@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What makes a recorder's life hard: its helpers are killed and stopped again and again, /proc hides
+# What makes a recorder's life hard. Its helpers are killed and stopped again and again, /proc hides
 # processes, a program changes its name and calls exec in a loop. It goes on, accounts for every
 # sample, and leaves no process behind.
 . "$(dirname "$0")/lib.bash"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hostile MODE SECONDS: a program that publishes labels that are not what they should be, in every
- * way that is read: pointers to nowhere, into the kernel and to themselves, lengths of 2^64, memory
- * that changes while it is read, ids that lie, sets without end.
+ * way that is read. There are pointers to nowhere, into the kernel and to themselves, lengths of
+ * 2^64, memory that changes while it is read, ids that lie, sets without end.
  */
 #define ASCRIBE_NO_OTEL /* the variable is ours, below */
 #include <ascribe/label.h>

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs whose labels are not what they should be (hostile.c), beside one that behaves: its labels
+# Programs whose labels are not what they should be (hostile.c), beside one that behaves. Its labels
 # are unharmed, nothing is lost without a name, and each kind of failure is counted.
 . "$(dirname "$0")/lib.bash"
 load=$loads/hostile

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Code that processes made while they ran, named by what they say about it: node, the JVM (asked by
-# us), CPython with its trampoline; and maps that must not be believed.
+# us), CPython with its trampoline. Also maps that must not be believed.
 . "$(dirname "$0")/lib.bash"
 
 # The share of CPU seconds of one function, in percent, in all rows of the report.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Processes whose first thread has exited, before the recording began and during it: functions by
-# their names, and stacks that are copied to user space at the start of a process only.
+# Processes whose first thread has exited, before the recording began and during it. They have
+# functions by their names, and stacks that are copied to user space at the start of a process only.
 . "$(dirname "$0")/lib.bash"
 
 cp "$loads/leaderless" ./before

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Libraries with labels that are looked at while the dynamic linker maps them: the code is there,
+# Libraries with labels that are looked at while the dynamic linker maps them. The code is there,
 # the data is not, and in its place are other bytes of the file. strace holds up each mmap; the
 # program has run before, so that it is known.
 . "$(dirname "$0")/lib.bash"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs whose files lie about their symbols: they run, are recorded, and go without names; who
-# runs beside them has his; the child that parses may die of them, the recorder does not.
+# Programs whose files lie about their symbols: they run, are recorded, and go without names. Who
+# runs beside them has his. The child that parses may die of them, the recorder does not.
 . "$(dirname "$0")/lib.bash"
 
 cat >spin.c <<'C'

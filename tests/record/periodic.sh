@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs whose period is that of the sampling, half of it, or twice as long: each of two functions
+# Programs whose period is that of the sampling, half of it, or twice as long. Each of two functions
 # gets the share of the samples that it has of the program's own CPU clock.
 . "$(dirname "$0")/lib.bash"
 share=0.3

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Python frames without the interpreter's help, for each CPython 3.11 to 3.13 that is here: whole
+# Python frames without the interpreter's help, for each CPython 3.11 to 3.13 that is here. Whole
 # chains, also through C, in threads that have let go of the lock, in generators, in forked
-# children; how the time is shared against the program's own clock.
+# children. How the time is shared, against the program's own clock.
 . "$(dirname "$0")/lib.bash"
 
 cat >load.py <<'PY'

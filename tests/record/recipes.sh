@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Label paths into unmodified servers of the distribution, against what the servers themselves say;
-# each is left out when it is not installed, or when there is no recipe for its version: which ones
+# Label paths into unmodified servers of the distribution, against what the servers themselves say.
+# Each is left out when it is not installed, or when there is no recipe for its version. Which ones
 # were met stands in the output, what is left out also in the last line. And rules without reads of
 # memory.
 . "$(dirname "$0")/lib.bash"

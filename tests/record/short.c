@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many processes that live for a few milliseconds. short LAUNCH COUNT COPIES [delete]: COPIES
- * copies of this program are made as ./s_<n>, started COUNT times in turn, two at a time; with
+ * copies of this program are made as ./s_<n>, started COUNT times in turn, two at a time. With
  * `delete` a copy goes right after its last start (the program is running by then) and each start
  * has a copy of its own. A copy burns 5-20 ms of CPU in work_<n % 4>. Prints the CPU seconds of all
  * children.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # 2,000 processes (600 in `make test`) that live 5-20 ms: comm, exe and function names of what is
-# long gone when the samples are read; and the same with binaries that are deleted as soon as they
+# long gone when the samples are read. Then the same with binaries that are deleted as soon as they
 # run.
 . "$(dirname "$0")/lib.bash"
 load=$loads/short
@@ -17,7 +17,7 @@ judge() { # store, how many processes; truth in record.out
 		'r["samples"], len(r["rows"])'
 	check "$1: all eight names" r=who.json -- "{c for c, e in samples(r)} >= {'s_%d' % i for i in range(8)}"
 	# Before its main a program is exec and the loader, a sixth of such a life where caches are
-	# cold: what is its own has its work_<n>, and nothing of it stays a number.
+	# cold. What is its own has its work_<n>, and nothing of it stays a number.
 	ok "$1: functions of the program by name" python3 - <<'PY'
 import re
 total = named = raw = before = 0

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # One program with its names in every place where they may be: in it, compressed in it, beside it,
-# under /usr/lib/debug, in Go's own table; in containers, where one path is two files. Each has a
-# function that only its own build has. The oracles are the source, nm and addr2line.
+# under /usr/lib/debug, in Go's own table. Also in containers, where one path is two files. Each has
+# a function that only its own build has. The oracles are the source, nm and addr2line.
 . "$(dirname "$0")/lib.bash"
 for tool in gcc objcopy xz readelf unshare; do
 	command -v $tool >/dev/null || skip "no $tool here"

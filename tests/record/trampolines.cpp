@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trampolines SECONDS: two threads that label their work by trampolines, a fresh label every 3 ms,
- * each with a number of its own; a third of the time below an inner label. Prints the CPU seconds
- * of each thread and kind, by the thread's own clock, and how many labels there were.
+ * each with a number of its own. A third of the time is below an inner label. Prints the CPU
+ * seconds of each thread and kind, by the thread's own clock, and how many labels there were.
  */
 #include <ascribe/trampoline.hpp>
 

@@ -2,11 +2,13 @@
 """unwind.py callers FOLDED | chains FOLDED STAT CHAIN [copied] | whole FOLDED PATTERN LEAST SHARE [OWN] | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT REPORT: are the stacks whole?
 
 callers: of goframes.go; all callers of the functions that have no frame, or not yet, or no longer.
-chains: CHAIN is what every stack with leaf in it must read from main on (a regular expression); copied: but for those that
-were unwound from a copy, which holds one stack and not what a signal handler on another one interrupted.
-roots: the share of stacks that reach their root, of those that had rules; not counting those of FOLDED that were taken inside
-execve, where the old stack is gone and the new one empty.
-edges: FOLDED (accounting in STAT, functions in REPORT) against `perf script` of the same load: who calls whom, by share of the samples."""
+chains: CHAIN is what every stack with leaf in it must read from main on (a regular expression).
+copied: but for those that were unwound from a copy, which holds one stack and not what a signal
+handler on another one interrupted.
+roots: the share of stacks that reach their root, of those that had rules. Not counted are those of
+FOLDED that were taken inside execve, where the old stack is gone and the new one empty.
+edges: FOLDED (accounting in STAT, functions in REPORT) against `perf script` of the same load: who
+calls whom, by share of the samples."""
 import collections
 import json
 import re

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # User stacks of code that comes and goes: libraries that are loaded late, generated code, exec
-# after exec, files that are replaced while they run; and more rules than there is room for.
+# after exec, files that are replaced while they run. Also more rules than there is room for.
 . "$(dirname "$0")/lib.bash"
 . "$here/unwind.bash"
 load=$loads/changes

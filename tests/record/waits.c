@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads that wait. waits MODE SECONDS CPU [NICE]; every mode prints, as JSON, what the threads
- * themselves say: their clocks, and the kernel's own account of each thread
+ * themselves say. That is their clocks, and the kernel's own account of each thread
  * (/proc/thread-self/schedstat: time on a CPU, time in its queue).
  *   shares   thread `worker`, tenant "a", in turns of 100 ms: sleeps 30, spins 50, waits for a
  *            mutex that another holds 20

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * images STORE SECONDS: record the host, then print as JSON how many images the process table has
- * had at the end, which of them it holds for alive, and how many others stay when what has ended is
- * forgotten.
+ * had at the end. It also prints which of them it holds for alive, and how many others stay when
+ * what has ended is forgotten.
  */
 #include "collect/collector_int.h"
 #include "proc/proc_int.h"

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write a small store of format 2 (docs/format.md, "Format 2") into a new directory, and print its rows.
 
-Two generations of symbols, two epochs (a key is wide in the second), segments of all three states, a
-parent whose windows are still there (to be left out), one whose windows are gone, one of which some are
-there (to be left out), and one whose rows are gone too. A line for each row: t0 t1 boot anchor|event|stack, root first|labels|samples value. A line for
-the totals of each window: T t0 outside own_cpu own_rss cpu:fired,stored,losses,flags ...
+Two generations of symbols, two epochs (a key is wide in the second), segments of all three states.
+Of the parents one has its windows still there (to be left out), one has none. One has some of them
+(to be left out), and of one the rows are gone too. A line for each row:
+t0 t1 boot anchor|event|stack, root first|labels|samples value. A line for the totals of each
+window: T t0 outside own_cpu own_rss cpu:fired,stored,losses,flags ...
 
 With a number as second argument some bytes are wrong, under checksums that are right; with "nul" a
 key has a NUL.

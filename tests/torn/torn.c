@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * torn [SAMPLES]: label sets that change every microsecond, read by the real resolver
- * (bpf/labels.bpf.h, bpf/foreign.bpf.h) in interrupts as frequent as the kernel gives them; each
+ * (bpf/labels.bpf.h, bpf/foreign.bpf.h) in interrupts as frequent as the kernel gives them. Each
  * sample is held against the thread's own log, read at the same instant.
  *
  * One writer thread for each way of publishing. Set number n of writer w has four labels, all of
  * which follow from w and n. The log says `next = n + 1` before a change and `now = n + 1` after
- * it, so that a sample must show exactly set `now`, or, while a change is under way, set `next`, or
- * what the way of publishing allows between them: nothing, or the first labels of `next`. Anything
- * else is a mixed set, or another thread's. Every half second all definitions are asked for again.
- * At some 50,000 samples a second most of a thread's time is spent in interrupts, which is what
- * makes many samples possible.
+ * it. So a sample must show exactly set `now`, or, while a change is under way, set `next`. Or it
+ * shows what the way of publishing allows between them: nothing, or the first labels of `next`.
+ * Anything else is a mixed set, or another thread's. Every half second all definitions are asked
+ * for again. At some 50,000 samples a second most of a thread's time is spent in interrupts, which
+ * is what makes many samples possible.
  */
 #include <ascribe/label.h>
 

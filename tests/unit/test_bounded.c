@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions within budgets from tiny to ample, against brute force over all rows: what is shown is
+ * Questions within budgets from tiny to ample, against brute force over all rows. What is shown is
  * exact, (other) is the exact rest, and the memory of a question stays within its budget.
  */
 #include "bounded_questions.h"

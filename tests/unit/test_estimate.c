@@ -242,7 +242,7 @@ static void test_sums(void **state)
 }
 
 /*
- * Three kinds of waits, of a length that is drawn and an expectation that is wrong by up to 8: over
+ * Three kinds of waits, of a length that is drawn and an expectation that is wrong by up to 8. Over
  * many windows the mean of what each stack gets is what its waits really lasted.
  */
 static void test_unbiased(void **state)

@@ -2,7 +2,7 @@
 /*
  * A writer begins a file anew when its dictionaries are too large. On a busy host, whose stacks are
  * new in each window, the commits alone make parents of every level though each window has a file
- * of its own; and a short range takes the stacks of its windows, not those of the whole file.
+ * of its own. A short range takes the stacks of its windows, not those of the whole file.
  */
 #include "unit/store_model.h"
 

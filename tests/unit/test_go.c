@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where Go keeps a goroutine's labels, of programs built for x86-64 and arm64 from
- * tests/record/golabels.go: against `go version`, the DWARF as libdw reads it, and the instructions
- * of the runtime that load g.
+ * tests/record/golabels.go. It is held against `go version`, the DWARF as libdw reads it, and the
+ * instructions of the runtime that load g.
  */
 #include "elf/go.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel counts in the same buckets: tests/bpf/hist.bpf.c, of each compiler, loaded and run on
- * values of all sizes, beside the buckets found by doubling and a histogram of user space. Needs
- * root.
+ * The kernel counts in the same buckets: tests/bpf/hist.bpf.c, of each compiler, is loaded and run
+ * on values of all sizes. Beside it are the buckets found by doubling and a histogram of user
+ * space. Needs root.
  */
 #include "unit/hist_model.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The key of a label set: against the definition by brute force (compare texts, XOR the different
- * ones), with tables so small that each way through the code is taken, with hashes of very few
- * bits, and with sets that really collide.
+ * The key of a label set, against the definition by brute force (compare texts, XOR the different
+ * ones). It is tried with tables so small that each way through the code is taken, with hashes of
+ * very few bits, and with sets that really collide.
  */
 #define ASCRIBE_UNIQUE_MAX 64
 #include <ascribe/label.h>
@@ -229,8 +229,8 @@ static void find_collision(struct label (*pair)[2], uint64_t seed, uint8_t secon
 }
 
 /*
- * Beside `a` another set with the same key: the key has 64 bits, of which a table uses 32, so that
- * sets that agree in these are found by trying (some 2^16 pairs of tries).
+ * Beside `a` another set with the same key: the key has 64 bits, of which a table uses 32. So sets
+ * that agree in these are found by trying (some 2^16 pairs of tries).
  */
 static bool find_twin(const struct setpool *p, struct label *l, char *text, uint32_t *ret_a,
 		      uint32_t *ret_b)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One content is opened and parsed once: for real processes of one program, of a hard link, of a
- * copy and of a deleted file, while they run and when all others have ended. What is counted are
- * heads and symbol tables that were parsed, and files that were opened.
+ * One content is opened and parsed once. That holds for real processes of one program, of a hard
+ * link, of a copy and of a deleted file, while they run and when all others have ended. What is
+ * counted are heads and symbol tables that were parsed, and files that were opened.
  */
 #include "stacks/frame.h"
 #include "stacks/module.h"

@@ -122,8 +122,9 @@ static void cri_containers(void **state)
 }
 
 /*
- * The bytes that containerd sends, from the field numbers of api.proto and not from cri.proto:
- * 1 id, 2 pod_sandbox_id, 3 metadata, 4 image, 5 image_ref, 6 state, 7 created_at, 8 labels.
+ * The bytes that containerd sends, from the field numbers of api.proto and not from cri.proto.
+ * These are 1 id, 2 pod_sandbox_id, 3 metadata, 4 image, 5 image_ref, 6 state, 7 created_at, 8
+ * labels.
  */
 static void cri_bytes(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests of the watcher to servers of this test's own, on loopback, on a Unix socket and with
- * TLS: what the caller gets of their answers, and what ends a request.
+ * TLS. Checked is what the caller gets of their answers, and what ends a request.
  */
 #include "pods/web.h"
 #include "unit/web_server.h"

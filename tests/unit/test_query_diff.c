@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The difference of two queries: the tests against enumeration and published values, rows and tree
- * against a merge of the plain-text rows of a random store, and the rate of false alarms on draws
- * that do not differ.
+ * The difference of two queries. The tests are held against enumeration and published values, rows
+ * and tree against a merge of the plain-text rows of a random store. Also the rate of false alarms
+ * on draws that do not differ.
  */
 #include "unit/store_model.h"
 

@@ -333,7 +333,7 @@ static struct holding holding(struct store *s, enum store_want want, int64_t to,
 }
 
 /*
- * A window is cut by a repair when its five minutes are not over: the other windows are still found
+ * A window is cut by a repair when its five minutes are not over. The other windows are still found
  * by label, and all blocks above have what the window had, without labels.
  */
 static void part_of_a_minute(void **state)

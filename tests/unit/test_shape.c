@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shape of random trees of stacks, in some of which stacks differ in lines alone: the nodes on
+ * The shape of random trees of stacks, in some of which stacks differ in lines alone. The nodes on
  * the way from a leaf to the root have each stack of its path once, in order.
  */
 #include "store/dict/shape.h"

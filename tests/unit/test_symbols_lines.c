@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inlined calls and lines against llvm-addr2line, which reads DWARF by code of its own (that of
- * binutils errs where functions are split), at random addresses of programs that are built here by
- * gcc and clang with and without DWARF 5; and damaged DWARF.
+ * binutils errs where functions are split). They are compared at random addresses of programs that
+ * are built here by gcc and clang with and without DWARF 5. Also damaged DWARF.
  */
 #include "symbols/names.h"
 #include "symbols/symbols.h"
@@ -185,8 +185,8 @@ static void keep_innermost_line(char *text)
 
 /*
  * Where the compiler made one function of two that are equal, DWARF has one's name and addr2line
- * takes the other's symbol: the same but for the name of the outermost function, and nm has both at
- * one address.
+ * takes the other's symbol. They are the same but for the name of the outermost function, and nm
+ * has both at one address.
  */
 static bool is_alias(const char *name, const char *a, const char *b)
 {

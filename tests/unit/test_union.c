@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three stores read as one, beside a sum of the plain-text rows: two of one host, windows that
- * begin at other times, events and counters in another order, rows with a label `host` of their
- * own.
+ * Three stores read as one, beside a sum of the plain-text rows. Two are of one host; there are
+ * windows that begin at other times, events and counters in another order, rows with a label `host`
+ * of their own.
  */
 #include "unit/store_model.h"
 

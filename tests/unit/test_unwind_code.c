@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules made from instructions alone, against the call frame information of the same code: that of
- * the C library, which compilers and hands have written, and of assembler that is built here with
- * and without it. And any bytes whatever.
+ * Rules made from instructions alone, against the call frame information of the same code. It is
+ * that of the C library, which compilers and hands have written, and of assembler that is built
+ * here with and without it. And any bytes whatever.
  */
 #include "unwind/code.h"
 #include "unwind/frame.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules for Go from .gopclntab, of the program that test_go is about: its call frame information is
- * packed, so that none of it is ours, and tells libdw where every function's frame is at each of
- * its instructions. And tables that lie.
+ * Rules for Go from .gopclntab, of the program that test_go is about. Its call frame information is
+ * packed, so that none of it is ours. It tells libdw where every function's frame is at each of its
+ * instructions. And tables that lie.
  */
 #include "unwind/unwind.h"
 

@@ -3,8 +3,8 @@
  * The walk that the BPF program makes, compiled for user space, over recorded stacks.
  *
  * A child is stepped instruction by instruction through signals, vfork, realigned stacks, calls
- * that are bound when they are first made, qsort's calls back; registers and a copy of the stack
- * are recorded at each step, and what the walk finds there is held against libdw's unwinding of the
+ * that are bound when they are first made, qsort's calls back. Registers and a copy of the stack
+ * are recorded at each step. What the walk finds there is held against libdw's unwinding of the
  * same bytes. Then memory that is cut, wrong or malicious.
  */
 #include "walked_code.h"

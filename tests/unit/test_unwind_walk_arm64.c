@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The walk as it is on arm64, compiled for this machine, over a real arm64 process
- * (arm64/walked.c): an emulator runs it instruction by instruction, and what the walk finds at each
- * is held against libdw's unwinding of the same registers and memory. Return addresses are signed
+ * (arm64/walked.c). An emulator runs it instruction by instruction. What the walk finds at each is
+ * held against libdw's unwinding of the same registers and memory. Return addresses are signed
  * (PAC); libdw gets them without.
  */
 #define UNWIND_FOR_ARM64

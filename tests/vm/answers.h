@@ -32,9 +32,9 @@ double share(double part, double all);
 bool adds_up(const json_t *o);
 
 /*
- * fired = stored + lost, in total and on each CPU; nothing lost but to timers: of idle CPUs, and
- * those `late` ones that plain perf events lost too (negative: not compared; thrice, as their ticks
- * are not at the same instants), and 3%.
+ * fired = stored + lost, in total and on each CPU. Nothing is lost but to timers: of idle CPUs, and
+ * thrice the `late` ones that plain perf events lost too, and 3%. Thrice, as their ticks are not at
+ * the same instants. Negative: not compared.
  */
 void accounting(const char *name, const char *store, double late);
 

@@ -142,8 +142,8 @@ static void extremes(const json_t *report, double *min, double *max)
 
 /*
  * While something happens to the machine: no wait is negative, none outlasts the recording, who
- * sleeps all the time is blocked all the time, and those who had the CPUs had them as long as the
- * others waited.
+ * sleeps all the time is blocked all the time. Those who were running ran as long as the others
+ * waited.
  */
 static void waits_during(const char *name, const char *store, void (*happens)(void))
 {

@@ -236,9 +236,8 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 }
 
 /*
- * Whose turn it is: who waits to be looked at again, who waits longest to be looked at for the
- * first time, and who came last, because it may not live long enough to wait for all of a host's
- * processes.
+ * Choose whose turn it is: who waits to be looked at again, who waits longest for its first look,
+ * and who came last. The last may not live long enough to wait for all of a host's processes.
  */
 static struct subject *next_subject(struct labelling *l, uint64_t now)
 {

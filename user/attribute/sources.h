@@ -38,8 +38,8 @@ void sources_free(struct sources *s);
 
 /*
  * Look in the files that the process maps; what is new is appended to *list. 0, or why to look
- * again: something is there and not ready yet (the dynamic linker is at work); a file could not be
- * read for want of time (resolver_is_late); attributes may have names that the process has not
+ * again. Something is there and not ready yet: the dynamic linker is at work. A file could not be
+ * read for want of time (resolver_is_late). Attributes may have names that the process has not
  * published yet.
  */
 #define SOURCES_NOT_YET 1

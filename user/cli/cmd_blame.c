@@ -31,8 +31,8 @@ static const struct opt options[] = {
 	  "woke others (of a recording with --wall --waker)",
 	  offsetof(struct blame_options, wakers), 0, 0 },
 	{ "where", 'w', OPT_STRING, "SELECTOR",
-	  "only who waited with these labels: {tenant=\"a\"}; labels of who had the CPU "
-	  "have by. before them: {by.comm=\"make\"}",
+	  "only who waited with these labels: {tenant=\"a\"}; labels of the thread "
+	  "that was running have by. before them: {by.comm=\"make\"}",
 	  offsetof(struct blame_options, filter.where), 0, 0 },
 	{ "idle", 'i', OPT_FLAG, NULL,
 	  "with --wakers: include idle waits, of a worker for its next work",
@@ -60,7 +60,7 @@ static const struct opt_command command = {
 	.examples = "  ascribe blame\n"
 		    "  ascribe blame --by tenant\n"
 		    "  ascribe blame --by tenant --wakers\n"
-		    "  ascribe blame --by comm --where '{tenant=\"a\"}'\n",
+		    "  ascribe blame --by comm --where '{tenant=\"acme\"}'\n",
 	.opts = options,
 	.pages = true,
 	.n_opts = sizeof(options) / sizeof(options[0]),

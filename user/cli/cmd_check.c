@@ -37,7 +37,7 @@ static const struct opt_command command = {
 	.usage = "[OPTIONS]",
 	.about = "Try everything that recording needs on this host, and print the fix for what is "
 		 "missing. Exit status 1 when recording cannot work at all.",
-	.examples = "  sudo ascribe check\n",
+	.examples = "  ascribe check    # as root\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,

@@ -69,7 +69,7 @@ static const struct opt_command command = {
 		 "average (Benjamini and Hochberg); the rest is noise. Samples are taken as "
 		 "independent.",
 	.examples =
-		"  ascribe diff --where '{tenant=\"a\"}' --against '{tenant=\"b\"}'\n  ascribe "
+		"  ascribe diff --where '{tenant=\"acme\"}' --against '{tenant=\"globex\"}'\n  ascribe "
 		"diff --from now-1h --against-from now-2h --against-to now-1h\n  ascribe diff "
 		"--from 2026-05-01T10:00:00Z --against-to 2026-05-01T10:00:00Z --by tenant\n  "
 		"ascribe diff after.data --against-store before.data --absolute\n  ascribe diff "

@@ -54,7 +54,7 @@ static const struct opt_command command = {
 	.about = "Write the samples of a store in another tool's format: " FORMATS ".",
 	.examples =
 		"  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n  "
-		"ascribe export --format pprof --where '{tenant=\"a\"}' -o a.pb.gz\n  ascribe "
+		"ascribe export --format pprof --where '{tenant=\"acme\"}' -o acme.pb.gz\n  ascribe "
 		"export --format folded > stacks.txt\n  ascribe export --format folded --metric "
 		"off > blocked.txt    # nanoseconds\n  ascribe export --format pprof --metric "
 		"wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",

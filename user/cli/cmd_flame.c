@@ -63,8 +63,8 @@ static const struct opt_command command = {
 		 "network needed.",
 	.examples =
 		"  ascribe flame -o flame.html\n  ascribe flame --open                           "
-		"# in the browser\n  ascribe flame --where '{tenant=\"a\",endpoint=\"/search\"}' "
-		"-o a.html\n  ascribe flame --view callers --function memcpy -o callers.html\n  "
+		"# in the browser\n  ascribe flame --where '{tenant=\"acme\",endpoint=\"/sort\"}' "
+		"-o acme.html\n  ascribe flame --view callers --function memcpy -o callers.html\n  "
 		"ascribe flame --from now-1h --against-from now-2h --against-to now-1h -o "
 		"diff.html\n",
 	.opts = options,

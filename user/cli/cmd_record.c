@@ -87,7 +87,7 @@ static const struct opt options[] = {
 	  offsetof(struct record_options, debuginfod_cache), 0, 0 },
 	{ "wall", 0, OPT_FLAG, NULL,
 	  "all time, not only that on a CPU: also measure every wait, blocked (event off-cpu) or "
-	  "for a CPU (runq), with its stack and who had the CPU",
+	  "for a CPU (runq), with its stack and the thread that was running",
 	  offsetof(struct record_options, wall), 0, 0 },
 	{ "jvm-attach", 0, OPT_FLAG, NULL,
 	  "name Java code: ask JVMs (HotSpot 17 or later) for their maps by their attach "

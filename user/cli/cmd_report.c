@@ -39,7 +39,7 @@ static const struct opt options[] = {
 	NAMES_OPTIONS(struct report, filter),
 	LIMIT_OPTION(
 		struct report, filter,
-		"rows to print, 0 for all. Default: 10 and 15, 30 with --by, 40 with --tree, all\n"
+		"rows to print, 0 for all. Default: 10 and 15, 30 with --by, 40 with --tree, all "
 		"with --json, 10 with --step, where the others are summed"),
 	{ "full-names", 0, OPT_FLAG, NULL,
 	  "print names whole, with template arguments and parameters",
@@ -71,7 +71,7 @@ static const struct opt_command command = {
 		"report --by function                   # functions, by their own time\n  ascribe "
 		"report --by tenant                     # who used the CPU\n  ascribe report --by "
 		"tenant,endpoint -n 10      # by two labels\n  ascribe report --where "
-		"'{tenant=\"a\"}'          # the code of one tenant\n  ascribe report --from -15m "
+		"'{tenant=\"acme\"}'       # the code of one tenant\n  ascribe report --from -15m "
 		"--before -30m       # and how that changed\n  ascribe report --tree                          "
 		"# the calls\n  ascribe report --peek memcpy                   # who calls it, "
 		"and what it calls\n  ascribe report --step 1m --by tenant           # who, over "

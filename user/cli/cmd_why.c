@@ -43,7 +43,7 @@ static const struct opt_command command = {
 	.about = "Where the time of a selection went, on one page: beside everything else of the "
 		 "same time, and beside itself in an earlier range. Functions are named only where "
 		 "they differ by more than chance. Waits need a recording with --wall.",
-	.examples = "  ascribe why --where '{tenant=\"a\"}'\n"
+	.examples = "  ascribe why --where '{tenant=\"acme\"}'\n"
 		    "  ascribe why --where '{query_id=\"42\"}' --from now-5m --before now-1d\n",
 	.opts = options,
 	.pages = true,

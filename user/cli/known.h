@@ -2,7 +2,7 @@
 /*
  * Whether a store knows the label keys and values of a question. A question by a key that no label
  * set has would be answered with "(none)" for everything, one for a value that nothing has with
- * nothing: most of these are typing errors.
+ * nothing. Most of these are typing errors.
  */
 #ifndef ASCRIBE_CLI_KNOWN_H
 #define ASCRIBE_CLI_KNOWN_H

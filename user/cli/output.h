@@ -19,7 +19,7 @@ struct output {
 
 /*
  * path NULL or "-" is stdout. A regular or new file is written beside its place and renamed over it
- * by output_commit, with the mode that the umask gives (or the old file's); anything else (a
+ * by output_commit, with the mode that the umask gives (or the old file's). Anything else (a
  * device, a pipe) is written in place.
  */
 int output_open(struct output *o, const char *path, struct err *err);

@@ -4,8 +4,8 @@
  *
  * Every wait is measured, but the stack of a wait is taken only with a known probability p
  * (bpf/offcpu_stack.bpf.h). A sampled wait of y ns is stored with its own stack, and stands for
- * y * (1/p - 1) ns more. The time of all other waits is known exactly per label set; at the end of
- * a window it is divided among the stacks in proportion to what their samples stand for:
+ * another y * (1/p - 1) ns. The time of all other waits is known exactly per label set. At the end
+ * of a window it is divided among the stacks in proportion to what their samples stand for:
  *
  *   1. samples of the same event and label set, where there are ESTIMATE_ENOUGH;
  *   2. else of the same event and process image, where there are as many;
@@ -17,7 +17,7 @@
  * moment.
  *
  * Sums per label set are exact: time only moves from "[no stack]" to stacks. Time per stack is an
- * unbiased estimate, but for the bias of a ratio, which falls with the number of samples: the
+ * unbiased estimate, but for the bias of a ratio, which falls with the number of samples. The
  * shares of a few samples favour stacks that are sampled often. So a group needs ESTIMATE_ENOUGH.
  */
 #ifndef ASCRIBE_COLLECT_ESTIMATE_H

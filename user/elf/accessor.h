@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a small function does that returns a member of what its argument points at, or of a global
- * or thread-local object: its code says where the member is, though the binary's types are
+ * or thread-local object. Its code says where the member is, though the binary's types are
  * stripped. x86-64; a few instructions are known, anything else is refused.
  */
 #ifndef ASCRIBE_ELF_ACCESSOR_H

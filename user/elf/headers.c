@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A narrow structure is not larger than its wide one: an array of n narrow ones is read to the end
- * of the room for n wide ones and widened from the first on, which never writes over what is still
- * to be read.
+ * A narrow structure is not larger than its wide one. So an array of n narrow ones is read to the
+ * end of the room for n wide ones and widened from the first on. That never writes over what is
+ * still to be read.
  */
 #include "elf/headers.h"
 

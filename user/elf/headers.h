@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The structures of an ELF file as those of a 64-bit one: those of a 32-bit file are widened as
- * they are read, so that whoever looks at them knows one form alone. As elf_image_read: exactly
- * what was asked for, -EBADMSG where the file does not have it.
+ * The structures of an ELF file as those of a 64-bit one. Those of a 32-bit file are widened as
+ * they are read, so callers know one form alone. As elf_image_read: exactly what was asked for,
+ * -EBADMSG where the file does not have it.
  */
 #ifndef ASCRIBE_ELF_HEADERS_H
 #define ASCRIBE_ELF_HEADERS_H

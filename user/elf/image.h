@@ -4,7 +4,7 @@
  *
  * The file belongs to somebody else and may change or lie at any time. Therefore: bytes come only
  * through elf_image_read (pread or a private copy), which checks offset and length against the size
- * seen at the opening; every count has a cap below; nothing is followed twice. No mmap (SIGBUS), no
+ * seen at the opening. Every count has a cap below. Nothing is followed twice. No mmap (SIGBUS), no
  * library that parses on our behalf.
  *
  * Words: "vaddr" is an address in the file's own terms, "offset" is a file offset. Not thread-safe.

@@ -40,8 +40,8 @@ struct elf_variable {
 };
 
 /*
- * The symbols with one of these names (a list that ends with NULL; a name that ends with '*' stands
- * for all that begin so), from .dynsym and, in an executable, .symtab, each once. Returns how many
+ * The symbols with one of these names, from .dynsym and, in an executable, .symtab, each once. The
+ * list ends with NULL; a name that ends with '*' stands for all that begin so. Returns how many
  * there are in ret, at most `max`, or -errno: -EBADMSG, -E2BIG, ...
  */
 int elf_variables(const struct elf_image *img, const char *const *names, struct elf_variable *ret,

@@ -72,10 +72,10 @@ int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f
 uint64_t export_value(const struct store_event *e, const struct store_row *row);
 
 /*
- * A flame graph. root: the part below one frame, pruned for itself: eight hexadecimal digits for
- * each frame from the outermost to it, with dots between, of FNV-1a (32 bits) over the bytes of its
- * name, a NUL, those of its module, as they stand in `frames`. against: a baseline, of the same
- * store and event.
+ * A flame graph. root: the part below one frame, pruned for itself. It names each frame from the
+ * outermost to that one, with dots between, by eight hexadecimal digits. They are FNV-1a (32 bits)
+ * over the bytes of its name, a NUL, and those of its module, as they stand in `frames`. against: a
+ * baseline, of the same store and event.
  */
 #define EXPORT_FLAME_LEAST 10000 /* nodes with less than 1/10000 of the samples are in "(other)" */
 struct export_flame_spec {

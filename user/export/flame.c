@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flame graph's data, pruned here so that the page stays quick: nodes below 0.01% of all
+ * The flame graph's data, pruned here so that the page stays quick. Nodes below 0.01% of all
  * samples, and the smallest ones beyond a maximum, are summed per parent in one "(other)" node. So
  * every level still adds up.
  *

@@ -5,7 +5,7 @@
  * straight into gzip: memory grows with the number of distinct strings, frames and functions, not
  * with the samples.
  *
- * Every location has a line, also a frame without a symbol (its function is called "file+0x12"): so
+ * Every location has a line, also a frame without a symbol: its function is called "file+0x12". So
  * the functions of pprof are those of `ascribe report`, and has_functions keeps pprof from looking
  * for symbols of its own.
  */
@@ -21,7 +21,7 @@
 #include <zlib.h>
 
 /*
- * A label's value 0 means "no string" in the format, also for an empty value: this key, which no
+ * A label's value 0 means "no string" in the format, also for an empty value. So this key, which no
  * UTF-8 text equals, gets another number and is written as an empty string.
  */
 #define EMPTY_VALUE "\xff"

@@ -16,9 +16,9 @@
  *   per bucket: index minus the index before it (the first: index), count |
  *   u32 CRC-32C of all before it, little-endian
  *
- * Both are refused as a whole unless they are exactly that: counts of 0, indices out of order or
- * out of range, a total beyond 2^64 - 1, anything behind the end. What is loaded takes memory for
- * at most HIST_BUCKETS(bits) counters, and only for rows that are there.
+ * Both are refused as a whole unless they are exactly that. Refused are counts of 0, indices out of
+ * order or out of range, a total beyond 2^64 - 1, anything behind the end. What is loaded takes
+ * memory for at most HIST_BUCKETS(bits) counters, and only for rows that are there.
  */
 #ifndef ASCRIBE_HIST_DUMP_H
 #define ASCRIBE_HIST_DUMP_H

@@ -36,8 +36,8 @@
 
 struct hist {
 	/*
-	 * By the highest bit of a value: how far it is shifted, and where its row begins, so that a
-	 * value's counter is count[(place >> 6) + (value >> (place & 63))]. Below 64: no row yet.
+	 * By the highest bit of a value: how far it is shifted, and where its row begins. A value's
+	 * counter is count[(place >> 6) + (value >> (place & 63))]. Below 64: no row yet.
 	 */
 	uint32_t place[64];
 	uint8_t bits;

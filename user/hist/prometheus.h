@@ -17,8 +17,8 @@
 #include "util/buf.h"
 
 /*
- * How many values are <= each of n ascending bounds. A bucket counts as its middle: only values of
- * the one bucket in which a bound lies, within 2^-bits of it, can be on the wrong side; where the
+ * How many values are <= each of n ascending bounds. A bucket counts as its middle. Only values of
+ * the one bucket in which a bound lies, within 2^-bits of it, can be on the wrong side. Where the
  * bound is a bucket's greatest value the count is exact.
  */
 void hist_rebucket(const struct hist_snapshot *s, const uint64_t *bounds, size_t n,

@@ -28,8 +28,8 @@ struct hist_value hist_snapshot_at(const struct hist_snapshot *s, uint64_t rank)
 }
 
 /*
- * The double nearest to 0.9 is a little above it, and the 0.9 of 10 values are nine all the same: a
- * product within a few roundings of a whole number is that number.
+ * The double nearest to 0.9 is a little above it, and the 0.9 of 10 values are nine all the same.
+ * So a product within a few roundings of a whole number is that number.
  */
 static double rank_of(double q, uint64_t total)
 {

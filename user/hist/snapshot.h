@@ -71,9 +71,9 @@ struct hist_value {
 struct hist_value hist_snapshot_at(const struct hist_snapshot *s, uint64_t rank);
 
 /*
- * The smallest value that at least the share q of all values do not exceed: rank ceil(q * total),
- * counted from 1, where q * total is as good as a double (exact below 2^50 values). q outside of 0
- * .. 1, and NaN, ask for the smallest or the greatest value.
+ * The smallest value that at least the share q of all values do not exceed. Its rank is ceil(q *
+ * total), counted from 1, where q * total is as good as a double (exact below 2^50 values). q
+ * outside of 0 .. 1, and NaN, ask for the smallest or the greatest value.
  */
 struct hist_value hist_snapshot_quantile(const struct hist_snapshot *s, double q);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers by question and state of the store, the least recently used go first. A question that
- * names `now` is asked anew after some seconds, whatever the store; one that took long is answered
- * from memory for some time though windows were added, so that many who ask it take at most a part
- * of a worker. Any thread.
+ * names `now` is asked anew after some seconds, whatever the store. One that took long is answered
+ * from memory for some time though windows were added. So many who ask it take at most a part of a
+ * worker. Any thread.
  */
 #ifndef ASCRIBE_HTTP_CACHE_H
 #define ASCRIBE_HTTP_CACHE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who may ask. A page of another origin must not read profiles through the browser of somebody on
- * this host: a Host header must name an address that is listened on (against DNS rebinding) and an
- * Origin header the same host (against forms and scripts of other sites). Over a Unix socket no
- * browser comes, and any Host will do.
+ * this host. A Host header must name an address that is listened on (against DNS rebinding). An
+ * Origin header must name the same host (against forms and scripts of other sites). Over a Unix
+ * socket no browser comes, and any Host will do.
  */
 #ifndef ASCRIBE_HTTP_GUARD_H
 #define ASCRIBE_HTTP_GUARD_H

@@ -4,9 +4,9 @@
  * workers answer questions, each with a read-only handle of the store; a keeper ends what takes too
  * long. Whoever writes the store is never waited for and never made to wait.
  *
- * Everything a client sends is bounded: the head, the body, the time until both are there, the time
- * to take the answer, the number of connections and of questions that wait. What is refused is
- * answered with a JSON body that says why, and counted.
+ * Everything a client sends is bounded: the head, the body, the time until both are there, and the
+ * time to take the answer. So are the numbers of connections and of questions that wait. What is
+ * refused is answered with a JSON body that says why, and counted.
  */
 #ifndef ASCRIBE_HTTP_HTTP_H
 #define ASCRIBE_HTTP_HTTP_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much the server takes in: profiles by their size over time, so that the store's writer keeps
- * up and keeps within its quota, and bodies by the memory that they occupy together. Any thread.
+ * How much the server takes in. Profiles are bounded by their size over time, so that the store's
+ * writer keeps up and keeps within its quota. Bodies are bounded by the memory that they occupy
+ * together. Any thread.
  */
 #ifndef ASCRIBE_HTTP_INTAKE_H
 #define ASCRIBE_HTTP_INTAKE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Flame graphs as Pyroscope has them: a list of numbers for each depth. For each node: how far it
- * begins behind the end of the one before it, total, self, index of the name; with two sides the
- * first three for each of them, then the name.
+ * begins behind the end of the one before it, total, self, index of the name. With two sides it is
+ * the first three for each of them, then the name.
  */
 #ifndef ASCRIBE_HTTP_LEVELS_H
 #define ASCRIBE_HTTP_LEVELS_H

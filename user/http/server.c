@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Input and output. A request is looked at when its head is there (guard, path, method, length),
- * collected, and answered by the thread that read it when that takes no time, else by a worker
- * while the connection is suspended. The keeper closes connections (conns.c) whose request does not
- * arrive, or whose answer is not taken, in time: libmicrohttpd's own limit is one of silence, which
- * a client that sends a byte now and then never reaches.
+ * and collected. The thread that read it answers when that takes no time, else a worker while the
+ * connection is suspended. The keeper closes connections (conns.c) whose request does not arrive,
+ * or whose answer is not taken, in time. libmicrohttpd's own limit is one of silence, which a
+ * client that sends a byte now and then never reaches.
  */
 #include "http/server_int.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile of another program, checked and laid out so that storing it is a walk over arrays:
- * every index is in range, every text a C string, every count bounded.
+ * A profile of another program, checked and laid out so that storing it is a walk over arrays.
+ * Every index is in range, every text a C string, every count bounded.
  *
  *   pprof.h, folded.h, perf_script.h --> struct profile --> write.h
  *

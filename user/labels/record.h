@@ -22,10 +22,10 @@ struct record_side {
 
 /*
  * record: prefix, header, attributes; len may exceed what the record says it has. key_text: the
- * `bytes` of text of the key table of the module that published it. Writes the labels, sorted by
- * key, no key twice (of attributes with the same key the last one wins; trace context becomes
- * "trace_id" and "span_id", which win over attributes of that name), to out[0 .. *ret_n). They
- * point into record, key_text and *side and live as long as these.
+ * `bytes` of text of the key table of the module that published it. Of attributes with the same key
+ * the last one wins. Trace context becomes "trace_id" and "span_id", which win over attributes of
+ * that name. Writes the labels, sorted by key, no key twice, to out[0 .. *ret_n). They point into
+ * record, key_text and *side and live as long as these.
  *
  * out must have room for RECORD_LABELS_MAX. Returns 0, -EBADMSG (damaged), -EPROTONOSUPPORT
  * (another version of the ABI). On failure neither *ret_n nor *side is touched, out may be. No

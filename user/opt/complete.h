@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion of command lines, for the shells (deploy/completion): `ascribe complete -- WORD...`
- * prints what the last word may become, a line each, with a description behind a tab; "@files" and
+ * Completion of command lines, for the shells (deploy/completion). `ascribe complete -- WORD...`
+ * prints what the last word may become, a line each, with a description behind a tab. "@files" and
  * "@dirs" leave it to the shell. All comes from the option tables; keys and values of labels from
  * the store that is named, or is there.
  */

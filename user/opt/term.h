@@ -28,8 +28,8 @@ unsigned term_room(unsigned used);
 
 /*
  * From here on what goes to stdout, and to stderr when that is a terminal too, goes through a
- * pager: ASCRIBE_PAGER, else PAGER, else less, which ends by itself when all fits on the screen.
- * Nothing happens without a terminal, with --no-pager, or when the pager is "" or "cat".
+ * pager. It is ASCRIBE_PAGER, else PAGER, else less, which ends by itself when all fits on the
+ * screen. Nothing happens without a terminal, with --no-pager, or when the pager is "" or "cat".
  */
 void term_page(void);
 /* When all is printed: wait until the pager's user has read it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text for people. Names and label values come from other programs: nothing of them may move the
- * cursor or colour the screen or turn the order of what follows, so hidden characters
+ * Text for people. Names and label values come from other programs. Nothing of them may move the
+ * cursor or colour the screen or turn the order of what follows. So hidden characters
  * (utf8_is_hidden) and bytes that are no UTF-8 are shown as \xNN.
  */
 #ifndef ASCRIBE_OPT_TEXT_H

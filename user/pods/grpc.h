@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What gRPC adds to HTTP/2 in a call with one message each way (github.com/grpc/grpc,
- * doc/PROTOCOL-HTTP2.md): a message is framed by a byte that says whether it is compressed and by
- * its length, 4 bytes, big-endian; how the call ended stands in the trailers, or, where no message
+ * doc/PROTOCOL-HTTP2.md). A message is framed by a byte that says whether it is compressed and by
+ * its length, 4 bytes, big-endian. How the call ended stands in the trailers, or, where no message
  * comes, in the headers.
  */
 #ifndef ASCRIBE_PODS_GRPC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Take a list apart without understanding it. A tree of JSON takes up to a hundred times the memory
- * of its text, and pods are as large as their authors like: trees of one pod at a time are bounded
+ * of its text, and pods are as large as their authors like. Trees of one pod at a time are bounded
  * by the largest pod. All texts that are handed out are loaded, so nothing is validated here.
  */
 #include "pods/parse_int.h"

@@ -61,10 +61,10 @@ void web_free(struct web *w);
  * (initialized by the caller, what it held is replaced) has the body; for grpc the message, or the
  * text of an error.
  *
- * Else -errno, out is empty, and err says what failed, on what, and what to do: -ECONNREFUSED,
+ * Else -errno, out is empty, and err says what failed, on what, and what to do. -ECONNREFUSED,
  * -EHOSTUNREACH and what else connecting fails with, -ENOENT (no such socket, token or CA), -EACCES
- * (it may not be used), -ECONNRESET, -ETIMEDOUT, -EPROTO (TLS, HTTP, gRPC), -EBADMSG (it is no
- * token), -EFBIG, -EINTR, -EINVAL (the address), -ENOMEM.
+ * (it may not be used). Also -ECONNRESET, -ETIMEDOUT, -EPROTO (TLS, HTTP, gRPC),
+ * -EBADMSG (it is no token), -EFBIG, -EINTR, -EINVAL (the address), -ENOMEM.
  */
 int web_ask(struct web *w, const struct web_place *at, const struct web_request *q,
 	    unsigned *ret_status, struct buf *out, struct err *err);

@@ -318,8 +318,8 @@ int proc_open_in_root(uint32_t tgid, uint32_t root, const char *file, struct pro
 
 /*
  * The root of a process, kept open by the reader, also after the process has ended. For files in
- * /tmp, which any user may have put there: opens only regular files, without symbolic links on the
- * way, that belong to the user of the process or that belong to root and are readable by all.
+ * /tmp, which any user may have put there. Opens only regular files, without symbolic links on the
+ * way. They belong to the user of the process, or to root and are readable by all.
  */
 struct proc_root {
 	uint64_t name; /* 0: closed */

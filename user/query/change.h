@@ -3,10 +3,10 @@
  * Whether a rate over time changed for good, or was high for a moment.
  *
  * Steps of one length; NAN where nothing was recorded. A change for good is the split after which
- * the rates differ most from those before, by the ranks of the steps (Mann and Whitney), corrected
- * for the number of splits that were tried. A burst is a run of steps at least twice as high as any
- * other step. Neighbouring steps are not independent draws: so a change must also be large, and
- * beyond what nine of ten steps before it had.
+ * the rates differ most from those before. It is found by the ranks of the steps (Mann and
+ * Whitney), corrected for the number of splits that were tried. A burst is a run of steps at least
+ * twice as high as any other step. Neighbouring steps are not independent draws: so a change must
+ * also be large, and beyond what nine of ten steps before it had.
  */
 #ifndef ASCRIBE_QUERY_CHANGE_H
 #define ASCRIBE_QUERY_CHANGE_H

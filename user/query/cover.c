@@ -56,9 +56,9 @@ static int choose_keys(struct plan *p, const struct query_spec *spec, const stru
 }
 
 /*
- * by_start: a cover takes a block above level 0 only when it begins in the range, so that what
- * begins before it are the windows on its edge (or a block whose children are gone, which counts
- * where it begins, too).
+ * by_start: a cover takes a block above level 0 only when it begins in the range. So what begins
+ * before the range are the windows on its edge, or a block whose children are gone, which counts
+ * where it begins, too.
  */
 static void keep_starts(const struct query *q, struct store_cover *c)
 {

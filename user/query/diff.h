@@ -9,11 +9,11 @@
  *
  * Significance, per row: for shares Fisher's exact test, for amounts the exact binomial test of two
  * rates (see stats.h, which also says what large counts get). Many rows are tested at once, so the
- * p-values are adjusted by Benjamini and Hochberg: a row is a change when its q is below
- * QUERY_DIFF_RATE, and at most that share of the rows called a change are wrong, on average. Rows
- * with so few samples that not even all of them on one side would give p below that cannot be told
- * from noise; they are not tested and weaken nobody else's test (after Tarone). Everything that is
- * no change is noise.
+ * p-values are adjusted by Benjamini and Hochberg. A row is a change when its q is below
+ * QUERY_DIFF_RATE. At most that share of the rows called a change are wrong, on average. Rows with
+ * so few samples that not even all of them on one side would give p below that cannot be told from
+ * noise. They are not tested and weaken nobody else's test (after Tarone). Everything that is no
+ * change is noise.
  */
 #ifndef ASCRIBE_QUERY_DIFF_H
 #define ASCRIBE_QUERY_DIFF_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is worth a look in a range of time, beside the same length of time before it, and beside the
- * same hours of the day before: who needs more or less CPU, who waits longer, whether the CPUs are
- * saturated, which programs are of a new build.
+ * same hours of the day before. That is who needs more or less CPU, who waits longer, whether the
+ * CPUs are saturated, and which programs are of a new build.
  *
- * Of every value of a few keys, the rate in each step is tested (query/change.h); the p-values of
- * all tests together are adjusted by Benjamini and Hochberg (query/stats.h), and only findings with
- * q <= FINDINGS_RATE are told. Rates are seconds per second: CPUs used, or threads that waited.
+ * Of every value of a few keys, the rate in each step is tested (query/change.h). The p-values of
+ * all tests together are adjusted by Benjamini and Hochberg (query/stats.h). Only findings with q
+ * <= FINDINGS_RATE are told. Rates are seconds per second: CPUs used, or threads that waited.
  */
 #ifndef ASCRIBE_QUERY_FINDINGS_H
 #define ASCRIBE_QUERY_FINDINGS_H

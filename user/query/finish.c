@@ -3,9 +3,9 @@
 #include "query/sum.h"
 
 /*
- * From nanoseconds back to samples: of the lowest rate in the answer, so that none stands for more
- * than one that was taken, and an interval is never narrower than it ought to be. What a row has
- * too much for a whole sample goes to the next: the sum is right.
+ * From nanoseconds back to samples, of the lowest rate in the answer. So none stands for more than
+ * one that was taken, and an interval is never narrower than it ought to be. What a row has too
+ * much for a whole sample goes to the next: the sum is right.
  */
 static void count_rates(struct summing *m)
 {

@@ -2,8 +2,8 @@
 /*
  * Questions to a store: which rows (selector, time range), and their merges: rows, tree, table.
  *
- * Labels seen by a query are the labels of the set plus the virtual label `event`; of blocked
- * threads (off-cpu) also `wait`, the class of the wait, and in tables `wait_in`, the program's
+ * Labels seen by a query are the labels of the set plus the virtual label `event`. Blocked threads
+ * (off-cpu) also have `wait`, the class of the wait, and in tables `wait_in`, the program's
  * function (query/waits.h).
  */
 #ifndef ASCRIBE_QUERY_QUERY_H
@@ -263,9 +263,9 @@ int query_table(struct query *q, const char *const *keys, size_t n_keys, struct 
 void query_table_free(struct query_table *t);
 
 /*
- * By one wide key, from what the blocks of the query keep of it: the most frequent values, at least
- * so many samples each, and what is left in a row for all others. q must have no selector and
- * QUERY_TOTALS. query_top_serves: the key is wide and blocks above the windows would be read.
+ * By one wide key, from what the blocks of the query keep of it. That is the most frequent values,
+ * at least so many samples each, and what is left in a row for all others. q must have no selector
+ * and QUERY_TOTALS. query_top_serves: the key is wide and blocks above the windows would be read.
  */
 bool query_top_serves(struct query *q, const char *key);
 int query_top(struct query *q, const char *key, struct query_table **ret, struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Merging the rows of many windows. Windows are sorted, so they are merged like the carries of a
- * binary counter: each row takes part in about log2(windows) merges, all of them sequential in
+ * binary counter. Each row takes part in about log2(windows) merges, all of them sequential in
  * memory, and equal rows collapse on the way.
  */
 #ifndef ASCRIBE_QUERY_RUNS_H

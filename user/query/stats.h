@@ -12,9 +12,10 @@
 #define STATS_P_MIN 1e-30 /* smaller p-values are given as this */
 
 /*
- * k1 of n1 beside k2 of n2, k <= n: the two-sided p-value for "the same share". Fisher's exact test
- * (the sum of all tables with these margins that are no more likely); the pooled two-proportion z
- * test where each expected count is at least 10,000 and the two agree. 1 when a side is empty.
+ * k1 of n1 beside k2 of n2, k <= n: the two-sided p-value for "the same share". Fisher's exact
+ * test: the sum of all tables with these margins that are no more likely. The pooled two-proportion
+ * z test stands in where each expected count is at least 10,000 and the two agree. 1 when a side is
+ * empty.
  */
 double stats_share_p(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2);
 

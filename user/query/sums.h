@@ -2,10 +2,10 @@
 /*
  * The sums of a query within a budget of memory: by stack, by label set, or by both.
  *
- * First everything is summed. Where that does not fit, all rows come twice more: once to choose the
- * keys that stay, those with the most samples as far as a small table can tell, and once to sum
- * these exactly and all others as (other). Label sets have no ids while keys are chosen: a hash
- * stands for each, and two sets of one hash are chosen together.
+ * First everything is summed. Where that does not fit, all rows come twice more. First the keys
+ * that stay are chosen, those with the most samples as far as a small table can tell. Then these
+ * are summed exactly, and all others as (other). Label sets have no ids while keys are chosen: a
+ * hash stands for each, and two sets of one hash are chosen together.
  */
 #ifndef ASCRIBE_QUERY_SUMS_H
 #define ASCRIBE_QUERY_SUMS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table by one key that has too many values for the blocks above the windows to keep them all:
- * their most frequent ones, with what each may have more, and the rest in one row.
+ * A table by one key that has too many values for the blocks above the windows to keep them all. It
+ * has their most frequent ones, with what each may have more, and the rest in one row.
  */
 #include "query/cover.h"
 #include "query/table_int.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The merged tree. A stack id names a path and parent < id, so sums of the stacks of the rows,
+ * The merged tree. A stack id names a path and parent < id. So sums of the stacks of the rows,
  * carried to the parent from the highest id down, are the tree already. Lines are left out of it.
  */
 #include "query/same.h"
@@ -82,7 +82,7 @@ int query_by_total(const void *a, const void *b, void *ctx)
 }
 
 /*
- * Children of one parent side by side, by counting; then each group is sorted by itself: most have
+ * Children of one parent side by side, by counting; then each group is sorted by itself. Most have
  * one member, and a tree is linked in a time that grows with its nodes.
  */
 static int link_children(struct query_node *nodes, size_t n)

@@ -2,7 +2,8 @@
 /*
  * Where the time of a selection went: beside everything else of the same time, and beside itself in
  * an earlier range. Of each side, how long it ran, waited for a CPU and was blocked, the lengths of
- * its waits, what it was blocked in, who had the CPU meanwhile, and which functions differ.
+ * its waits, and what it was blocked in. Also which threads were running meanwhile, and which
+ * functions differ.
  */
 #ifndef ASCRIBE_QUERY_WHY_H
 #define ASCRIBE_QUERY_WHY_H

@@ -174,7 +174,7 @@ int sampler_ring_fd(const struct sampler *s);
 uint32_t sampler_row_words(const struct row *row);
 
 /*
- * Report the parts of waits that go on, and sums of waits that are in no half; `words` are those of
+ * Report the parts of waits that go on, and sums of waits that are in no half. `words` are those of
  * sampler_row_words, and a struct wire_hang where the row says so. Call it after sampler_drain, at
  * the end of each window and after sampler_stop: what it reported is in no row later. 0 or -errno
  * of the iterator; without waits 0.

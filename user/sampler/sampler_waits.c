@@ -280,7 +280,7 @@ uint32_t sampler_row_words(const struct row *row)
 /*
  * Run the iterator over all threads; pass each record to on_wait. The kernel has room for 32 KiB.
  * It asks the program again for a thread whose records did not fit, but the program reports a wait
- * once: so 8 KiB are read at a time, to which no thread adds 24.
+ * once. So 8 KiB are read at a time, to which no thread adds 24.
  */
 static int iterate(struct bpf_link *threads,
 		   void (*on_wait)(void *, const struct row *, const uint64_t *), void *ctx)

@@ -48,18 +48,18 @@ int confine_reader(int keep);
 int confine_asker(int keep);
 
 /*
- * The rest, for who reads foreign bytes: Landlock (no path at all), resource limits, and seccomp:
- * memory without execution, reading and measuring of descriptors that are open, messages on sockets
- * that are open, the end. Asking for a file by path fails with EACCES, any other call kills.
- * memory: bytes that may be allocated beyond what there is. 0 or -errno.
+ * The rest, for who reads foreign bytes: Landlock (no path at all), resource limits, and seccomp.
+ * Allowed are memory without execution, reading and measuring of descriptors that are open,
+ * messages on sockets that are open, the end. Asking for a file by path fails with EACCES, any
+ * other call kills. memory: bytes that may be allocated beyond what there is. 0 or -errno.
  */
 int confine_worker(size_t memory);
 
 /*
- * For who downloads, after confine_privileges, in the directory that it may write to: no other path
- * to write to, system directories to read (libraries, certificates, how to resolve names), no file
- * beyond file_bytes, no new process (threads are), no program started, sockets of the internet and
- * what resolving names needs. 0 or -errno.
+ * For who downloads, after confine_privileges, in the directory that it may write to. It may write
+ * to no other path, and read system directories: libraries, certificates, how to resolve names. No
+ * file beyond file_bytes, no new process (threads are allowed), no program started. Sockets are
+ * those of the internet and what resolving names needs. 0 or -errno.
  */
 int confine_downloader(uint64_t file_bytes);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * It works in the cache directory and knows no other path of it. Each file is got by a process of
- * its own, which loads libdebuginfod (with curl and TLS, some thirty libraries) and is killed by
+ * its own, which loads libdebuginfod (with curl and TLS, some thirty libraries). It is killed by
  * its alarm when it takes too long, whatever it hangs in. What it leaves in the cache is opened and
  * handed on unread.
  */

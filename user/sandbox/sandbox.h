@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Foreign bytes are parsed where they can do no harm: in a child without privileges that may read
+ * Foreign bytes are parsed where they can do no harm: in a child without privileges. It may read
  * the descriptors it is given, allocate within a limit, answer, and nothing else.
  *
  *   recorder -- WORKER, READER --> nursery -- fork --> worker     some workers per lane

@@ -21,9 +21,9 @@ int kernel_frames_renewed(struct kernel_frames *k);
 int kernel_frames_at(struct kernel_frames *k, uint64_t addr, bool leaf, uint32_t *ret);
 
 /*
- * Return how many of the n frames (leaf first) to remove: up to the frame of `function` near the
- * leaf, and the frame of `caller` if it is the next one. 0: `function` is missing, or would be the
- * last frame.
+ * Return how many of the n frames (leaf first) to remove. These are the ones up to the frame of
+ * `function` near the leaf, and the frame of `caller` if it is the next one. 0: `function` is
+ * missing, or would be the last frame.
  */
 uint32_t kernel_frames_above(struct kernel_frames *k, const uint64_t *frames, uint32_t n,
 			     const char *function, const char *caller);

@@ -198,7 +198,7 @@ void resolver_want_program(struct resolver *r, const struct proc_image *im)
 /* ---- user frames ---- */
 
 /*
- * Locate the user frames of a stack. How many, from the leaf on, can be believed: a return address
+ * Locate the user frames of a stack. How many, from the leaf on, can be believed. A return address
  * outside of every executable mapping means that the chain of frame pointers broke, and what lies
  * beyond is not a stack. That one address stays as "[unknown]".
  */

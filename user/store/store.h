@@ -120,8 +120,8 @@ struct store_options {
 				       nodes of stacks */
 	uint64_t max_bytes;	 /* of the store; 0: 10% of the file system, at most 10 GiB */
 	/*
-	 * Kept free on the file system: below this the oldest data goes first, and where there is
-	 * none left nothing is written; 0: 1% of the file system, at most 64 MiB
+	 * Kept free on the file system. Below this the oldest data goes first, and where there is
+	 * none left nothing is written. 0: 1% of the file system, at most 64 MiB
 	 */
 	uint64_t reserve_bytes;
 	/* a recording, kept as it was made: no parents (store_compact makes them), no retention */
@@ -202,7 +202,7 @@ void store_renew_end(struct store_writer *w);
 
 /* What did not go as it should, since the writer was opened. */
 /*
- * Keep at most `max` rows in the open window (fold.c): where there are more, of each label set and
+ * Keep at most `max` rows in the open window (fold.c). Where there are more, of each label set and
  * event the rows with the smallest values go into one row with the stack `other`, until half of
  * `max` are left. Only rows of these events, and not those with the stack `pinned`. Sums of each
  * label set stay. *ret_samples: of the rows that went. -ENOMEM: nothing changed.
@@ -262,10 +262,10 @@ int store_open(struct store **ret, const char *dir, struct err *err);
 void store_close(struct store *s);
 
 /*
- * Open several stores to be read as one, in any order: the rows of all, with the label `host` and
- * the host name of their store where they have no such label. Counters are joined by their names.
- * Ranges are rounded for each store by itself. Lists of windows (store_window) it has not. One
- * store alone is opened as it is. -E2BIG: more than STORE_UNION_MAX. Else as store_open.
+ * Open several stores to be read as one, in any order. Rows without the label `host` get it, with
+ * the host name of their store. Counters are joined by their names. Ranges are rounded for each
+ * store by itself. Lists of windows (store_window) it has not. One store alone is opened as it is.
+ * -E2BIG: more than STORE_UNION_MAX. Else as store_open.
  */
 #define STORE_UNION_MAX 64
 int store_open_all(struct store **ret, const char *const *dirs, size_t n, struct err *err);
@@ -304,8 +304,8 @@ uint32_t store_n_sets(const struct store *s);
 uint32_t store_n_events(const struct store *s);
 
 /*
- * What a question to this handle may take, for programs that answer others: bytes of memory beside
- * the dictionaries (0: as many as whoever asks takes by itself); *stop: it ends.
+ * What a question to this handle may take, for programs that answer others. Bytes of memory are
+ * beside the dictionaries; 0: as many as whoever asks takes by itself. *stop: it ends.
  */
 struct store_limits {
 	size_t bytes;
@@ -322,7 +322,7 @@ int store_goes_on(const struct store *s, struct err *err);
 /* ---- blocks: the segment tree ---- */
 
 /*
- * A node of the segment tree. Level 0 are the windows as they were written; a block of a higher
+ * A node of the segment tree. Level 0 are the windows as they were written. A block of a higher
  * level is the merge of n_windows of them, [t0, t1) from the beginning of the first to the end of
  * the last.
  */
@@ -385,10 +385,9 @@ struct store_cover {
 
 /*
  * The fewest blocks that hold every window overlapping [from, to) once. Where the wanted detail is
- * gone a parent stands in, and `coarse` counts its windows; but where it has none of it, and some
+ * gone a parent stands in, and `coarse` counts its windows. But where it has none of it, and some
  * of its windows do, those are taken and `gone` counts the others. keys: for STORE_KEY_SUMS and
- * STORE_NARROW_KEYS.
- * Owned by the caller; the blocks by the store.
+ * STORE_NARROW_KEYS. Owned by the caller; the blocks by the store.
  */
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want,
 		const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err);
@@ -400,9 +399,9 @@ int store_cover_nearest(struct store *s, int64_t from_ns, int64_t to_ns, enum st
 			const char *const *keys, size_t n_keys, struct store_cover *ret,
 			struct err *err);
 /*
- * Move the ends of a range to borders of windows (round.c), the nearest ones; as they are when it
- * would be empty then: a range within one window is that window. Not of a union, whose stores have
- * borders of their own. 0, or an error of store_cover.
+ * Move the ends of a range to borders of windows (round.c), the nearest ones. They stay as they are
+ * when it would be empty then: a range within one window is that window. Not of a union, whose
+ * stores have borders of their own. 0, or an error of store_cover.
  */
 int store_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *err);
 /*
@@ -482,7 +481,7 @@ struct store_reading {
  * Rows of a block; stops at the first non-zero result of rows, or negative one of group, and
  * returns it. store_block_read: by label set, of sets that the filter lets pass; not in any order.
  * With keys neither the sets nor what the filter sees have other labels, which is quicker where
- * there are few of them: sets that differ in nothing else are one, though their rows still come one
+ * there are few of them. Sets that differ in nothing else are one, though their rows still come one
  * by one, and a stack more than once. store_block_rows: the same one by one. store_block_folded:
  * set is 0. -ENODATA: the block cannot tell; its windows can. -ESTALE: retention has unlinked the
  * block since the store was opened.
@@ -510,7 +509,7 @@ struct store_function_key store_function_key(const struct store_frame *f);
 /*
  * The sums by stack of many blocks. All zero is empty; store_fold_rows does the work, and gives
  * each stack and event once. A row with the set STORE_OTHER has the samples below its stack whose
- * own stacks were not kept: there was no room for them (*ret_pruned), or they are less than 1/least
+ * own stacks were not kept. There was no room for them (*ret_pruned), or they are less than 1/least
  * of the samples. With `least` stacks may come without source lines.
  */
 struct store_folding {

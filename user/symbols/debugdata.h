@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stripped file says about its symbols elsewhere: .gnu_debugdata, an ELF file packed by xz
- * that holds .symtab alone ("MiniDebugInfo"), and .gnu_debuglink, the name and CRC-32 of a file
+ * What a stripped file says about its symbols elsewhere. .gnu_debugdata is an ELF file packed by xz
+ * that holds .symtab alone ("MiniDebugInfo"). .gnu_debuglink is the name and CRC-32 of a file
  * beside it.
  */
 #ifndef ASCRIBE_SYMBOLS_DEBUGDATA_H

@@ -2,8 +2,8 @@
 /*
  * Demangling by libiberty, fenced in. A mangled name of a few bytes can stand for gigabytes of text
  * (each substitution may double it), and the plain calls build all of it in memory. The callback
- * interface hands the text over piece by piece and keeps its own state on the stack, so that
- * leaving it by longjmp when the output is full costs nothing and leaks nothing.
+ * interface hands the text over piece by piece and keeps its own state on the stack. So leaving it
+ * by longjmp when the output is full costs nothing and leaks nothing.
  */
 #include "symbols/symbols.h"
 

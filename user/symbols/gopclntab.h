@@ -55,7 +55,7 @@ int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret
 bool gopclntab_is_named(const struct go_function *f, const char *prefix);
 
 /*
- * For a function that the walk gives, while it does: call add for each stretch [vaddr, end) of its
+ * For a function that the walk gives, while it does. Call add for each stretch [vaddr, end) of its
  * code, in order, in which the stack pointer is `depth` bytes below where it was when the function
  * was entered. What add returns other than 0 ends it. -EBADMSG: it lies.
  */

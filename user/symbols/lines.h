@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inlined functions and source lines from DWARF, by libdw, which is large and has read out of
- * bounds before: it runs in a worker of its own (lane 1) that keeps some files open.
+ * bounds before. It runs in a worker of its own (lane 1) that keeps some files open.
  */
 #ifndef ASCRIBE_SYMBOLS_LINES_H
 #define ASCRIBE_SYMBOLS_LINES_H

@@ -182,7 +182,7 @@ static bool is_whole(const struct table *t)
 }
 
 /*
- * What follows a text in the answer. A table may have tens of MiB, so it is not copied: the answer
+ * What follows a text in the answer. A table may have tens of MiB, so it is not copied. The answer
  * is moved to the beginning of its memory, where entries are aligned, and its numbers are put into
  * this machine's order.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done with foreign bytes, and how its results travel: the ops run in a worker of the
+ * What is done with foreign bytes, and how its results travel. The ops run in a worker of the
  * sandbox (or, for tests and fuzzers, in the caller), the decoders in the recorder. A worker may
  * have been taken over by what it read: decoders check everything, and what comes through is at
  * worst wrong names.

@@ -2,12 +2,12 @@
 /*
  * From addresses to names: the symbol tables of ELF files, of the kernel and of the vdso.
  *
- * Nothing here knows about processes: a binary is opened once from a descriptor that the caller got
+ * Nothing here knows about processes. A binary is opened once from a descriptor that the caller got
  * (map_files, the right mount namespace), by content, and looked up by its own addresses. Not
  * thread-safe.
  *
- * The bytes of a binary belong to somebody else: sizes, counts and offsets are checked against
- * caps, files are read with pread into bounded buffers (never mmap), and a file that lies is
+ * The bytes of a binary belong to somebody else. Sizes, counts and offsets are checked against
+ * caps. Files are read with pread into bounded buffers (never mmap), and a file that lies is
  * refused with -EBADMSG / -E2BIG.
  */
 #ifndef ASCRIBE_SYMBOLS_SYMBOLS_H
@@ -55,7 +55,7 @@ struct symbolizer;
 /*
  * Requests go to the ops of symbols_ops in a sandbox, where they begin at first_op. Without a
  * sandbox (NULL) they run in this process. The tables of all binaries together keep within
- * table_bytes: those that were not asked for a long time go, and are read again from the file,
+ * table_bytes. Those that were not asked for a long time go, and are read again from the file,
  * which stays open, when they are.
  */
 struct symbolizer_config {
@@ -68,8 +68,8 @@ struct symbolizer_config {
 
 /*
  * What could not be read now, through no fault of its own, is tried again after that time, then
- * after four times as long, and so on: so many times in all, for a slow file is not waited for
- * without end. What was not even tried, as nothing is just now, is so soon.
+ * after four times as long, and so on. It is tried so many times in all: a slow file is not waited
+ * for without end. What was not even tried, as nothing is just now, is so soon.
  */
 #define SYMBOLS_AGAIN_NS 1000000000ull
 #define SYMBOLS_SOON_NS 250000000ull
@@ -168,9 +168,10 @@ int binary_read_head(struct binary *b, struct err *err);
 
 /*
  * Read the program headers, build id and the place of the symbol tables of an ELF file of this
- * machine's byte order by pread on fd, which is borrowed for the call only and must be seekable; a
- * duplicate stays open. The symbols themselves are read at the first look-up. path is for messages.
- * A file without symbols is fine: nothing is found in it. This one parses in the calling process.
+ * machine's byte order. They are read by pread on fd, which must be seekable and is borrowed for
+ * the call only; a duplicate stays open. The symbols themselves are read at the first look-up. path
+ * is for messages. A file without symbols is fine: nothing is found in it. This one parses in the
+ * calling process.
  */
 int binary_open(struct binary **ret, int fd, const char *path, struct err *err);
 
@@ -210,10 +211,10 @@ int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset);
 int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret);
 
 /*
- * Read the symbols now, as the first binary_find does, and say what was wrong with them: 0, or the
- * error of a table that could not be used (-EBADMSG, -E2BIG, ...; names of the other one are found
- * all the same). The text is given once. -EAGAIN, -EBUSY: they could not be read now, which is not
- * the file's fault; a later look-up tries again, some times.
+ * Read the symbols now, as the first binary_find does, and say what was wrong with them. Returns 0,
+ * or the error of a table that could not be used: -EBADMSG, -E2BIG, ... Names of the other one are
+ * found all the same. The text is given once. -EAGAIN, -EBUSY: they could not be read now, which is
+ * not the file's fault; a later look-up tries again, some times.
  */
 int binary_load(struct binary *b, struct err *err);
 

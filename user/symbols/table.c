@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading: symbols are streamed from the file, candidates of 16 bytes kept; they are sorted by name
- * offset, so that one forward pass over the strings fetches the names and only these; then sorted
- * by address, aliases resolved, and written down as entries. Peak memory is a few times the result,
- * whatever the size of the file's tables.
+ * Reading: symbols are streamed from the file, candidates of 16 bytes kept. They are sorted by name
+ * offset, so that one forward pass over the strings fetches the names and only these. Then they are
+ * sorted by address, aliases are resolved, and entries written. Peak memory is a few times the
+ * result, whatever the size of the file's tables.
  */
 #include "symbols/table.h"
 
@@ -22,7 +22,7 @@
 #define NO_NAME UINT32_MAX
 
 /*
- * rank orders symbols of one address, the least is the best: function before bare label, .symtab
+ * rank orders symbols of one address, the least is the best. Function before bare label, .symtab
  * before .dynsym, global before weak before local, no leading underscore before some, short before
  * long.
  */

@@ -9,7 +9,7 @@
  *              all up to it
  *   names      NUL-terminated names, shared suffixes kept shared
  *
- * Symbols may nest (an entry point inside a bigger function), so a look-up takes the last symbol
+ * Symbols may nest (an entry point inside a bigger function). So a look-up takes the last symbol
  * that starts at or before the address and walks back until one reaches over it; `reach` skips what
  * cannot.
  */
@@ -52,12 +52,12 @@ struct table {
 };
 
 /*
- * Read the symbols of a file, images[0], and of n - 1 further images that say more about it (its
- * .gnu_debugdata, its separate debug file), as though nothing had been stripped: every .symtab in
- * order; where there is none, .gopclntab; then the file's .dynsym for what is still without a name.
- * Without .symtab and .gopclntab, the starts in .eh_frame_hdr follow, as functions named "".
- * A source that cannot be read leaves the others in place: ret is valid (perhaps empty) in every
- * case, and the first error is returned.
+ * Read the symbols of a file, images[0], and of n - 1 further images that say more about it: its
+ * .gnu_debugdata, its separate debug file. They are read as though nothing had been stripped: every
+ * .symtab in order; where there is none, .gopclntab; then the file's .dynsym for what is still
+ * without a name. Without .symtab and .gopclntab, the starts in .eh_frame_hdr follow, as functions
+ * named "". A source that cannot be read leaves the others in place: ret is valid (perhaps empty)
+ * in every case, and the first error is returned.
  */
 int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path,
 	       struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * .eh_frame_hdr (Linux Standard Base, "Exception Frames"): version u8 1, encodings of three things
- * u8, the address of .eh_frame, the number of entries u32, then for each function its start and its
+ * u8, the address of .eh_frame, the number of entries u32. Then for each function its start and its
  * entry, both i32 from the section's own address.
  */
 #include "symbols/unnamed.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sections packed by zstd (ELFCOMPRESS_ZSTD, since binutils 2.40 and LLVM 16), for a libdw that
- * does not know of them: elfutils before 0.189 takes the whole DWARF of such a file for damaged.
+ * does not know of them. elfutils before 0.189 takes the whole DWARF of such a file for damaged.
  */
 #ifndef ASCRIBE_SYMBOLS_ZSTD_SECTIONS_H
 #define ASCRIBE_SYMBOLS_ZSTD_SECTIONS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `ascribe top` shows, without a terminal: a stack of levels (a label's values, functions, a
- * tree of calls), each with its own sorting, search and mark; a span of time; and the rows that a
- * store has for all that. view_load asks the store anew, view_arrange makes the rows of what was
- * read last. Not thread-safe.
+ * What `ascribe top` shows, without a terminal. That is a stack of levels (a label's values,
+ * functions, a tree of calls), each with its own sorting, search and mark. It also holds a span of
+ * time, and the rows that a store has for all that. view_load asks the store anew, view_arrange
+ * makes the rows of what was read last. Not thread-safe.
  */
 #ifndef ASCRIBE_TOP_VIEW_H
 #define ASCRIBE_TOP_VIEW_H

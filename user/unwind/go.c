@@ -99,7 +99,7 @@ static bool changes_stack(const struct go_function *f)
 
 /*
  * asmcgocall calls C on the thread's first stack. Where it came from stands there in a way that
- * differs from version to version, but it never touches the frame pointer, and C hands it back:
+ * differs from version to version. But it never touches the frame pointer, and C hands it back:
  * that of runtime.cgocall, whose caller is where the walk goes on. asmcgocall_landingpad (Go 1.24)
  * only jumps on.
  */

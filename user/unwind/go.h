@@ -2,9 +2,9 @@
 /*
  * What is known of a Go program's code from .gopclntab, which stripping leaves in place: how deep
  * the stack is at each instruction. Go keeps frame pointers, but they lead past the caller where a
- * function has no frame yet or no longer, or never makes one, as memmove does; and hand-written
- * code (crypto/sha256) uses their register for something else. What no depth tells of are functions
- * that change stacks.
+ * function has no frame yet or no longer, or never makes one, as memmove does. Hand-written code
+ * (crypto/sha256) uses their register for something else. What no depth tells of are functions that
+ * change stacks.
  */
 #ifndef ASCRIBE_UNWIND_GO_H
 #define ASCRIBE_UNWIND_GO_H

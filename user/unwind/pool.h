@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unwind tables of many files in the arrays of include/unwind_wire.h: pages and rules of fixed
- * size, rows in shards that are made when they are needed, up to a budget. Rules are kept once for
- * all files; when the last of them is given out, those that no file uses any more are used again.
+ * The unwind tables of many files in the arrays of include/unwind_wire.h. Pages and rules are of
+ * fixed size, rows are in shards that are made when they are needed, up to a budget. Rules are kept
+ * once for all files; when the last of them is given out, those that no file uses any more are used
+ * again.
  *
  * Rows are given out in blocks of 1 << UNWIND_BLOCK_BITS, so that files that come and go leave no
- * gaps, the lowest first, so that shards that are not needed any more can be given back. Not
+ * gaps. The lowest go first, so that shards that are not needed any more can be given back. Not
  * thread-safe.
  */
 #ifndef ASCRIBE_UNWIND_POOL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiling the rules of a file where it can do no harm (user/sandbox): the op runs in a worker,
- * what it answers is checked for everything that whoever uses a table relies on. A worker that was
- * taken over can send wrong rules, which make wrong stacks.
+ * Compiling the rules of a file where it can do no harm (user/sandbox): the op runs in a worker.
+ * Its answer is checked for everything that users of a table rely on. A worker that was taken over
+ * can send wrong rules, which make wrong stacks.
  */
 #ifndef ASCRIBE_UNWIND_REQUEST_H
 #define ASCRIBE_UNWIND_REQUEST_H

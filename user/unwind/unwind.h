@@ -5,8 +5,8 @@
  *
  * The bytes belong to somebody else. They are read with pread into capped buffers and by a parser
  * that checks every read; time and memory are linear in the size of the sections, which is capped.
- * What the rules cannot say (a register that is not followed, an expression of a kind that
- * compilers do not write) becomes "no rule" for that piece of code, never a wrong one. Not
+ * What the rules cannot say becomes "no rule" for that piece of code, never a wrong one. That is a
+ * register that is not followed, or an expression of a kind that compilers do not write. Not
  * thread-safe.
  */
 #ifndef ASCRIBE_UNWIND_UNWIND_H

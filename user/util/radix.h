@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * Bring order[], n indices into keys[], into ascending order of their keys; equal keys keep their
+ * Bring order[], n indices into keys[], into ascending order of their keys. Equal keys keep their
  * order, so that sorting by the lesser key first and by the greater key then sorts by both. n is
  * below 2^32. -ENOMEM: order is as it was.
  */

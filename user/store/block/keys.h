@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which label keys the rows of a block have, and how a question by each of them is answered: by the
- * sums of label sets, by its projections, or not without the children.
+ * Which label keys the rows of a block have, and how a question by each of them is answered. It is
+ * by the sums of label sets, by its projections, or not without the children.
  */
 #ifndef ASCRIBE_STORE_BLOCK_KEYS_H
 #define ASCRIBE_STORE_BLOCK_KEYS_H

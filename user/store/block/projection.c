@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list: varint, how many values; per value: the value (settable.h); varint, how many events; per
- * event: varint, event * 4 + 2 where CPUs are idle + 1 where values are not samples times period,
- * varint samples, with 1 varint value; then where its groups are: varint offset, varint stored
+ * A list: varint, how many values. Per value: the value (settable.h); varint, how many events. Per
+ * event: varint, event * 4 + 2 where CPUs are idle + 1 where values are not samples times period;
+ * varint samples; with 1 varint value. Then where its groups are: varint offset, varint stored
  * length, varint length, codec (1), CRC (4).
  *
- * The groups of a value: per event of the list: varint, how many; three varints, the bytes of what
- * follows: zigzag differences of the leaves; samples less 1; values, with 1 alone.
+ * The groups of a value, per event of the list: varint, how many; three varints, the bytes of what
+ * follows. That is zigzag differences of the leaves; samples less 1; values, with 1 alone.
  */
 #include "store/block/projection.h"
 

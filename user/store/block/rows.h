@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of a block and their columns. Rows are sorted by (leaf, event, set) and come in groups
- * of one (leaf, event): the sums of the groups are the profile with all labels folded, and stand in
- * columns of their own, so that a question without labels reads nothing else. A leaf is a stack
+ * of one (leaf, event). The sums of the groups are the profile with all labels folded. They stand
+ * in columns of their own, so that a question without labels reads nothing else. A leaf is a stack
  * that samples ended in (KIND_LEAVES).
  */
 #ifndef ASCRIBE_STORE_BLOCK_ROWS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Column SUMS: varint, how many groups; per group: varint, event * 4 + 2 where CPUs are idle + 1
- * where values are not samples times period; varint, how many sets; three varints, the bytes of
- * what follows: zigzag differences of the sets, samples, values (none without the 1).
+ * Column SUMS: varint, how many groups. Per group: varint, event * 4 + 2 where CPUs are idle + 1
+ * where values are not samples times period; varint, how many sets. Then three varints, the bytes
+ * of what follows: zigzag differences of the sets, samples, values (none without the 1).
  */
 #include "store/block/set_sums.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The label sets of one window that has wide keys: each is a narrow set of the segment and the
+ * The label sets of one window that has wide keys. Each is a narrow set of the segment and the
  * labels of wide keys, whose values stand in the block itself and nowhere else.
  */
 #ifndef ASCRIBE_STORE_BLOCK_SETTABLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Merging: a value that a child does not list may have had up to that child's bound there. While
- * lists are merged, `known` is the sum of the bounds of all children so far; a value that comes
+ * lists are merged, `known` is the sum of the bounds of all children so far. A value that comes
  * first with a later child gets it as error at once, and one that a child lacks gets that child's
  * bound. Cutting raises the bound to what the first value cut off may have.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds a stack by its parent and its last frame. The table holds ids alone, 4 bytes a slot, and
- * compares with the nodes of the owner: a host has hundreds of thousands of stacks, in one
+ * compares with the nodes of the owner. A host has hundreds of thousands of stacks, in one
  * dictionary for each level. Open addressing, linear probing, at most 3/4 full, seeded. Nothing is
  * ever removed. Not thread-safe.
  */

@@ -2,7 +2,7 @@
 /*
  * Varints whose lower bits are noise: a byte-wise compressor loses there what it would gain. Of
  * each value v the number of bits b of v + 1 behind its highest is one byte, and these bytes are
- * compressed; the b bits follow as they are.
+ * compressed. The b bits follow as they are.
  */
 #ifndef ASCRIBE_STORE_FILE_BITS_H
 #define ASCRIBE_STORE_FILE_BITS_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HEADER and MANIFEST: a fixed part that is the same in every version of the format (magic,
- * version, length of the payload, store id, two checksums), then a protobuf message (store.proto).
+ * HEADER and MANIFEST: a fixed part, then a protobuf message (store.proto). The fixed part is the
+ * same in every version of the format: magic, version, length of the payload, store id, two
+ * checksums.
  */
 #ifndef ASCRIBE_STORE_FILE_MESSAGE_H
 #define ASCRIBE_STORE_FILE_MESSAGE_H

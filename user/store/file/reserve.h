@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Room that is the store's own on a full disk: a file of zeros that is given up so that the
- * manifest can be written, and with it retention go on. Not thread-safe.
+ * Room that is the store's own on a full disk. It is a file of zeros that is given up so that the
+ * manifest can be written and retention can go on. Not thread-safe.
  */
 #ifndef ASCRIBE_STORE_FILE_RESERVE_H
 #define ASCRIBE_STORE_FILE_RESERVE_H

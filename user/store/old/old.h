@@ -37,7 +37,7 @@ int store_convert(const char *from, const char *to, bool parents, struct store_c
 		  struct err *err);
 
 /*
- * Replace the store of format 2 in dir by one of the format of today: convert it into a directory
+ * Replace the store of format 2 in dir by one of the format of today. Convert it into a directory
  * below, verify that, and put its files into the place of the old ones. Interrupted at any point
  * dir is one of the two, whole; the next call goes on. Needs room for both. -EBUSY: another process
  * writes to it.

@@ -3,10 +3,10 @@
  * The rows of one block for a window of another store. Those of a window are taken as they are.
  *
  * A parent without its windows has no rows: it has the sums of label sets without stacks, and for
- * each value of some keys the stacks. Nothing is made up: a row gets the stack and the value of one
- * key that a projection gives, and those other labels that all label sets with this value have in
- * common. Where a selector matches some of these sets, their stacks cannot be told apart: what is
- * left of the value are the sums of the other sets, without stacks.
+ * each value of some keys the stacks. Nothing is made up. A row gets the stack and the value of one
+ * key that a projection gives. It gets those other labels that all label sets with this value have
+ * in common. Where a selector matches some of these sets, their stacks cannot be told apart: what
+ * is left of the value are the sums of the other sets, without stacks.
  */
 #include "store/ops/copy_int.h"
 #include "store/read/block_data.h"
@@ -356,8 +356,8 @@ static bool in_selector(const struct taking *t, const struct block_key *k)
 }
 
 /*
- * The key to take stacks by: the only one of the selector; else that of the parent before, so that
- * one key is there at all times; else the one with the longest list of values, which mostly decides
+ * The key to take stacks by: the only one of the selector. Else that of the parent before, so that
+ * one key is there at all times. Else the one with the longest list of values, which mostly decides
  * the most other labels.
  */
 static int choose_key(struct taking *t, const struct block_keys *keys)

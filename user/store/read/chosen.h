@@ -26,7 +26,7 @@ int chosen_add(struct chosen *c, struct shaped *y, const struct prune_sums *of,
 #define BELOW (1u << 31) /* of what is below a stack and was not chosen; ids of stacks are less */
 
 /*
- * Say where the samples of each used node belong: *ret, [y->shape.n], is the reader's stack, with
+ * Say where the samples of each used node belong. *ret, [y->shape.n], is the reader's stack, with
  * BELOW where only the first stacks of the node, or of those above, are chosen. To be freed.
  */
 int chosen_map(struct chosen *c, struct shaped *y, const struct prune_nodes *used, uint32_t **ret);

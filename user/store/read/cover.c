@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The canonical cover of a range. A block c is part of a block a of any higher level if it begins
- * in a's slot and its windows are in [a.window_lo, a.window_hi): a parent took all that there were
- * in its slot, and what came later has windows of a higher seq and another parent. So this holds
- * whether the levels between them are there or not. Blocks that are part of none are the roots;
- * from them the walk goes down where a block is not wholly in the range or lacks the wanted detail,
+ * in a's slot and its windows are in [a.window_lo, a.window_hi). A parent took all that there were
+ * in its slot; what came later has windows of a higher seq and another parent. So this holds
+ * whether the levels between them are there or not. Blocks that are part of none are the roots.
+ * From them the walk goes down where a block is not wholly in the range or lacks the wanted detail,
  * and stops where a child is gone.
  */
 #include "store/read/cover.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many blocks without their labels, added up by stack. The dictionaries of one segment after the
- * other are in memory, not those of all: the blocks of a segment are added up by leaf, which stand
+ * other are in memory, not those of all. The blocks of a segment are added up by leaf, which stand
  * side by side, and then by the ids that the reader gives.
  */
 #include "store/read/block_data.h"
@@ -126,7 +126,7 @@ static int add_sum(struct keysums *to, uint32_t event, uint32_t at, const struct
 
 /*
  * All stacks are summed where they are wanted and there is room for them. Else the stacks that
- * matter are chosen from one segment after the other, and then these are summed: by then it is
+ * matter are chosen from one segment after the other, and then these are summed. By then it is
  * known which stacks of a segment belong to a large one of another.
  */
 enum mode {

@@ -5,10 +5,10 @@
  * compared.
  *
  * A block of postings has two columns that are stored as they are, so that a question reads one
- * bucket: POST_HEAD (bits, base seq, then offset, length and CRC of each of 2^bits buckets) and
- * POST_DATA (the buckets). A bucket holds the hashes whose upper bits are its number, ascending:
- * varint difference, then varint (seq - base) * 2 where one window has it, or length * 2 + 1 and a
- * roaring bitmap in its portable form.
+ * bucket. POST_HEAD has bits, base seq, then offset, length and CRC of each of 2^bits buckets.
+ * POST_DATA has the buckets. A bucket holds the hashes whose upper bits are its number, ascending.
+ * Per hash: varint difference, then varint (seq - base) * 2 where one window has it, or length * 2
+ * + 1 and a roaring bitmap in its portable form.
  */
 #ifndef ASCRIBE_STORE_READ_POSTINGS_H
 #define ASCRIBE_STORE_READ_POSTINGS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A range in whole windows. A window across an end of the range belongs to it when the greater part
- * of the window is inside, one in halves to the earlier range: so a range is as long as it was
+ * of the window is inside, one in halves to the earlier range. So a range is as long as it was
  * asked for, and where two ranges meet each window belongs to one of them.
  */
 #include "store/store.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Segments: files of blocks of one level, and the index of what is in them. A sealed segment ends
- * with its dictionaries and a frame that repeats the fixed part of each of its blocks; of an open
+ * with its dictionaries and a frame that repeats the fixed part of each of its blocks. Of an open
  * one the heads of the blocks are read.
  */
 #include "store/read/store_int.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dictionaries of segments. While a segment is open they are a file beside it, to which every
- * commit appends; when it is sealed they are copied into it, so that it stands by itself.
+ * commit appends. When it is sealed they are copied into it, so that it stands by itself.
  *
  * A dictionary is read up to its end or its first bad frame. What stands behind the marks of the
  * blocks was never acknowledged and harms nobody; a block whose mark goes beyond what was intact is

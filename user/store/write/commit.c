@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making a block of level 0 from the rows of the open window: label sets become narrow sets of the
+ * Making a block of level 0 from the rows of the open window. Label sets become narrow sets of the
  * segment, and, where wide keys occur, entries of the block's own table.
  */
 #include "store/block/keys.h"

@@ -504,7 +504,7 @@ static int append_block(struct store_writer *w, struct segment *g, struct block 
 
 /*
  * The block first: without it, what stands in the dictionaries has no meaning. With it, all that it
- * names must stay: nothing is written to these files any more, and they are cut when the manifest
+ * names must stay. Nothing is written to these files any more, and they are cut when the manifest
  * says that the segment ends before the block. Until then it may come back, as after a crash.
  */
 static void roll_back(struct store_writer *w, struct segment *g)

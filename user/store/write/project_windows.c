@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Level 2 makes its projections from its windows, whose groups stand in one order within a segment:
- * they are merged as they are decoded, and what a value gets of each group is appended to what it
+ * Level 2 makes its projections from its windows, whose groups stand in one order within a segment.
+ * They are merged as they are decoded, and what a value gets of each group is appended to what it
  * has.
  */
 #include "store/dict/translate.h"
@@ -264,8 +264,8 @@ static int put_key(struct project *p, struct column_key *k)
 }
 
 /*
- * The keys whose values take least come first, until a part of what the windows take is used up:
- * the others are thread ids and the like, or hardly fewer than the rows of the windows.
+ * The keys whose values take least come first, until a part of what the windows take is used up.
+ * The others are thread ids and the like, or hardly fewer than the rows of the windows.
  */
 static int put_keys(struct project *p)
 {

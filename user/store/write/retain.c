@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Retention: whole files go, by age of their level (age.c) and then, while the store is larger than
- * its cap or the disk is full, the finest level and what was written first of it. The manifest says
- * so before anything is unlinked.
+ * Retention: whole files go, by age of their level (age.c). Then, while the store is larger than
+ * its cap or the disk is full, the finest level goes, and of it what was written first. The
+ * manifest says so before anything is unlinked.
  */
 #include "store/write/writer_int.h"
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer's state, shared by the files that make it up: writer.c opens and takes rows, output.c
- * writes files, commit.c makes windows, wide.c decides which keys are wide, compact.c says when
- * parents are made, merge.c and project.c make them, retain.c cuts what age.c finds to be old.
+ * The writer's state, shared by the files that make it up:
+ * - writer.c opens and takes rows
+ * - output.c writes files
+ * - commit.c makes windows
+ * - wide.c decides which keys are wide
+ * - compact.c says when parents are made, merge.c and project.c make them
+ * - retain.c cuts what age.c finds to be old
  */
 #ifndef ASCRIBE_STORE_WRITE_WRITER_INT_H
 #define ASCRIBE_STORE_WRITE_WRITER_INT_H
