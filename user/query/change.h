@@ -4,9 +4,11 @@
  *
  * Steps of one length; NAN where nothing was recorded. A change for good is the split after which
  * the rates differ most from those before, by the ranks of the steps (Mann and Whitney), corrected
- * for the number of splits that were tried. A burst is a run of steps at least twice as high as any
- * other step. Neighbouring steps are not independent draws: so a change must also be large, and
- * beyond what nine of ten steps before it had.
+ * for the number of splits that were tried. A burst is a run of steps that are nearer to the highest
+ * one than to what is usual, as no other step is; its p is that of its counts. Where it goes on to
+ * the last step, it is a change for good: the ranks of a few steps can show none. Neighbouring
+ * steps are not independent draws: so a change must also be large, and beyond what nine of ten
+ * steps before it had.
  */
 #ifndef ASCRIBE_QUERY_CHANGE_H
 #define ASCRIBE_QUERY_CHANGE_H
@@ -15,6 +17,7 @@
 
 #define CHANGE_STEPS_MIN 3 /* on each side of a split */
 #define CHANGE_RATIO 1.25  /* of the rates after and before, or before and after */
+#define CHANGE_BURST_RATIO 1.5
 
 enum change_kind {
 	CHANGE_NONE = 0,
