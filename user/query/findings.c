@@ -5,6 +5,7 @@
 #include "query/change.h"
 #include "query/findings_int.h"
 #include "query/stats.h"
+#include "query/waits.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -200,6 +201,12 @@ static int note_test(struct looking *l, double p, bool told)
 	return 0;
 }
 
+/* Is a wait of this class a cause, rather than what follows from one elsewhere? */
+static bool is_cause(const char *wait)
+{
+	return !strcmp(wait, "lock") || !strcmp(wait, "io");
+}
+
 /* Was the value there before a step? Whoever is new waits, too. */
 static bool was_there(const struct query_series *s, const char *value, size_t step)
 {
@@ -208,6 +215,16 @@ static bool was_there(const struct query_series *s, const char *value, size_t st
 			if (s->rows[i].points[k] && !strcmp(s->rows[i].values[0], value))
 				return true;
 	return false;
+}
+
+/* Is a change of waits no news? Others than causes are told where they go on. */
+static bool is_dull(enum query_metric metric, const struct query_series *s,
+		    const struct query_series_row *row, const struct change *c)
+{
+	bool waits = metric == QUERY_OFF;
+	return c->kind == CHANGE_LESS ||
+	       (c->kind == CHANGE_BURST && !(waits && is_cause(row->values[1]))) ||
+	       (waits && !was_there(s, row->values[0], c->begin));
 }
 
 static int test_value(struct looking *l, enum query_metric metric, const char *key,
@@ -227,9 +244,8 @@ static int test_value(struct looking *l, enum query_metric metric, const char *k
 	read_rates(s, row, rates);
 	if (change_find(&c, rates, s->n_steps, &spec))
 		return err_set(l->err, -ENOMEM, "out of memory");
-	bool new = metric == QUERY_OFF && !was_there(s, row->values[0], c.begin);
-	if (!cpu && (c.kind == CHANGE_LESS || new))
-		c.kind = CHANGE_NONE; /* and who waits less is no news */
+	if (!cpu && is_dull(metric, s, row, &c))
+		c.kind = CHANGE_NONE;
 	bool told = c.kind != CHANGE_NONE;
 	int rc = told ? add_change(l, metric, key, row, s, &c) : 0;
 	return rc ? rc : note_test(l, c.p, told);
@@ -412,7 +428,7 @@ static int place(const struct finding *f)
 		[FINDING_RUNQ] = 2,	 [FINDING_BUILD] = 3, [FINDING_OFF] = 4,
 		[FINDING_LESS] = 5
 	};
-	bool cause = f->wait && (!strcmp(f->wait, "lock") || !strcmp(f->wait, "io"));
+	bool cause = f->wait && is_cause(f->wait);
 	return f->usual ? FINDING_KINDS : cause ? places[FINDING_MORE] : places[f->kind];
 }
 
@@ -445,8 +461,10 @@ static int look(struct looking *l)
 	l->cpu_event = query_cpu_event(l->store);
 	if (!rc && !*l->cpu_event)
 		rc = err_set(l->err, -EINVAL, "no event of the store stands for CPU time");
-	for (uint32_t i = 0; i < store_n_events(l->store); i++)
+	for (uint32_t i = 0; i < store_n_events(l->store); i++) {
 		l->has_waits |= !strcmp(store_event(l->store, i)->name, "runq");
+		l->has_wakers |= !strcmp(store_event(l->store, i)->name, WAKER_EVENT);
+	}
 	if (!rc && !l->n_keys)
 		rc = findings_choose_keys(l);
 	for (size_t k = 0; k < l->n_keys; k++)

@@ -142,7 +142,7 @@ static int explain(struct looking *l, struct finding *f)
 	int rc = where ? 0 : err_set(l->err, -ENOMEM, "out of memory");
 	if (!rc && cpu)
 		rc = find_function(l, f, where);
-	if (!rc && cpu && f->before < NEW * f->now)
+	if (!rc && cpu && !strcmp(f->key, l->keys[0]) && f->before < NEW * f->now)
 		rc = find_parent(l, f, where);
 	if (!rc && !cpu)
 		rc = findings_explain_wait(l, f, where);

@@ -47,14 +47,6 @@ static double rate_of(const struct by_two *t, const struct query_table_row *like
 	return 0;
 }
 
-static bool has_wakers(const struct store *s)
-{
-	for (uint32_t i = 0; i < store_n_events(s); i++)
-		if (!strcmp(store_event(s, i)->name, "waker"))
-			return true;
-	return false;
-}
-
 static int find_holder(struct looking *l, struct finding *f, const char *where,
 		       const struct by_two *waits)
 {
@@ -88,7 +80,7 @@ int findings_explain_wait(struct looking *l, struct finding *f, const char *wher
 		rc = findings_keep(l, most->values[0], &f->function);
 		rc = rc ? rc : findings_keep(l, most->module, &f->module);
 	}
-	if (!rc && most && !strcmp(f->wait, "lock") && has_wakers(l->store))
+	if (!rc && most && !strcmp(f->wait, "lock") && l->has_wakers)
 		rc = find_holder(l, f, where, &now);
 	close_by(&now);
 	close_by(&before);
