@@ -10,7 +10,7 @@
 
 #define NEAR 6		/* steps in which a split by ranks is moved */
 #define BURST_SHARE 2	/* a burst takes at most half of the steps from spec.from on */
-#define SPLIT_SURE 1e-3 /* a split of this p is a change for good, whatever else there is */
+#define AS_GOOD 0.999 /* of what a split explains: a burst is told rather than it */
 
 /* The steps that were recorded, and their ranks. */
 struct steps {
@@ -109,6 +109,12 @@ static double split_z(const struct steps *s, size_t i, double ranks_after)
 	return variance > 0 && off > 0 ? off / sqrt(variance) : 0;
 }
 
+/* How much of the squares of differences two groups of n_in and n_out steps explain. */
+static double explained(double n_in, double in, double n_out, double out)
+{
+	return n_in * n_out / (n_in + n_out) * (in - out) * (in - out);
+}
+
 /* Judge the best split, at which the rates differ most. */
 static int judge_split(struct change *c, const struct steps *s, size_t i,
 		       const struct change_spec *spec)
@@ -122,6 +128,7 @@ static int judge_split(struct change *c, const struct steps *s, size_t i,
 	c->begin = s->at[i];
 	c->inside = after;
 	c->outside = before;
+	c->explained = explained((double)i, before, (double)(s->n - i), after);
 	bool large = fmin(fabs(after - before), fabs(middle - before)) >= spec->least &&
 		     fmax(after, before) >= CHANGE_RATIO * fmin(after, before);
 	if (large && (more ? middle > most : middle < most))
@@ -135,8 +142,8 @@ static size_t sharpen(const struct steps *s, size_t i, const struct change_spec 
 	size_t best = i, low = i > NEAR + CHANGE_STEPS_MIN ? i - NEAR : CHANGE_STEPS_MIN;
 	double most = -1;
 	for (size_t k = low; k <= i + NEAR && k + CHANGE_STEPS_MIN <= s->n; k++) {
-		double apart = mean(s->rate, k) - mean(s->rate + k, s->n - k);
-		double between = (double)k * (double)(s->n - k) * apart * apart;
+		double between = explained((double)k, mean(s->rate, k), (double)(s->n - k),
+					   mean(s->rate + k, s->n - k));
 		if (s->at[k] < spec->from || between <= most)
 			continue;
 		most = between;
@@ -208,15 +215,17 @@ static int find_burst(struct change *c, const struct steps *s, const struct chan
 	if (in - out < spec->least_burst || in < CHANGE_BURST_RATIO * out)
 		return 0;
 	double p = stats_rate_p((uint64_t)(in * n_in * spec->per_step), n_in,
-				(uint64_t)(out * n_out * spec->per_step), n_out);
-	p = fmin(1, p * (double)s->n);
-	if (c->kind == CHANGE_NONE || p < c->p)
+				(uint64_t)(out * n_out * spec->per_step), n_out) *
+		   (double)s->n;
+	double good = explained(n_in, in, n_out, out);
+	if (c->kind == CHANGE_NONE || good >= AS_GOOD * c->explained)
 		*c = (struct change){ end == s->n ? CHANGE_MORE : CHANGE_BURST,
 				      s->at[begin],
 				      s->at[end - 1] + 1,
 				      in,
 				      out,
-				      p };
+				      fmin(p, 1),
+				      good };
 	return 0;
 }
 
@@ -226,7 +235,7 @@ int change_find(struct change *ret, const double *rate, size_t n, const struct c
 	*ret = (struct change){ .end = n, .p = 1 };
 	int rc = steps_init(&s, rate, n);
 	rc = rc ? rc : find_split(ret, &s, spec);
-	if (!rc && (ret->kind == CHANGE_NONE || ret->p > SPLIT_SURE))
+	if (!rc)
 		rc = find_burst(ret, &s, spec);
 	steps_fini(&s);
 	return rc;
