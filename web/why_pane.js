@@ -56,6 +56,17 @@ export class WhyPane extends Pane {
 				{ id: 'wait', title: 'Wait', cell: r => r.wait },
 				{ id: 'in', title: 'Function', header: true, wide: true,
 				cell: code }]);
+		const holder = a.wakers.find(r => r.holder);
+		if (a.wakers.length)
+			add('Who ended its waits', a.wakers, [...shares,
+				{ id: 'who', title: 'Who',
+				cell: r => h('bdi', null, brief(r.waker ?? '(none)', 40)) },
+				{ id: 'in', title: 'Function', header: true, wide: true,
+				cell: code }]);
+		if (holder)
+			parts.push(h('p', { id: 'holder' }, 'The locks were held by ', h('b', null,
+				h('bdi', null, brief(holder.waker ?? '(none)', 40))), ', in ',
+				h('b', null, h('bdi', null, brief(holder.function, 120)))));
 		if (a.occupants.length)
 			add('Who had the CPU while it waited for one', a.occupants,
 				[...shares, { id: 'who', title: 'Who', header: true, wide: true,
