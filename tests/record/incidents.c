@@ -17,6 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Functions that are to be seen in stacks. */
+#define NO_TAIL_CALL __asm__ volatile("")
+
 static volatile sig_atomic_t wrong;
 static pthread_mutex_t cache = PTHREAD_MUTEX_INITIALIZER;
 
@@ -49,13 +52,13 @@ static void pause_ms(long ms)
 __attribute__((noinline)) static void render_page(void)
 {
 	burn(0.002);
-	__asm__ volatile(""); /* no tail call */
+	NO_TAIL_CALL;
 }
 
 __attribute__((noinline)) static void render_report(void)
 {
 	burn(0.05);
-	__asm__ volatile("");
+	NO_TAIL_CALL;
 }
 
 static void *serve_tenant(void *tenant)
@@ -77,6 +80,7 @@ __attribute__((noinline)) static void cache_get(void)
 	pthread_mutex_lock(&cache);
 	burn(0.00002);
 	pthread_mutex_unlock(&cache);
+	NO_TAIL_CALL;
 }
 
 __attribute__((noinline)) static void cache_refresh(void)
@@ -85,6 +89,7 @@ __attribute__((noinline)) static void cache_refresh(void)
 	burn(0.001);
 	pause_ms(50);
 	pthread_mutex_unlock(&cache);
+	NO_TAIL_CALL;
 }
 
 static void *read_cache(void *unused)

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define NEAR 6		/* steps in which a split by ranks is moved */
-#define BURST_SHARE 2	/* a burst takes at most half of the steps from spec.from on */
+#define NEAR 6	      /* steps in which a split by ranks is moved */
+#define BURST_SHARE 2 /* a burst takes at most half of the steps from spec.from on */
 #define AS_GOOD 0.999 /* of what a split explains: a burst is told rather than it */
 
 /* The steps that were recorded, and their ranks. */

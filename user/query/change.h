@@ -16,8 +16,8 @@
 
 #include <stddef.h>
 
-#define CHANGE_STEPS_MIN 3 /* on each side of a split */
-#define CHANGE_RATIO 1.25  /* of the rates after and before, or before and after */
+#define CHANGE_STEPS_MIN 3   /* on each side of a split */
+#define CHANGE_RATIO 1.25    /* of the rates after and before, or before and after */
 #define CHANGE_BURST_RATIO 2 /* of the rates in a burst and besides */
 
 enum change_kind {
