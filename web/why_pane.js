@@ -54,7 +54,8 @@ export class WhyPane extends Pane {
 		/* What grew most comes first. */
 		const grew = part => a.this[part].seconds -
 			(a.before ? a.before[part].seconds : 0);
-		[['cpu', () => this.code(a, add)], ['off', () => this.blocked(a, add, shares, parts)],
+		[['cpu', () => this.code(a, add)],
+			['off', () => this.blocked(a, add, shares, parts)],
 			['runq', () => this.occupants(a, add, shares)]]
 			.sort(([x], [y]) => grew(y) - grew(x)).forEach(([, list]) => list());
 		refill(this.body, [h('p.note', null, timeRange(a.this.from, a.this.to),
@@ -102,7 +103,8 @@ export class WhyPane extends Pane {
 		if (holder)
 			parts.push(h('p.holder', null, 'The locks were held by ',
 				h('b', null, h('bdi', null, brief(holder.waker ?? '(none)', 40))),
-				', in ', h('b', null, h('bdi', null, brief(holder.function, 120)))));
+				', in ', h('b', null,
+				h('bdi', null, brief(holder.function, 120)))));
 	}
 
 	times(a, sides) {
