@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Five incidents beside a daemon, each for 20 to 30 s: `findings` must name each once, with its
-# cause, and `why` the code: a hungry tenant, a lock convoy, a slow Python function, a job of cron, a
-# slow query.
+# cause, and `why` the code: a hungry tenant, a lock convoy, a slow Python function, a job of cron,
+# a slow query.
 . "$(dirname "$0")/lib.bash"
 python=$(command -v python3) || skip "no python3"
 command -v gzip >/dev/null || skip "no gzip"
@@ -39,8 +39,8 @@ stop_postgres() { timeout 10 setpriv --reuid postgres --regid postgres --clear-g
 if [ -n "$pg" ]; then
 	mkdir data && chown postgres data && chmod 755 "$dir"
 	as "$pg/initdb" -D data -A trust -U postgres -N >/dev/null 2>&1
-	as "${first[@]}" "$pg/pg_ctl" -D data -w -t 20 -l data/log -o "-k $dir/data -c listen_addresses= \
-		-c fsync=off -c compute_query_id=on" start >/dev/null 2>&1
+	as "${first[@]}" "$pg/pg_ctl" -D data -w -t 20 -l data/log -o "-k $dir/data \
+		-c listen_addresses= -c fsync=off -c compute_query_id=on" start >/dev/null 2>&1
 	at_end=stop_postgres
 	as "$pg/pgbench" -h "$dir/data" -U postgres -i -s 2 -q postgres >/dev/null 2>&1
 fi
@@ -103,8 +103,8 @@ is() { echo "any((p['key'], p['value']) == ('$1', '$2') for p in [f] + f.get('pl
 uses_more="f['finding'] in ('more', 'burst')"
 "$ascribe" findings store -n 0 --json >found.json 2>/dev/null
 offered() { # label selector, incident: seconds of CPU in its time
-	"$ascribe" report store --where "$1" --from "${from[$2]}" --to "${to[$2]}" --json 2>/dev/null |
-		jq '.seconds // 0'
+	"$ascribe" report store --where "$1" --from "${from[$2]}" --to "${to[$2]}" --json \
+		2>/dev/null | jq '.seconds // 0'
 }
 enough() { # label selector, incident: did it get a third of a CPU, of a busy host?
 	local s
@@ -119,7 +119,8 @@ if enough '{tenant="eve"}' tenants; then
 		"(f['key'], f['value']) == ('tenant', 'eve') and $(is service tenants)"
 	found "none besides of its service" tenants "$(is service tenants) and $uses_more"
 fi
-found "the convoy: locks, in the function that waits, held by the one that keeps them" cache \
+found "the convoy: locks, in the function that waits, held by the one that keeps them" \
+	cache \
 	"f['finding'] == 'blocked' and f['value'] == 'cache' and f['wait'] == 'lock' and
 	f['now'] > 2 and f['before'] < 1 and f['holder'] == 'cache_refresh' and
 	f['grew_most']['function'] == 'cache_get'"
@@ -132,7 +133,8 @@ if enough '{comm="gzip"}' job; then
 		"$(is service gzip) and f['parent'] == 'nightly.sh' and f['seconds'] <= 40"
 fi
 if [ -n "$pg" ]; then
-	id=$(query -c "explain (verbose, costs off) $slow_query" | sed -n 's/.*Query Identifier: *//p')
+	id=$(query -c "explain (verbose, costs off) $slow_query" |
+		sed -n 's/.*Query Identifier: *//p')
 	if [[ $pg = */15/* ]] && enough "{query_id=\"$id\"}" query; then
 		found "one finding for the slow query, by its id" query \
 			"(f['key'], f['value']) == ('query_id', '$id') and $(is service postgres)"
