@@ -9,7 +9,9 @@ command -v gzip >/dev/null || skip "no gzip"
 pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)
 [ -n "$pg" ] && id postgres >/dev/null 2>&1 || pg=
 quiet=30 length=30
-first=(nice -n -5) # whoever needs a CPU gets most of one, whatever else the host does
+# Whoever needs a CPU gets most of one, whatever else the host does.
+favour() { echo -15 >"/proc/$1/autogroup" && renice -n -15 -p "$1" >/dev/null; } 2>/dev/null
+first=(setsid sh -c 'echo -15 >/proc/self/autogroup; exec nice -n -15 "$@"' sh)
 
 cat >slow.py <<'PY'
 import signal, time
@@ -39,7 +41,7 @@ stop_postgres() { timeout 10 setpriv --reuid postgres --regid postgres --clear-g
 if [ -n "$pg" ]; then
 	mkdir data && chown postgres data && chmod 755 "$dir"
 	as "$pg/initdb" -D data -A trust -U postgres -N >/dev/null 2>&1
-	as "${first[@]}" "$pg/pg_ctl" -D data -w -t 20 -l data/log -o "-k $dir/data \
+	as "$pg/pg_ctl" -D data -w -t 20 -l data/log -o "-k $dir/data \
 		-c listen_addresses= -c fsync=off -c compute_query_id=on" start >/dev/null 2>&1
 	at_end=stop_postgres
 	as "$pg/pgbench" -h "$dir/data" -U postgres -i -s 2 -q postgres >/dev/null 2>&1
@@ -84,7 +86,11 @@ to[job]=$(date +%s)
 sleep $quiet
 if [ -n "$pg" ]; then
 	from[query]=$(date +%s)
-	query -c "$slow_query" >/dev/null 2>&1
+	background query -c "$slow_query" >/dev/null 2>&1
+	asks=$pid
+	sleep 1
+	favour "$(query -c "select pid from pg_stat_activity where query ~ '^select sum'")"
+	wait "$asks"
 	to[query]=$(date +%s)
 	sleep $quiet
 fi

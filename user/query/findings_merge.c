@@ -44,6 +44,19 @@ static bool is_narrower(const struct finding *b, const struct finding *a)
 	return x > AS_NARROW * y || (y <= AS_NARROW * x && b->n_values > a->n_values);
 }
 
+/* Whose it is comes first. */
+static void order_places(const struct looking *l, struct finding *f)
+{
+	for (size_t i = 1; i < f->n_places && i < FINDING_PLACES; i++) {
+		struct finding_place place = f->places[i];
+		if (strcmp(place.key, l->keys[0]) != 0)
+			continue;
+		memmove(&f->places[1], &f->places[0], i * sizeof(f->places[0]));
+		f->places[0] = place;
+		return;
+	}
+}
+
 static void add_place(struct finding *f, const char *key, const char *value)
 {
 	if (f->n_places < FINDING_PLACES)
@@ -127,6 +140,7 @@ static int merge_shared(struct looking *l, size_t at, bool *gone)
 		absorb(&l->v[at], b);
 		gone[like[k]] = true;
 	}
+	order_places(l, &l->v[at]);
 	query_table_free(t);
 	query_close(q);
 	return rc;
