@@ -118,11 +118,11 @@ static double rate_of(const struct query *q, const struct query_table *t, size_t
 static int merge_shared(struct looking *l, size_t at, bool *gone)
 {
 	struct finding a = l->v[at];
-	const char *keys[FINDINGS_KEYS_MAX];
-	size_t like[FINDINGS_KEYS_MAX], n = 0;
+	const char *keys[FINDINGS_CHOSEN_MAX];
+	size_t like[FINDINGS_CHOSEN_MAX], n = 0;
 	struct query *q = NULL;
 	struct query_table *t = NULL;
-	for (size_t i = at + 1; i < l->n && n < FINDINGS_KEYS_MAX; i++) {
+	for (size_t i = at + 1; i < l->n && n < FINDINGS_CHOSEN_MAX; i++) {
 		bool again = false;
 		for (size_t k = 0; k < n; k++)
 			again |= !strcmp(keys[k], l->v[i].key);
