@@ -111,7 +111,8 @@ found() {
 is() { echo "any((p['key'], p['value']) == ('$1', '$2') for p in [f] + f.get('places', []))"; }
 uses_more="f['finding'] in ('more', 'burst')"
 # What else runs on this host may have labels of its own.
-"$ascribe" findings store --by service,tenant,database,application,query_id -n 0 --json >found.json 2>/dev/null
+"$ascribe" findings store --by service,tenant,database,application,query_id -n 0 --json \
+	>found.json 2>/dev/null
 offered() { # label selector, incident: seconds of CPU in its time
 	"$ascribe" report store --where "$1" --from "${from[$2]}" --to "${to[$2]}" --json \
 		2>/dev/null | jq '.seconds // 0'
