@@ -73,7 +73,8 @@ export class Bar {
 					move('+', 'Narrower', (a, w) => [a + w / 4, a + 0.75 * w]),
 						move('−', 'Wider', (a, w) =>
 						[a - w / 2, a + 1.5 * w])),
-				this.live, this.shareButton, h('span.fill'), this.menu, this.theme),
+				this.live, this.shareButton, h('span.fill'),
+				h('span.end', null, this.menu, this.theme)),
 			h('div.row', null, this.where, this.event, this.chips));
 		document.addEventListener('click', e => {
 			if (!this.menu.contains(e.target))

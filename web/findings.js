@@ -6,34 +6,54 @@ import { h, refill } from './dom.js';
 import { baseName, brief, seconds, stamp, time } from './format.js';
 import { and } from './selector.js';
 
-const SHOWN = 4, ASKED = 12;
+const SHOWN = 6, ASKED = 12, PLACES = 3;
+const WAITS = { lock: 'waits for locks', io: 'waits for disks', network: 'waits for the network',
+	pipe: 'waits for pipes' };
 
 const clock = t => time(t).slice(11);
 const rate = x => x >= 9.995 ? x.toFixed(1) : x.toFixed(2);
-const before = f => f.before < 0.005 ? 'none before' : `${rate(f.before)} before`;
-const mostly = f => f.grew_most ? `, mostly in ${brief(f.grew_most.function, 60)}` : '';
+const value = x => brief(x || '(empty)', 40);
 
-/* Each as [who, what]. */
+/* "since 10:00:00, none before", or "for 20 s at .." where it is over. */
+const when = (f, a) => (f.since + f.seconds < a.to
+	? ` for ${seconds(f.seconds)} at ${clock(f.since)}` : ` since ${clock(f.since)}`) +
+	(f.before < 0.005 ? ', none before' : `, ${rate(f.before)} before`);
+const mostly = f => f.grew_most ? `, mostly in ${brief(f.grew_most.function, 60)}` : '';
+const held = f => f.holder
+	? `, held by ${value(f.holder_comm)} in ${brief(f.holder, 60)}` : '';
+const started = f => f.parent ? (f.comm ? `, by ${value(f.comm)}` : '') +
+	`, started by ${value(f.parent)}` : '';
+
+/* Whose it is besides, or who else waits. */
+function places(f) {
+	const shown = f.places.slice(0, PLACES).map(p => `${p.key} ${value(p.value)}`),
+		more = f.n_places - shown.length;
+	return shown.length ? (f.finding === 'runq' ? '; so do ' : '; of ') + shown.join(', ') +
+		(more > 0 ? ` and ${more} more` : '') : '';
+}
+
+/* What is said of the value. */
 const TEXTS = {
-	saturated: (f, a) => [`The ${a.cpus} CPUs`,
-		` are saturated for ${seconds(f.seconds)}` +
-		(f.value === null ? '' : `; ${brief(f.value, 40)} waits most for one`)],
-	more: f =>
-		[f.value,
-		` uses ${rate(f.now)} CPUs since ${clock(f.since)}, ${before(f)}${mostly(f)}`],
-	less: f => [f.value, ` uses ${rate(f.now)} CPUs since ${clock(f.since)}, ${before(f)}`],
-	burst: f =>
-		[f.value,
-		` used ${rate(f.now)} CPUs for ${seconds(f.seconds)} at ${clock(f.since)}, ${before(f)}${mostly(f)}`],
-	runq: f =>
-		[f.value,
-		` waits for a CPU ${rate(f.now)} s per second since ${clock(f.since)}, ${before(f)}`],
-	blocked: f =>
-		[f.value,
-		` is blocked ${rate(f.now)} s per second since ${clock(f.since)}, ${before(f)}`],
-	build: f => [baseName(f.file),
-		` has a new build, ${f.build_id.slice(0, 8)} after ${f.build_id_before.slice(0, 8)}`],
+	saturated: f => ` are saturated for ${seconds(f.seconds)}` +
+		(f.value === null ? '' : `; ${f.key} ${value(f.value)} waits most for one`),
+	more: (f, a) => ` uses ${rate(f.now)} CPUs${when(f, a)}${mostly(f)}${started(f)}`,
+	less: (f, a) => ` uses ${rate(f.now)} CPUs${when(f, a)}`,
+	burst: (f, a) => ` used ${rate(f.now)} CPUs${when(f, a)}${mostly(f)}${started(f)}`,
+	runq: (f, a) => ` waits for a CPU ${rate(f.now)} s per second${when(f, a)}`,
+	blocked: (f, a) => ` ${WAITS[f.wait] || 'is blocked'} ${rate(f.now)} s per second` +
+		`${when(f, a)}${mostly(f)}${held(f)}`,
+	build: f =>
+		` has a new build, ${f.build_id.slice(0, 8)} after ${f.build_id_before.slice(0, 8)}`,
 };
+
+/* Which label it speaks of, and which value. */
+function who(f, a) {
+	if (f.finding === 'saturated')
+		return h('b', null, `The ${a.cpus} CPUs`);
+	const name = f.finding === 'build' ? baseName(f.file) : f.value;
+	return h('span', null, f.key ? h('span.key', null, f.key + ' ') : '',
+		h('b', null, h('bdi', null, brief(name || '(empty)', 60))));
+}
 
 export class FindingsPane extends Pane {
 	constructor(app, host) {
@@ -70,25 +90,26 @@ export class FindingsPane extends Pane {
 	}
 
 	line(f, a) {
-		const [who, what] = TEXTS[f.finding](f, a),
-			usual = f.usual ? ' (as a day ago)' : '';
-		const text = [h('b', null, h('bdi', null, brief(who || '(empty)', 60))),
-			what + usual];
+		const text = [who(f, a), TEXTS[f.finding](f, a) + (f.places ? places(f) : '') +
+			(f.usual ? ' (as a day ago)' : '')];
 		if (f.finding === 'build')
 			return text;
-		const title = f.finding === 'saturated' ? 'Who waits for a CPU, and who has it'
+		const title = f.finding === 'saturated' ? 'Why it waits for a CPU, and who has it'
 			: 'Why: its time against the time before';
 		return h('button.link', { type: 'button', title, onclick: () => this.open(f) },
 			text);
 	}
 
-	/* Why: its time from the change on, against the same length before. */
+	/*
+	 * Why: its time from the change on, against the same length before. Of the CPUs: of who
+	 * waits most, in all of the range.
+	 */
 	open(f) {
-		if (f.finding === 'saturated')
-			return this.app.go({ tab: this.app.has_waits ? 'blame' : 'flame',
-				metric: '', by: f.key || this.app.state.by, root: '' });
-		return this.app.go({ from: stamp(f.since), to: stamp(f.since + f.seconds), live: '',
-			by: f.key, where: and('', f.key, '=', f.value),
+		if (f.finding === 'saturated' && f.value === null)
+			return this.app.go({ tab: 'flame', metric: '', root: '' });
+		const range = f.finding === 'saturated' ? {}
+			: { from: stamp(f.since), to: stamp(f.since + f.seconds), live: '' };
+		return this.app.go({ ...range, by: f.key, where: and('', f.key, '=', f.value),
 			metric: '', root: '', tab: 'why', split: '', view: '', against: '',
 				against_from: '', against_to: '' });
 	}

@@ -51,15 +51,21 @@ export class WhyPane extends Pane {
 			empty: 'Nothing differs by more than chance.' }));
 		const shares = sides.map(([key, text]) =>
 			({ id: key, title: text, number: true, cell: r => share(r.share[key]) }));
-		if (a.blocked.length)
-			add('Blocked in', a.blocked, [...shares,
-				{ id: 'wait', title: 'Wait', cell: r => r.wait },
-				{ id: 'in', title: 'Function', header: true, wide: true,
-				cell: code }]);
-		if (a.occupants.length)
-			add('Who had the CPU while it waited for one', a.occupants,
-				[...shares, { id: 'who', title: 'Who', header: true, wide: true,
-				cell: r => h('bdi', null, brief(r.occupant ?? '(none)', 60)) }]);
+		/* What grew most comes first. */
+		const grew = part => a.this[part].seconds -
+			(a.before ? a.before[part].seconds : 0);
+		[['cpu', () => this.code(a, add)],
+			['off', () => this.blocked(a, add, shares, parts)],
+			['runq', () => this.occupants(a, add, shares)]]
+			.sort(([x], [y]) => grew(y) - grew(x)).forEach(([, list]) => list());
+		refill(this.body, [h('p.note', null, timeRange(a.this.from, a.this.to),
+			a.before ? `; before: ${timeRange(a.before.from, a.before.to)}`
+			: '; nothing was recorded before',
+			a.waits ? '' : '; waits are not recorded: record --wall'), ...parts],
+				this.body);
+	}
+
+	code(a, add) {
 		const changes = (title, rows, there, what) =>
 			add(title, rows, [{ id: 'here', title: 'this', number: true,
 			cell: r => share(r.share[0]) },
@@ -71,11 +77,34 @@ export class WhyPane extends Pane {
 		changes('Code that all others have less of',
 			a.differs_from_rest.filter(r => r.verdict === 'more'), 'all others',
 			'Function, by itself');
-		refill(this.body, [h('p.note', null, timeRange(a.this.from, a.this.to),
-			a.before ? `; before: ${timeRange(a.before.from, a.before.to)}`
-			: '; nothing was recorded before',
-			a.waits ? '' : '; waits are not recorded: record --wall'), ...parts],
-				this.body);
+	}
+
+	occupants(a, add, shares) {
+		if (a.occupants.length)
+			add('Who had the CPU while it waited for one', a.occupants,
+				[...shares, { id: 'who', title: 'Who', header: true, wide: true,
+				cell: r => h('bdi', null, brief(r.occupant ?? '(none)', 60)) }]);
+	}
+
+	/* Where it was blocked, and by whom that was ended. */
+	blocked(a, add, shares, parts) {
+		const holder = a.wakers.find(r => r.holder);
+		if (a.blocked.length)
+			add('Blocked in', a.blocked, [...shares,
+				{ id: 'wait', title: 'Wait', cell: r => r.wait },
+				{ id: 'in', title: 'Function', header: true, wide: true,
+				cell: code }]);
+		if (a.wakers.length)
+			add('Who ended its waits', a.wakers, [...shares,
+				{ id: 'who', title: 'Who',
+				cell: r => h('bdi', null, brief(r.waker ?? '(none)', 40)) },
+				{ id: 'in', title: 'Function', header: true, wide: true,
+				cell: code }]);
+		if (holder)
+			parts.push(h('p.holder', null, 'The locks were held by ',
+				h('b', null, h('bdi', null, brief(holder.waker ?? '(none)', 40))),
+				', in ', h('b', null,
+				h('bdi', null, brief(holder.function, 120)))));
 	}
 
 	times(a, sides) {

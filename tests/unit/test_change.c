@@ -88,14 +88,30 @@ static void bursts_are_found(void **state)
 		fill(rate, 0.01);
 		rate[at] = 0.9;
 		rate[at + 1] = 0.7;
-		struct change c = find(rate);
-		assert_int_equal(c.kind, CHANGE_BURST);
+		struct change c = find(rate); /* whatever goes on to the end is no burst */
+		assert_int_equal(c.kind, at + 2 < STEPS ? CHANGE_BURST : CHANGE_MORE);
 		assert_int_equal(c.begin, at);
 		assert_int_equal(c.end, at + 2);
 		assert_true(c.p < 1e-6);
 		rate[10] = 0.8; /* as high before: nothing new */
 		c = find(rate);
 		assert_true(c.kind == CHANGE_NONE || c.p > 0.001);
+	}
+}
+
+/* Half of the range, and on top of what is usual: after it, there is more than before. */
+static void long_bursts_are_found(void **state)
+{
+	double rate[STEPS];
+	(void)state;
+	srand48(6);
+	for (size_t length = 1; length <= (STEPS - FROM) / 2; length++) {
+		size_t at = FROM + 10;
+		for (size_t i = 0; i < STEPS; i++)
+			rate[i] = i < at ? 0.1 : i < at + length ? 0.9 : 0.13;
+		struct change c = find(rate);
+		assert_int_equal(c.kind, CHANGE_BURST);
+		assert_true(c.begin == at && c.end == at + length && c.p < 1e-6);
 	}
 }
 
@@ -144,6 +160,7 @@ int main(void)
 		cmocka_unit_test(noise_is_no_change),
 		cmocka_unit_test(steps_are_found),
 		cmocka_unit_test(bursts_are_found),
+		cmocka_unit_test(long_bursts_are_found),
 		cmocka_unit_test(what_was_not_recorded),
 		cmocka_unit_test(old_and_small_changes_do_not_count),
 	};

@@ -21,22 +21,23 @@ static const struct store_event events[] = {
 	{ "cpu-clock", "nanoseconds", NS_PER_SAMPLE, NS_PER_SAMPLE },
 	{ "runq", "nanoseconds", 0, 0 },
 	{ "off-cpu", "nanoseconds", 0, 0 },
+	{ "waker", "nanoseconds", 0, 0 },
 };
-enum { CPU, RUNQ, OFF };
+enum { CPU, RUNQ, OFF, WAKER, EVENTS };
 
 static char dir[64];
 
 struct host {
 	struct store_writer *w;
-	uint32_t event[3];
+	uint32_t event[EVENTS];
 	int64_t t;
 	double used; /* CPUs */
 	bool day;    /* the day before */
 	bool usual;  /* that day, too, the service grew */
 };
 
-static uint32_t stack_of(struct host *h, const char *function, const char *module,
-			 const char *build)
+static uint32_t push(struct host *h, uint32_t below, const char *function, const char *module,
+		     const char *build)
 {
 	struct store_frame f = { .kind = FRAME_USER };
 	uint32_t frame, stack;
@@ -44,7 +45,7 @@ static uint32_t stack_of(struct host *h, const char *function, const char *modul
 	assert_int_equal(store_add_string(h->w, module, strlen(module), &f.module), 0);
 	assert_int_equal(store_add_string(h->w, build, strlen(build), &f.build_id), 0);
 	assert_int_equal(store_add_frame(h->w, &f, &frame), 0);
-	assert_int_equal(store_add_stack(h->w, 0, frame, &stack), 0);
+	assert_int_equal(store_add_stack(h->w, below, frame, &stack), 0);
 	return stack;
 }
 
@@ -56,22 +57,29 @@ static double noisy(double rate)
 	return fmax(0, rate * (1 + (sum - 6) * 0.08));
 }
 
+/* What rows have beside their service. */
+struct more {
+	const char *tenant, *database, *parent, *waker;
+	bool lock; /* below the function, a mutex */
+	const char *build;
+};
+
 /* Seconds per second of an event in this window. */
-static void put(struct host *h, int event, const char *service, const char *tenant,
-		const char *function, const char *build, double rate)
+static void put(struct host *h, int event, const char *service, const char *function, double rate,
+		const struct more *more)
 {
-	struct label labels[] = {
-		{ .key = "service",
-		  .key_len = 7,
-		  .str = service,
-		  .str_len = (uint32_t)strlen(service),
-		  .type = LABEL_STRING },
-		{ .key = "tenant",
-		  .key_len = 6,
-		  .str = tenant,
-		  .str_len = (uint32_t)strlen(tenant),
-		  .type = LABEL_STRING },
-	};
+	const char *const keys[] = { "service", "tenant", "database", "parent", "by.comm" },
+			  *const values[] = { service, more->tenant, more->database, more->parent,
+					      more->waker };
+	struct label labels[5];
+	size_t n = 0;
+	for (size_t i = 0; i < 5; i++)
+		if (values[i])
+			labels[n++] = (struct label){ .key = keys[i],
+						      .key_len = (uint32_t)strlen(keys[i]),
+						      .str = values[i],
+						      .str_len = (uint32_t)strlen(values[i]),
+						      .type = LABEL_STRING };
 	double s = noisy(rate) * 10;
 	uint64_t samples = event == CPU ? (uint64_t)(s * 1e9 / NS_PER_SAMPLE) : 100;
 	char module[64];
@@ -81,12 +89,25 @@ static void put(struct host *h, int event, const char *service, const char *tena
 	if (event == CPU)
 		h->used += s / 10;
 	snprintf(module, sizeof(module), "/usr/bin/%s", service);
-	assert_int_equal(store_add_set(h->w, labels, *tenant ? 2 : 1, &set), 0);
+	uint32_t stack = push(h, 0, function, module, more->build ? more->build : "aa");
+	if (more->lock)
+		stack = push(h, stack, "pthread_mutex_lock", "/usr/lib/libc.so.6", "cc");
+	assert_int_equal(store_add_set(h->w, labels, n, &set), 0);
 	assert_int_equal(
-		store_add_row(h->w, set, stack_of(h, function, module, build), h->event[event],
-			      samples,
+		store_add_row(h->w, set, stack, h->event[event], samples,
 			      event == CPU ? samples * NS_PER_SAMPLE : (uint64_t)(s * 1e9)),
 		0);
+}
+
+/* Threads wait for a mutex: each is woken by another that waited, but for one function's. */
+static void convoy(struct host *h, double threads)
+{
+	const struct more lock = { .lock = true }, waker = { .waker = "cache" };
+	put(h, OFF, "cache", "cache_get", threads, &lock);
+	put(h, OFF, "cache", "cache_refresh", 0.02 * threads, &lock);
+	put(h, WAKER, "cache", "cache_get", 0.85 * threads, &waker);
+	put(h, WAKER, "cache", "cache_refresh", 0.15 * threads, &waker);
+	put(h, WAKER, "cache", "[no stack]", 0.3, &waker);
 }
 
 static void window(struct host *h)
@@ -95,15 +116,21 @@ static void window(struct host *h)
 	     burst = h->t >= END - 600 * SECOND && h->t < END - 580 * SECOND;
 	bool recent = !h->day && h->t >= FROM;
 	h->used = 0;
-	put(h, CPU, "steady", "", "serve", "aa", 0.3);
-	put(h, CPU, "web", "a", "render", "aa", 0.1);
-	put(h, CPU, "web", "b", late || (h->day && h->usual) ? "render_report" : "render",
-	    recent ? "bb" : "aa", late || (h->day && h->usual) ? 0.8 : 0.1);
-	put(h, CPU, "cron", "", "compress", "aa", !h->day && burst ? 0.7 : 0);
-	put(h, CPU, "leaver", "", "work", "aa", late ? 0 : 0.2);
-	put(h, CPU, "tiny", "", "work", "aa", late ? 0.02 : 0.002);
-	put(h, RUNQ, "steady", "", "serve", "aa", late ? 0.6 : 0.01);
-	put(h, OFF, "steady", "", "serve", "aa", 2);
+	const struct more none = { 0 }, a = { .tenant = "a" },
+			  b = { .tenant = "b", .database = "shop", .build = recent ? "bb" : "aa" },
+			  cron = { .parent = "nightly.sh" };
+	bool reports = late || (h->day && h->usual);
+	put(h, CPU, "steady", "serve", 0.3, &none);
+	put(h, CPU, "web", "render", 0.1, &a);
+	put(h, CPU, "web", reports ? "render_report" : "render", reports ? 0.8 : 0.1, &b);
+	put(h, CPU, "cron", "compress", !h->day && burst ? 0.7 : 0, &cron);
+	put(h, CPU, "leaver", "work", late ? 0 : 0.2, &none);
+	put(h, CPU, "tiny", "work", late ? 0.02 : 0.002, &none);
+	put(h, RUNQ, "steady", "serve", late ? 0.6 : 0.01, &none);
+	put(h, RUNQ, "tiny", "work", late ? 0.3 : 0.01, &none);
+	put(h, OFF, "steady", "serve", 2, &none);
+	put(h, OFF, "newcomer", "serve", late ? 2 : 0, &none);
+	convoy(h, !h->day && burst ? 5 : 0.01);
 	uint64_t lost[2] = { 0 }, flagged[1] = { 0 };
 	struct store_cpu_totals cpu[CPUS] = { { 0, 990, 990, lost, flagged },
 					      { 1, 990, 990, lost, flagged } };
@@ -125,7 +152,7 @@ static struct findings *find(bool usual, bool before, struct store **ret)
 	srand48(7);
 	if (store_writer_open_with(&h.w, dir, &model_meta, &o, &err))
 		fail_msg("%s", err.text);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < EVENTS; i++)
 		assert_int_equal(store_add_event(h.w, &events[i], &h.event[i]), 0);
 	h.day = true;
 	for (h.t = FROM - 900 * SECOND - DAY; before && h.t < END - DAY; h.t += WINDOW)
@@ -163,17 +190,17 @@ static void what_happened_is_found(void **state)
 	struct store *s;
 	(void)state;
 	struct findings *f = find(false, true, &s);
-	const struct finding *web = of(f, FINDING_MORE, "web"),
-			     *cron = of(f, FINDING_BURST, "cron");
-	assert_true(fabs(web->now - 0.9) < 0.1 && fabs(web->before - 0.2) < 0.05 &&
-		    fabs(web->day - 0.2) < 0.05);
-	assert_true(llabs(web->since_ns - (END - 300 * SECOND)) <= 2 * f->step_ns);
-	assert_string_equal(web->function, "render_report");
-	assert_false(web->usual);
-	assert_ptr_equal(of(f, FINDING_MORE, "b")->key[0] == 't' ? web : NULL, web);
+	const struct finding *b = of(f, FINDING_MORE, "b"), *cron = of(f, FINDING_BURST, "cron");
+	assert_true(fabs(b->now - 0.8) < 0.1 && fabs(b->before - 0.1) < 0.05 &&
+		    fabs(b->day - 0.1) < 0.05);
+	assert_true(llabs(b->since_ns - (END - 300 * SECOND)) <= 2 * f->step_ns);
+	assert_string_equal(b->function, "render_report");
+	assert_false(b->usual);
 	assert_true(llabs(cron->since_ns - (END - 600 * SECOND)) <= f->step_ns &&
 		    cron->span_ns <= 30 * SECOND);
 	assert_string_equal(cron->function, "compress");
+	assert_string_equal(cron->parent, "nightly.sh");
+	assert_null(b->parent);
 	assert_true(isfinite(of(f, FINDING_RUNQ, "steady")->now));
 	assert_true(of(f, FINDING_LESS, "leaver")->now < 0.01);
 	assert_string_equal(of(f, FINDING_BUILD, "/usr/bin/web")->build[0], "bb");
@@ -184,12 +211,53 @@ static void what_happened_is_found(void **state)
 	done(f, s);
 }
 
+static bool has_place(const struct finding *f, const char *key, const char *value)
+{
+	for (size_t i = 0; i < f->n_places; i++)
+		if (!strcmp(f->places[i].key, key) && !strcmp(f->places[i].value, value))
+			return true;
+	return false;
+}
+
+/* The growth of tenant b is that of its database and of most of its service. */
+static void a_cause_is_told_once(void **state)
+{
+	struct store *s;
+	(void)state;
+	struct findings *f = find(false, true, &s);
+	const struct finding *b = of(f, FINDING_MORE, "b");
+	assert_string_equal(b->key, "tenant"); /* which has more values than the database */
+	assert_int_equal(b->n_places, 2);
+	assert_string_equal(b->places[0].value, "web"); /* who it is comes first */
+	assert_true(has_place(b, "database", "shop"));
+	const struct finding *runq = of(f, FINDING_RUNQ, "steady");
+	assert_int_equal(runq->n_places, 1);
+	assert_true(has_place(runq, "service", "tiny"));
+	done(f, s);
+}
+
+static void a_convoy_is_told(void **state)
+{
+	struct store *s;
+	(void)state;
+	struct findings *f = find(false, true, &s);
+	const struct finding *lock = of(f, FINDING_OFF, "cache");
+	assert_string_equal(lock->wait, "lock");
+	assert_true(fabs(lock->now - 5.1) < 1 && lock->before < 0.1 &&
+		    lock->span_ns <= 30 * SECOND);
+	assert_string_equal(lock->function, "cache_get");
+	assert_string_equal(lock->holder, "cache_refresh");
+	assert_string_equal(lock->holder_comm, "cache");
+	assert_true(lock < of(f, FINDING_RUNQ, "steady")); /* a cause */
+	done(f, s);
+}
+
 static void what_is_usual_comes_last(void **state)
 {
 	struct store *s;
 	(void)state;
 	struct findings *f = find(true, true, &s);
-	assert_true(of(f, FINDING_MORE, "web")->usual);
+	assert_true(of(f, FINDING_MORE, "b")->usual);
 	assert_false(f->v[0].usual);
 	assert_true(f->v[f->n - 1].usual || f->v[f->n - 1].kind == FINDING_LESS);
 	done(f, s);
@@ -200,8 +268,8 @@ static void a_range_alone_has_findings(void **state)
 	struct store *s;
 	(void)state;
 	struct findings *f = find(false, false, &s);
-	const struct finding *web = of(f, FINDING_MORE, "web");
-	assert_true(isnan(web->day) && !f->has_before && !f->has_day);
+	const struct finding *b = of(f, FINDING_MORE, "b");
+	assert_true(isnan(b->day) && !f->has_before && !f->has_day);
 	done(f, s);
 }
 
@@ -209,6 +277,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_happened_is_found),
+		cmocka_unit_test(a_cause_is_told_once),
+		cmocka_unit_test(a_convoy_is_told),
 		cmocka_unit_test(what_is_usual_comes_last),
 		cmocka_unit_test(a_range_alone_has_findings),
 	};

@@ -184,7 +184,7 @@ static void share_of_projections(void **state)
 	assert_int_equal(parents.blocks, 1);
 	print_message("%" PRIu64 " bytes of windows, %" PRIu64 " of projections\n", windows.payload,
 		      parents.projected);
-	assert_true(windows.payload > 4u << 16); /* half of it is more than the least */
+	assert_true(windows.payload > 4u << 16); /* a part of it is more than the least */
 	assert_true(parents.projected > 0 && parents.projected <= windows.payload / 3 * 2);
 	store_close(s);
 	remove_tree(dir);

@@ -61,10 +61,15 @@ static const char *clock_of(int64_t ns, char out[static 40])
 	return out;
 }
 
+static void put_label(const char *key, const char *value)
+{
+	printf("%s ", key);
+	text_put(stdout, *value ? value : "\"\"", 0);
+}
+
 static void put_who(const struct finding *f)
 {
-	printf("%s ", f->key);
-	text_put(stdout, *f->value ? f->value : "\"\"", 0);
+	put_label(f->key, f->value);
 }
 
 #define NONE 0.005 /* what is less is no number with two digits */
@@ -80,12 +85,48 @@ static void put_rest(const struct finding *f)
 	putchar('\n');
 }
 
+/* Where else it was, or who else waits. */
+static void put_places(const struct finding *f)
+{
+	for (size_t i = 0; i < f->n_places && i < FINDING_PLACES; i++) {
+		fputs(i				? ", "
+		      : f->kind == FINDING_RUNQ ? "      and so do "
+						: "      in ",
+		      stdout);
+		put_label(f->places[i].key, f->places[i].value);
+	}
+	if (f->n_places > FINDING_PLACES)
+		printf(" and %zu more", f->n_places - FINDING_PLACES);
+	if (f->n_places)
+		putchar('\n');
+}
+
+static void put_parent(const struct finding *f)
+{
+	if (!f->parent)
+		return;
+	fputs("      ", stdout);
+	if (f->comm)
+		put_label("comm", f->comm);
+	fputs(f->comm ? ", started by " : "started by ", stdout);
+	text_put(stdout, f->parent, 0);
+	putchar('\n');
+}
+
 static int put_function(const struct finding *f)
 {
 	if (!f->function)
 		return 0;
 	printf("      %+.2f in ", f->function_now - f->function_before);
-	return function_print(f->function, f->module, false, NAME);
+	int rc = function_print(f->function, f->module, false, NAME);
+	if (rc || !f->holder)
+		return rc;
+	fputs("      held in ", stdout);
+	text_put(stdout, f->holder, 0);
+	fputs(", by ", stdout);
+	text_put(stdout, f->holder_comm, 0);
+	putchar('\n');
+	return 0;
 }
 
 static void put_saturated(const struct finding *f, const struct findings *of)
@@ -121,16 +162,17 @@ static int put_finding(const struct finding *f, const struct findings *of)
 	put_who(f);
 	clock_of(f->since_ns, at);
 	text_duration((uint64_t)f->span_ns, span);
-	printf("%s: %.2f %s ",
-	       f->kind == FINDING_RUNQ	? " waits for a CPU"
-	       : f->kind == FINDING_OFF ? " is blocked"
-					: "",
-	       f->now, f->kind == FINDING_RUNQ || f->kind == FINDING_OFF ? "s per second" : "CPUs");
-	if (f->kind == FINDING_BURST)
+	if (f->kind == FINDING_OFF)
+		printf(" is blocked (%s)", f->wait);
+	printf("%s: %.2f %s ", f->kind == FINDING_RUNQ ? " waits for a CPU" : "", f->now,
+	       f->kind == FINDING_RUNQ || f->kind == FINDING_OFF ? "s per second" : "CPUs");
+	if (f->since_ns + f->span_ns < of->to_ns)
 		printf("for %s at %s", span, at);
 	else
 		printf("since %s", at);
 	put_rest(f);
+	put_places(f);
+	put_parent(f);
 	return put_function(f);
 }
 

@@ -170,8 +170,18 @@ static int print_code(const struct why *w, int against, struct err *err)
 
 /* ---- waits ---- */
 
+enum list { BLOCKED, OCCUPANTS, WAKERS };
+
+static void put_value(const struct query_table_row *r, size_t i)
+{
+	if (r->present[i])
+		text_put(stdout, *r->values[i] ? r->values[i] : "\"\"", 0);
+	else
+		fputs("(none)", stdout);
+}
+
 /* Print the rows that it has most of, beside the other sides. */
-static int print_tables(const struct why *w, const struct why_tables *t, bool blocked)
+static int print_tables(const struct why *w, const struct why_tables *t, enum list list)
 {
 	const struct query_table *first = t->table[WHY_THIS];
 	int rc = 0;
@@ -179,6 +189,8 @@ static int print_tables(const struct why *w, const struct why_tables *t, bool bl
 	     k++) {
 		const struct query_table_row *r = &first->rows[k];
 		unsigned used = 13;
+		if (r->other)
+			continue;
 		fputs("  ", stdout);
 		for (int i = 0; i < WHY_SIDES; i++) {
 			if (!w->side[i].there)
@@ -187,17 +199,38 @@ static int print_tables(const struct why *w, const struct why_tables *t, bool bl
 			used += 17;
 		}
 		fputs("  ", stdout);
-		if (blocked)
+		if (list == BLOCKED)
 			printf("%-8s ", r->values[1]);
-		if (blocked)
-			rc = function_print(r->values[0], r->module, false, term_room(used));
-		else if (r->present[0])
-			text_put(stdout, *r->text ? r->text : "\"\"", 0);
 		else
-			fputs("(none)", stdout);
-		if (!blocked)
+			put_value(r, 0);
+		if (list == WAKERS)
+			fputs(": ", stdout);
+		if (list == OCCUPANTS)
 			putchar('\n');
+		else
+			rc = function_print(r->values[list == WAKERS], r->module, false,
+					    term_room(used));
 	}
+	return rc;
+}
+
+static int print_wakers(const struct why *w, const struct why_tables *blocked, struct err *err)
+{
+	struct why_tables wakers;
+	int rc = why_wakers(w, &wakers, err);
+	if (!rc && wakers.table[WHY_THIS]) {
+		const struct query_table_row *holder = why_holder(blocked, &wakers);
+		puts("\nWHO ENDED ITS WAITS");
+		rc = print_tables(w, &wakers, WAKERS);
+		if (holder) {
+			fputs("  The locks were held by ", stdout);
+			put_value(holder, 0);
+			fputs(", in ", stdout);
+			put_value(holder, 1);
+			putchar('\n');
+		}
+	}
+	why_tables_free(&wakers);
 	return rc;
 }
 
@@ -209,11 +242,12 @@ static int print_waits(const struct why *w, struct err *err)
 	rc = rc ? rc : rc2;
 	if (!rc && blocked.table[WHY_THIS]) {
 		puts("\nBLOCKED in");
-		rc = print_tables(w, &blocked, true);
+		rc = print_tables(w, &blocked, BLOCKED);
+		rc = rc ? rc : print_wakers(w, &blocked, err);
 	}
 	if (!rc && occupants.table[WHY_THIS]) {
 		puts("\nWHO HAD THE CPU while it waited for one");
-		rc = print_tables(w, &occupants, false);
+		rc = print_tables(w, &occupants, OCCUPANTS);
 	}
 	why_tables_free(&blocked);
 	why_tables_free(&occupants);

@@ -99,9 +99,11 @@ static bool is_known(struct store *s, const char *key)
 {
 	struct err ignored;
 	bool has = true;
+	if (query_is_wait_key(key))
+		return true;
 	if (!strncmp(key, "by.", 3)) /* who had the CPU, or ended a wait */
 		key += 3;
-	if (!strcmp(key, "event") || query_is_system_key(key) || query_is_wait_key(key))
+	if (!strcmp(key, "event") || query_is_system_key(key))
 		return true;
 	return store_has_key(s, key, &has, &ignored) || has;
 }

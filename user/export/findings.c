@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/findings.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -35,6 +36,33 @@ static int put_function(json_t *o, const struct finding *f)
 	return rc ? rc : rc2;
 }
 
+/* [{"key", "value"}, ..] */
+static int put_places(json_t *o, const struct finding *f)
+{
+	json_t *list = json_array();
+	int rc = list ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < f->n_places && i < FINDING_PLACES; i++) {
+		json_t *place = json_object();
+		rc = json_put(place, "key", text(f->places[i].key));
+		rc = rc ? rc : json_put(place, "value", text(f->places[i].value));
+		rc = rc ? rc : json_array_append(list, place) ? -ENOMEM : 0;
+		json_decref(place);
+	}
+	rc = rc ? rc : json_put(o, "places", json_incref(list));
+	json_decref(list);
+	return rc ? rc : json_put(o, "n_places", json_count(f->n_places));
+}
+
+/* What is known of some findings only. */
+static int put_more(json_t *o, const struct finding *f)
+{
+	int rc = f->wait ? json_put(o, "wait", text(f->wait)) : 0;
+	rc = rc || !f->parent ? rc : json_put(o, "parent", text(f->parent));
+	rc = rc || !f->comm ? rc : json_put(o, "comm", text(f->comm));
+	rc = rc || !f->holder ? rc : json_put(o, "holder", text(f->holder));
+	return rc || !f->holder ? rc : json_put(o, "holder_comm", text(f->holder_comm));
+}
+
 static int put_build(json_t *o, const struct finding *f)
 {
 	int rc = json_put(o, "file", text(f->value));
@@ -56,6 +84,8 @@ static json_t *finding_json(const struct finding *f)
 	if (f->kind != FINDING_BUILD && f->kind != FINDING_SATURATED) {
 		rc = rc ? rc : json_put(o, "usual", json_boolean(f->usual));
 		rc = rc ? rc : json_put(o, "q", json_real(f->q));
+		rc = rc ? rc : put_places(o, f);
+		rc = rc ? rc : put_more(o, f);
 	}
 	if (f->function)
 		rc = rc ? rc : put_function(o, f);

@@ -60,18 +60,30 @@ static json_t *shares_json(const struct why_tables *t, const struct query_table_
 	return NULL;
 }
 
-static json_t *row_json(const struct why_tables *t, const struct query_table_row *r, bool blocked)
+enum list { BLOCKED, OCCUPANTS, WAKERS };
+
+static json_t *value_json(const struct query_table_row *r)
+{
+	return r->present[0] ? json_text(r->values[0], strlen(r->values[0])) : json_null();
+}
+
+static json_t *row_json(const struct why_tables *t, const struct query_table_row *r, enum list list,
+			bool holder)
 {
 	json_t *o = json_object();
-	int rc;
-	if (blocked) {
-		rc = put_text(o, "function", r->values[0]);
+	int rc = 0;
+	if (list == OCCUPANTS)
+		rc = json_put(o, "occupant", value_json(r));
+	if (list == WAKERS)
+		rc = json_put(o, "waker", value_json(r));
+	if (list != OCCUPANTS)
+		rc = rc ? rc : put_text(o, "function", r->values[list == WAKERS]);
+	if (list != OCCUPANTS)
 		rc = rc ? rc : put_text(o, "module", r->module);
+	if (list == BLOCKED)
 		rc = rc ? rc : put_text(o, "wait", r->values[1]);
-	} else {
-		rc = json_put(o, "occupant",
-			      r->present[0] ? json_text(r->text, strlen(r->text)) : json_null());
-	}
+	if (list == WAKERS)
+		rc = rc ? rc : json_put(o, "holder", json_boolean(holder));
 	rc = rc ? rc : json_put(o, "share", shares_json(t, r));
 	if (!rc)
 		return o;
@@ -79,16 +91,20 @@ static json_t *row_json(const struct why_tables *t, const struct query_table_row
 	return NULL;
 }
 
-static int put_tables(json_t *o, const char *key, const struct why_tables *t, bool blocked)
+static int put_tables(json_t *o, const char *key, const struct why_tables *t, enum list list,
+		      const struct query_table_row *holder)
 {
 	const struct query_table *first = t->table[WHY_THIS];
-	json_t *list = json_array();
-	int rc = list ? 0 : -ENOMEM;
+	json_t *rows = json_array();
+	int rc = rows ? 0 : -ENOMEM;
 	for (size_t k = 0; !rc && first && k < first->n_rows && first->rows[k].self; k++)
-		rc = json_array_append_new(list, row_json(t, &first->rows[k], blocked)) ? -ENOMEM
-											: 0;
-	rc = rc ? rc : json_put(o, key, json_incref(list));
-	json_decref(list);
+		if (!first->rows[k].other)
+			rc = json_array_append_new(rows, row_json(t, &first->rows[k], list,
+								  holder == &first->rows[k]))
+				     ? -ENOMEM
+				     : 0;
+	rc = rc ? rc : json_put(o, key, json_incref(rows));
+	json_decref(rows);
 	return rc;
 }
 
@@ -121,14 +137,17 @@ static int put_changes(json_t *o, const char *key, const struct why *w, int agai
 
 static int put_lists(json_t *o, const struct why *w, struct err *err)
 {
-	struct why_tables blocked, occupants;
+	struct why_tables blocked, occupants, wakers;
 	int rc = why_blocked(w, &blocked, err);
 	int rc2 = why_occupants(w, &occupants, err);
-	rc = rc ? rc : rc2;
-	rc = rc ? rc : put_tables(o, "blocked", &blocked, true);
-	rc = rc ? rc : put_tables(o, "occupants", &occupants, false);
+	int rc3 = why_wakers(w, &wakers, err);
+	rc = rc ? rc : rc2 ? rc2 : rc3;
+	rc = rc ? rc : put_tables(o, "blocked", &blocked, BLOCKED, NULL);
+	rc = rc ? rc : put_tables(o, "wakers", &wakers, WAKERS, why_holder(&blocked, &wakers));
+	rc = rc ? rc : put_tables(o, "occupants", &occupants, OCCUPANTS, NULL);
 	why_tables_free(&blocked);
 	why_tables_free(&occupants);
+	why_tables_free(&wakers);
 	rc = rc ? rc : put_changes(o, "differs_from_rest", w, WHY_REST, false, err);
 	rc = rc ? rc : put_changes(o, "differs_from_before", w, WHY_BEFORE, true, err);
 	return rc ? rc : put_changes(o, "self_differs_from_before", w, WHY_BEFORE, false, err);

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 #define NEAR 6	      /* steps in which a split by ranks is moved */
-#define BURST_SHARE 4 /* a burst takes at most a quarter of the steps from spec.from on */
+#define BURST_SHARE 2 /* a burst takes at most half of the steps from spec.from on */
+#define AS_GOOD 0.999 /* of what a split explains: a burst is told rather than it */
 
 /* The steps that were recorded, and their ranks. */
 struct steps {
@@ -108,6 +109,12 @@ static double split_z(const struct steps *s, size_t i, double ranks_after)
 	return variance > 0 && off > 0 ? off / sqrt(variance) : 0;
 }
 
+/* How much of the squares of differences two groups of n_in and n_out steps explain. */
+static double explained(double n_in, double in, double n_out, double out)
+{
+	return n_in * n_out / (n_in + n_out) * (in - out) * (in - out);
+}
+
 /* Judge the best split, at which the rates differ most. */
 static int judge_split(struct change *c, const struct steps *s, size_t i,
 		       const struct change_spec *spec)
@@ -121,7 +128,8 @@ static int judge_split(struct change *c, const struct steps *s, size_t i,
 	c->begin = s->at[i];
 	c->inside = after;
 	c->outside = before;
-	bool large = fabs(after - before) >= spec->least &&
+	c->explained = explained((double)i, before, (double)(s->n - i), after);
+	bool large = fmin(fabs(after - before), fabs(middle - before)) >= spec->least &&
 		     fmax(after, before) >= CHANGE_RATIO * fmin(after, before);
 	if (large && (more ? middle > most : middle < most))
 		c->kind = more ? CHANGE_MORE : CHANGE_LESS;
@@ -134,8 +142,8 @@ static size_t sharpen(const struct steps *s, size_t i, const struct change_spec 
 	size_t best = i, low = i > NEAR + CHANGE_STEPS_MIN ? i - NEAR : CHANGE_STEPS_MIN;
 	double most = -1;
 	for (size_t k = low; k <= i + NEAR && k + CHANGE_STEPS_MIN <= s->n; k++) {
-		double apart = mean(s->rate, k) - mean(s->rate + k, s->n - k);
-		double between = (double)k * (double)(s->n - k) * apart * apart;
+		double between = explained((double)k, mean(s->rate, k), (double)(s->n - k),
+					   mean(s->rate + k, s->n - k));
 		if (s->at[k] < spec->from || between <= most)
 			continue;
 		most = between;
@@ -167,43 +175,58 @@ static int find_split(struct change *c, const struct steps *s, const struct chan
 	return judge_split(c, s, sharpen(s, at, spec), spec);
 }
 
-static bool is_burst(const struct steps *s, size_t begin, size_t end, double peak,
+/* Nothing outside of it is above the level. */
+static bool is_burst(const struct steps *s, size_t begin, size_t end, double level,
 		     const struct change_spec *spec)
 {
 	size_t wanted = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		wanted += s->at[i] >= spec->from;
-		if ((i < begin || i >= end) && s->rate[i] > peak / 2)
+		if ((i < begin || i >= end) && s->rate[i] > level)
 			return false;
 	}
 	return (end - begin) * BURST_SHARE <= wanted && s->n - (end - begin) >= CHANGE_STEPS_MIN;
 }
 
-static void find_burst(struct change *c, const struct steps *s, const struct change_spec *spec)
+/* A burst that goes on is a change to more. */
+static int find_burst(struct change *c, const struct steps *s, const struct change_spec *spec)
 {
 	size_t top = s->n;
+	double usual;
 	for (size_t i = 0; i < s->n; i++)
 		if (s->at[i] >= spec->from && (top == s->n || s->rate[i] > s->rate[top]))
 			top = i;
 	if (top == s->n)
-		return;
-	double peak = s->rate[top];
+		return 0;
+	int rc = quantile(s->rate, s->n, 0.5, &usual);
+	if (rc)
+		return rc;
+	double level = (usual + s->rate[top]) / 2;
 	size_t begin = top, end = top + 1;
-	while (begin && s->at[begin - 1] >= spec->from && s->rate[begin - 1] > peak / 2)
+	while (begin && s->at[begin - 1] >= spec->from && s->rate[begin - 1] > level)
 		begin--;
-	while (end < s->n && s->rate[end] > peak / 2)
+	while (end < s->n && s->rate[end] > level)
 		end++;
-	if (!is_burst(s, begin, end, peak, spec))
-		return;
+	if (!is_burst(s, begin, end, level, spec))
+		return 0;
 	double in = mean(s->rate + begin, end - begin), n_in = (double)(end - begin),
 	       n_out = (double)s->n - n_in;
 	double out = (mean(s->rate, s->n) * (double)s->n - in * n_in) / n_out;
-	if (in - out < spec->least_burst)
-		return;
+	if (in - out < spec->least_burst || in < CHANGE_BURST_RATIO * out)
+		return 0;
 	double p = stats_rate_p((uint64_t)(in * n_in * spec->per_step), n_in,
-				(uint64_t)(out * n_out * spec->per_step), n_out);
-	*c = (struct change){ CHANGE_BURST, s->at[begin], s->at[end - 1] + 1,
-			      in,	    out,	  fmin(1, p * (double)s->n) };
+				(uint64_t)(out * n_out * spec->per_step), n_out) *
+		   (double)s->n;
+	double good = explained(n_in, in, n_out, out);
+	if (c->kind == CHANGE_NONE || good >= AS_GOOD * c->explained)
+		*c = (struct change){ end == s->n ? CHANGE_MORE : CHANGE_BURST,
+				      s->at[begin],
+				      s->at[end - 1] + 1,
+				      in,
+				      out,
+				      fmin(p, 1),
+				      good };
+	return 0;
 }
 
 int change_find(struct change *ret, const double *rate, size_t n, const struct change_spec *spec)
@@ -212,8 +235,8 @@ int change_find(struct change *ret, const double *rate, size_t n, const struct c
 	*ret = (struct change){ .end = n, .p = 1 };
 	int rc = steps_init(&s, rate, n);
 	rc = rc ? rc : find_split(ret, &s, spec);
-	if (!rc && ret->kind == CHANGE_NONE)
-		find_burst(ret, &s, spec);
+	if (!rc)
+		rc = find_burst(ret, &s, spec);
 	steps_fini(&s);
 	return rc;
 }

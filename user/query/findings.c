@@ -5,6 +5,7 @@
 #include "query/change.h"
 #include "query/findings_int.h"
 #include "query/stats.h"
+#include "query/waits.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -16,8 +17,8 @@
 #define NS 1e9
 #define DAY_NS (86400 * 1000000000ll)
 #define VALUES 50	 /* of a key, those with the most time */
+#define WAITS 4		 /* classes of waits that a value has */
 #define STEPS 60	 /* of the range */
-#define WORK_KEYS 3	 /* that programs gave their work, beside who it is */
 #define USUAL 0.8	 /* of the rate: so much of it a day before makes it usual */
 #define SATURATED 0.95	 /* of all CPUs */
 #define LEAST_SHARE 0.02 /* of the CPUs: the least change, */
@@ -25,6 +26,7 @@
 #define LEAST_MOST 0.5
 #define LEAST_BURST 0.25
 #define LEAST_WAIT 0.1
+#define WAIT_GRAIN 1e7 /* ns: waits are tested as samples so far apart would be */
 
 const char *const finding_names[FINDING_KINDS] = {
 	[FINDING_SATURATED] = "saturated", [FINDING_BUILD] = "build", [FINDING_MORE] = "more",
@@ -84,49 +86,24 @@ static int find_range(struct looking *l)
 	return 0;
 }
 
-static int add_key(void *ctx, const char *key, uint32_t sets)
-{
-	struct looking *l = ctx;
-	(void)sets;
-	bool chosen = l->n_keys && !strcmp(l->keys[0], key), code = !strncmp(key, "python_", 7),
-	     waits = !strncmp(key, "by.", 3);
-	if (l->n_keys <= WORK_KEYS && !chosen && !code && !waits && !query_is_system_key(key) &&
-	    !query_is_wait_key(key))
-		return findings_keep(l, key, &l->keys[l->n_keys++]);
-	return 0;
-}
-
-/* Choose who it is, by the best key that there is, and labels that programs gave their work. */
-static int choose_keys(struct looking *l)
-{
-	static const char *const who[] = { "service", "container", "comm" };
-	bool has = false;
-	int rc = 0;
-	for (size_t i = 0; !rc && !has && i < sizeof(who) / sizeof(who[0]); i++) {
-		rc = store_has_key(l->store, who[i], &has, l->err);
-		if (!rc && has)
-			l->keys[l->n_keys++] = who[i];
-	}
-	return rc ? rc : store_narrow_keys(l->store, add_key, l, l->err);
-}
-
 /* ---- rates over time ---- */
 
 static struct query_series_spec series_spec(const struct looking *l, enum query_metric metric,
 					    const char *const *key, int64_t from_ns, int64_t to_ns)
 {
 	/* Blocks keep the most frequent values of a key for samples, not for times. */
-	bool cpu = metric == QUERY_CPU;
+	bool cpu = metric == QUERY_CPU, off = metric == QUERY_OFF;
 	return (struct query_series_spec){
 		.range = { .where = l->spec->where,
 			   .from_ns = from_ns,
 			   .to_ns = to_ns,
 			   .event = cpu ? l->cpu_event : NULL,
-			   .metric = cpu ? QUERY_SAMPLES : metric },
+			   .metric = cpu ? QUERY_SAMPLES : metric,
+			   .idle = off /* of who is there */ },
 		.keys = key,
-		.n_keys = 1,
+		.n_keys = off ? 2 : 1,
 		.step_ns = l->step_ns,
-		.top = VALUES,
+		.top = off ? VALUES * WAITS : VALUES,
 	};
 }
 
@@ -162,11 +139,12 @@ static double mean_rate(const struct query_series *s, const struct query_series_
 	return covered > 0 ? sum * unit_of(s) / covered : NAN;
 }
 
-static const struct query_series_row *row_of(const struct query_series *s, const char *value)
+static const struct query_series_row *row_of(const struct query_series *s, const struct finding *f)
 {
 	for (size_t i = 0; i < s->n_rows; i++)
 		if (!s->rows[i].other && s->rows[i].present[0] &&
-		    !strcmp(s->rows[i].values[0], value))
+		    !strcmp(s->rows[i].values[0], f->value) &&
+		    (!f->wait || !strcmp(s->rows[i].values[1], f->wait)))
 			return &s->rows[i];
 	return NULL;
 }
@@ -190,7 +168,8 @@ static enum finding_kind kind_of(enum query_metric metric, enum change_kind c)
 }
 
 static int add_change(struct looking *l, enum query_metric metric, const char *key,
-		      const char *value, const struct query_series *s, const struct change *c)
+		      const struct query_series_row *row, const struct query_series *s,
+		      const struct change *c)
 {
 	int64_t since = s->from_ns + (int64_t)c->begin * s->step_ns,
 		end = s->from_ns + (int64_t)c->end * s->step_ns;
@@ -201,10 +180,13 @@ static int add_change(struct looking *l, enum query_metric metric, const char *k
 		.day = NAN,
 		.since_ns = since,
 		.span_ns = (end > l->to_ns ? l->to_ns : end) - since,
+		.n_values = s->n_groups,
 		.q = c->p,
 	};
 	int rc = findings_keep(l, key, &f.key);
-	rc = rc ? rc : findings_keep(l, value, &f.value);
+	rc = rc ? rc : findings_keep(l, row->values[0], &f.value);
+	if (metric == QUERY_OFF)
+		rc = rc ? rc : findings_keep(l, row->values[1], &f.wait);
 	return rc ? rc : findings_add(l, &f);
 }
 
@@ -219,42 +201,77 @@ static int note_test(struct looking *l, double p, bool told)
 	return 0;
 }
 
+/* Is a wait of this class a cause, rather than what follows from one elsewhere? */
+static bool is_cause(const char *wait)
+{
+	return !strcmp(wait, "lock") || !strcmp(wait, "io");
+}
+
+/* Was the value there before a step? Whoever is new waits, too. */
+static bool was_there(const struct query_series *s, const char *value, size_t step)
+{
+	for (size_t i = 0; i < s->n_rows; i++)
+		for (size_t k = 0; k + 1 < step && !s->rows[i].other; k++)
+			if (s->rows[i].points[k] && !strcmp(s->rows[i].values[0], value))
+				return true;
+	return false;
+}
+
+/* Is a change of waits no news? Others than causes are told where they go on. */
+static bool is_dull(enum query_metric metric, const struct query_series *s,
+		    const struct query_series_row *row, const struct change *c)
+{
+	bool waits = metric == QUERY_OFF;
+	return c->kind == CHANGE_LESS ||
+	       (c->kind == CHANGE_BURST && !(waits && is_cause(row->values[1]))) ||
+	       (waits && !was_there(s, row->values[0], c->begin));
+}
+
 static int test_value(struct looking *l, enum query_metric metric, const char *key,
 		      const struct query_series *s, const struct query_series_row *row,
 		      double *rates)
 {
-	double grain = metric == QUERY_CPU ? unit_of(s) : 1; /* waits are measured */
+	bool cpu = metric == QUERY_CPU;
 	double least = least_change(l, metric);
 	struct change_spec spec = {
 		.from = l->from_ns > s->from_ns ? (size_t)((l->from_ns - s->from_ns) / s->step_ns)
 						: 0,
 		.least = least,
-		.least_burst = metric == QUERY_CPU ? LEAST_BURST : INFINITY,
-		.per_step = (double)s->step_ns / grain,
+		.least_burst = fmax(LEAST_BURST, least),
+		.per_step = (double)s->step_ns / (cpu ? unit_of(s) : WAIT_GRAIN),
 	};
 	struct change c;
 	read_rates(s, row, rates);
 	if (change_find(&c, rates, s->n_steps, &spec))
 		return err_set(l->err, -ENOMEM, "out of memory");
-	bool new = metric == QUERY_OFF &&c.outside < least; /* whoever is new is blocked, too */
-	if (metric != QUERY_CPU && (c.kind != CHANGE_MORE || new))
-		c.kind = CHANGE_NONE; /* and who waits less is no news */
+	if (!cpu && is_dull(metric, s, row, &c))
+		c.kind = CHANGE_NONE;
 	bool told = c.kind != CHANGE_NONE;
-	int rc = told ? add_change(l, metric, key, row->values[0], s, &c) : 0;
+	int rc = told ? add_change(l, metric, key, row, s, &c) : 0;
 	return rc ? rc : note_test(l, c.p, told);
+}
+
+/* Is a wait of this class worth a look? Others are what the thread itself chose. */
+static bool is_told(const char *wait)
+{
+	return strcmp(wait, "idle") && strcmp(wait, "sleep") && strcmp(wait, "child");
 }
 
 static int test_key(struct looking *l, enum query_metric metric, const char *key)
 {
 	struct query_series *s = NULL;
-	struct query_series_spec spec = series_spec(l, metric, &key, l->before_ns, l->to_ns);
+	const char *const keys[] = { key, "wait" };
+	struct query_series_spec spec = series_spec(l, metric, keys, l->before_ns, l->to_ns);
 	int rc = query_series(&s, l->store, &spec, l->err);
 	double *rates = rc ? NULL : malloc((s->n_steps + 1) * sizeof(*rates));
 	if (!rc && !rates)
 		rc = err_set(l->err, -ENOMEM, "out of memory");
-	for (size_t i = 0; !rc && i < s->n_rows; i++)
-		if (!s->rows[i].other && s->rows[i].present[0])
-			rc = test_value(l, metric, key, s, &s->rows[i], rates);
+	for (size_t i = 0; !rc && i < s->n_rows; i++) {
+		const struct query_series_row *row = &s->rows[i];
+		if (!row->other && row->present[0] &&
+		    (metric != QUERY_OFF || is_told(row->values[1])))
+			rc = test_value(l, metric, key, s, row, rates);
+	}
 	if (!rc) {
 		l->bounded |= s->bounded || s->approximate;
 		l->has_before |= s->n_steps && s->from_ns < l->from_ns;
@@ -310,13 +327,14 @@ static int compare_key(struct looking *l, enum query_metric metric, const char *
 	}
 	if (from >= to)
 		return 0;
-	struct query_series_spec spec = series_spec(l, metric, &key, from - DAY_NS, to - DAY_NS);
+	const char *const keys[] = { key, "wait" };
+	struct query_series_spec spec = series_spec(l, metric, keys, from - DAY_NS, to - DAY_NS);
 	int rc = query_series(&day, l->store, &spec, l->err);
 	for (size_t i = 0; !rc && day->n_steps && i < l->n; i++) {
 		struct finding *f = &l->v[i];
 		if (!is_of(f, metric, key))
 			continue;
-		f->day = mean_rate(day, row_of(day, f->value), f->since_ns - DAY_NS,
+		f->day = mean_rate(day, row_of(day, f), f->since_ns - DAY_NS,
 				   f->since_ns + f->span_ns - DAY_NS);
 		f->usual = f->kind == FINDING_LESS ? f->day <= f->now / USUAL
 						   : f->day >= USUAL * f->now;
@@ -402,7 +420,7 @@ static int test_saturation(struct looking *l)
 
 /* ---- in order ---- */
 
-/* What is usual comes last; else CPU before waits, and who uses less after who uses more. */
+/* What is usual comes last; else causes before what follows from them. */
 static int place(const struct finding *f)
 {
 	static const int places[FINDING_KINDS] = {
@@ -410,7 +428,8 @@ static int place(const struct finding *f)
 		[FINDING_RUNQ] = 2,	 [FINDING_BUILD] = 3, [FINDING_OFF] = 4,
 		[FINDING_LESS] = 5
 	};
-	return f->usual ? FINDING_KINDS : places[f->kind];
+	bool cause = f->wait && is_cause(f->wait);
+	return f->usual ? FINDING_KINDS : cause ? places[FINDING_MORE] : places[f->kind];
 }
 
 static double weight(const struct finding *f)
@@ -442,21 +461,24 @@ static int look(struct looking *l)
 	l->cpu_event = query_cpu_event(l->store);
 	if (!rc && !*l->cpu_event)
 		rc = err_set(l->err, -EINVAL, "no event of the store stands for CPU time");
-	for (uint32_t i = 0; i < store_n_events(l->store); i++)
+	for (uint32_t i = 0; i < store_n_events(l->store); i++) {
 		l->has_waits |= !strcmp(store_event(l->store, i)->name, "runq");
+		l->has_wakers |= !strcmp(store_event(l->store, i)->name, WAKER_EVENT);
+	}
 	if (!rc && !l->n_keys)
-		rc = choose_keys(l);
+		rc = findings_choose_keys(l);
 	for (size_t k = 0; k < l->n_keys; k++)
 		for (size_t m = 0; !rc && m < (l->has_waits && !k ? 3 : 1);
 		     m++) /* waits: of who it is alone */
 			rc = test_key(l, metrics[m], l->keys[k]);
 	rc = rc ? rc : keep_significant(l);
+	rc = rc ? rc : findings_merge(l);
 	rc = rc ? rc : compare_day(l);
 	rc = rc ? rc : test_saturation(l);
 	rc = rc ? rc : findings_builds(l);
 	if (!rc && l->n)
 		qsort(l->v, l->n, sizeof(*l->v), by_weight);
-	return rc ? rc : findings_functions(l);
+	return rc ? rc : findings_explain(l);
 }
 
 int query_findings(struct findings **ret, struct store *s, const struct findings_spec *spec,

@@ -14,7 +14,8 @@
 #include "query/query.h"
 
 #define FINDINGS_RATE 0.05
-#define FINDINGS_KEYS_MAX 8
+#define FINDINGS_KEYS_MAX 8		       /* that may be asked for */
+#define FINDINGS_CHOSEN_MAX 12		       /* that are chosen where none is */
 #define FINDINGS_RANGE_NS (900 * 1000000000ll) /* where none is given: the last 15 minutes */
 
 enum finding_kind {
@@ -22,13 +23,20 @@ enum finding_kind {
 	FINDING_BUILD,	   /* a program or library has a build that it did not have before */
 	FINDING_MORE,	   /* more CPU, from since_ns to the end */
 	FINDING_BURST,	   /* more CPU for a moment, from since_ns for span_ns */
-	FINDING_RUNQ,	   /* waits longer for a CPU */
-	FINDING_OFF,	   /* is blocked longer */
+	FINDING_RUNQ,	   /* waits longer for a CPU, from since_ns for span_ns */
+	FINDING_OFF,	   /* is blocked longer, likewise */
 	FINDING_LESS,	   /* less CPU */
 	FINDING_KINDS
 };
 
 extern const char *const finding_names[FINDING_KINDS];
+
+#define FINDING_PLACES 8
+
+/* A value of a label. */
+struct finding_place {
+	const char *key, *value;
+};
 
 struct finding {
 	enum finding_kind kind;
@@ -37,19 +45,31 @@ struct finding {
 	 * the file. NULL: nobody
 	 */
 	const char *key, *value;
-	/* Seconds per second from since_ns on (BURST: for span_ns), and before */
+	/*
+	 * Of the same cause: values of other labels that the same samples have, of RUNQ others who
+	 * wait longer. n_places counts all
+	 */
+	struct finding_place places[FINDING_PLACES];
+	size_t n_places;
+	/* Seconds per second from since_ns for span_ns, which is to the end where it goes on */
 	double now, before;
 	double day; /* the same, a day before; NAN: not recorded */
 	bool usual; /* a day before, it was at least as much */
 	int64_t since_ns, span_ns;
 	double q;
+	size_t n_values;  /* of the key, in both ranges */
+	const char *wait; /* OFF: the class of the wait */
 	/*
 	 * MORE and BURST: the one nearest to the leaf that has more than half of what grew, with
-	 * what it calls; NULL: there is none
+	 * what it calls. OFF: the program's function that waits most. NULL: there is none
 	 */
 	const char *function, *module;
-	double function_now, function_before; /* CPUs */
-	const char *build[2];		      /* FINDING_BUILD: now and before */
+	double function_now, function_before; /* CPUs, or threads that waited */
+	/* Of who is new: the comm that has more than half of it, and who started that; or NULL */
+	const char *comm, *parent;
+	/* OFF, of locks: in which function, and by which comm, they were held; or NULL */
+	const char *holder, *holder_comm;
+	const char *build[2]; /* FINDING_BUILD: now and before */
 };
 
 struct findings_spec {
@@ -69,7 +89,7 @@ struct findings {
 	bool has_before, has_day, has_waits;
 	size_t n_cpus;
 	size_t n_tested;
-	const char *keys[FINDINGS_KEYS_MAX];
+	const char *keys[FINDINGS_CHOSEN_MAX];
 	size_t n_keys;
 	bool bounded; /* the budget cut something: small values were not tested */
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The code behind a growth: the function whose calls have more than half of it. */
+/*
+ * What is behind a growth: the function whose calls have more than half of it, and who started what
+ * is new.
+ */
 #include "query/diff.h"
 #include "query/findings_int.h"
 
@@ -9,10 +12,10 @@
 #include <string.h>
 
 #define NS 1e9
-#define FUNCTIONS 4 /* findings whose functions are compared: the page shows so many at first */
+#define EXPLAINED 6 /* findings, as the page shows at first: each takes reading the range again */
+#define NEW 0.1	    /* of the rate: who had no more before is new */
 
-/* Return the selector with one more matcher, to be freed. NULL: out of memory. */
-static char *with_value(const char *where, const char *key, const char *value)
+char *findings_where(const char *where, const char *key, const char *value)
 {
 	size_t len = where ? strlen(where) : 0,
 	       cap = len + 4 * strlen(key) + 4 * strlen(value) + 16, n = 0;
@@ -80,14 +83,12 @@ static const struct query_diff_node *heart(const struct looking *l, const struct
 	return found;
 }
 
-static int find_function(struct looking *l, struct finding *f)
+static int find_function(struct looking *l, struct finding *f, const char *where)
 {
 	struct query *q[2] = { NULL, NULL };
 	struct query_diff_tree *t = NULL;
 	double covered[2] = { 1, 1 };
-	char *where = with_value(l->spec->where, f->key, f->value);
-	int rc = where ? open_side(l, where, f->since_ns, f->since_ns + f->span_ns, &q[0])
-		       : err_set(l->err, -ENOMEM, "out of memory");
+	int rc = open_side(l, where, f->since_ns, f->since_ns + f->span_ns, &q[0]);
 	rc = rc ? rc : open_side(l, where, l->before_ns, f->since_ns, &q[1]);
 	for (int i = 0; !rc && i < 2; i++)
 		if (query_info(q[i])->covered_ns)
@@ -104,16 +105,58 @@ static int find_function(struct looking *l, struct finding *f)
 	query_diff_tree_free(t);
 	query_close(q[0]);
 	query_close(q[1]);
+	return rc;
+}
+
+/* Name the program that has more than half of it, and who started that. */
+static int find_parent(struct looking *l, struct finding *f, const char *where)
+{
+	static const char *const keys[] = { "comm", "parent" };
+	struct query *q = NULL;
+	struct query_table *t = NULL;
+	struct query_spec spec = { .where = where,
+				   .from_ns = f->since_ns,
+				   .to_ns = f->since_ns + f->span_ns,
+				   .labels = QUERY_KEYS,
+				   .keys = keys,
+				   .n_keys = 2,
+				   .by_start = true };
+	int rc = query_open(&q, l->store, &spec, l->err);
+	rc = rc ? rc : query_table(q, keys, 2, &t, l->err);
+	const struct query_table_row *r = rc || !t->n_rows || t->rows[0].other ? NULL : t->rows;
+	if (r && r->samples * 2 > query_info(q)->samples && r->present[1] &&
+	    strcmp(r->values[1], f->value) != 0) {
+		rc = findings_keep(l, r->values[1], &f->parent);
+		if (strcmp(r->values[0], f->value) != 0)
+			rc = rc ? rc : findings_keep(l, r->values[0], &f->comm);
+	}
+	query_table_free(t);
+	query_close(q);
+	return rc;
+}
+
+static int explain(struct looking *l, struct finding *f)
+{
+	bool cpu = f->kind != FINDING_OFF;
+	char *where = findings_where(l->spec->where, f->key, f->value);
+	int rc = where ? 0 : err_set(l->err, -ENOMEM, "out of memory");
+	if (!rc && cpu)
+		rc = find_function(l, f, where);
+	if (!rc && cpu && !strcmp(f->key, l->keys[0]) && f->before < NEW * f->now)
+		rc = find_parent(l, f, where);
+	if (!rc && !cpu)
+		rc = findings_explain_wait(l, f, where);
 	free(where);
 	return rc;
 }
 
-int findings_functions(struct looking *l)
+int findings_explain(struct looking *l)
 {
 	int rc = 0;
-	for (size_t i = 0, n = 0; !rc && i < l->n && n < FUNCTIONS; i++)
-		if (l->v[i].kind == FINDING_MORE || l->v[i].kind == FINDING_BURST) {
-			rc = find_function(l, &l->v[i]);
+	for (size_t i = 0, n = 0; !rc && i < l->n && n < EXPLAINED; i++)
+		if (l->v[i].kind == FINDING_MORE || l->v[i].kind == FINDING_BURST ||
+		    l->v[i].kind == FINDING_OFF) {
+			rc = explain(l, &l->v[i]);
 			n++;
 		}
 	return rc;

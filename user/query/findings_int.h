@@ -15,8 +15,8 @@ struct looking {
 	size_t n_cpus;
 	const char *cpu_event;
 	struct query_series *cpu; /* by keys[0], of all samples; NULL: not asked for yet */
-	bool has_before, has_day, has_waits, bounded;
-	const char *keys[FINDINGS_KEYS_MAX];
+	bool has_before, has_day, has_waits, has_wakers, bounded;
+	const char *keys[FINDINGS_CHOSEN_MAX];
 	size_t n_keys;
 	struct finding *v;
 	size_t n, cap;
@@ -36,8 +36,21 @@ struct kept {
 int findings_keep(struct looking *l, const char *text, const char **ret);
 int findings_add(struct looking *l, const struct finding *f);
 
-/* Name the functions that the largest growths are in. Findings must be in order. */
-int findings_functions(struct looking *l);
+/* Choose who it is, by the best label that there is, and labels that programs gave their work. */
+int findings_choose_keys(struct looking *l);
+
+/* Make one finding of those that the same samples have, and of all who wait for a CPU. */
+int findings_merge(struct looking *l);
+
+/*
+ * Name the code that the largest growths are in, who started it, who held the lock. Findings must
+ * be in order.
+ */
+int findings_explain(struct looking *l);
+int findings_explain_wait(struct looking *l, struct finding *f, const char *where);
+
+/* Return the selector with one more matcher, to be freed. NULL: out of memory. */
+char *findings_where(const char *where, const char *key, const char *value);
 
 /* Add files that have a build in the range which they did not have before. */
 int findings_builds(struct looking *l);

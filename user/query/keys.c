@@ -2,6 +2,7 @@
 /* Label keys that the recorder or the query itself gives a meaning. */
 #include "query/query.h"
 
+#include "query/query_int.h"
 #include "query/selector.h"
 
 #include <string.h>
@@ -29,7 +30,14 @@ bool query_of_threads(const char *where, const char *const *keys, size_t n_keys)
 
 bool query_is_wait_key(const char *key)
 {
-	return !strcmp(key, "wait") || !strcmp(key, "wait_in");
+	return !strcmp(key, "wait") || !strcmp(key, "wait_in") ||
+	       !strcmp(key, QUERY_WAKER_FUNCTION);
+}
+
+bool query_by_stack(const struct query *q, const char *key)
+{
+	bool waker = !strcmp(key, QUERY_WAKER_FUNCTION);
+	return waker ? q->woken : q->blocked && query_is_wait_key(key);
 }
 
 /* What the recorder says of any sample, also of that of an idle CPU. */

@@ -17,8 +17,8 @@ static int choose(struct choice *c, struct query *q, const struct query_spec *sp
 	int rc = selector_parse(&c->selector, spec->where, NULL, err);
 	rc = rc ? rc : measures_choose(&c->measures, q, own, c->selector, err);
 	rc = rc ? rc : waits_choose(&c->waits, q, &c->measures, own, c->selector, err);
-	for (size_t i = 0; !rc && q->blocked && own->labels == QUERY_KEYS && i < own->n_keys; i++)
-		if (query_is_wait_key(own->keys[i]))
+	for (size_t i = 0; !rc && own->labels == QUERY_KEYS && i < own->n_keys; i++)
+		if (query_by_stack(q, own->keys[i]))
 			own->labels = QUERY_KEYS_STACKS;
 	bool stacks = own->labels != QUERY_KEYS || c->waits.by_class;
 	return rc ? rc : plan_make(&c->plan, q, own, c->selector, stacks, err);

@@ -4,13 +4,15 @@
  *
  * Labels seen by a query are the labels of the set plus the virtual label `event`. Blocked threads
  * (off-cpu) also have `wait`, the class of the wait, and in tables `wait_in`, the program's
- * function (query/waits.h).
+ * function (query/waits.h). Wakers have `by.function`.
  */
 #ifndef ASCRIBE_QUERY_QUERY_H
 #define ASCRIBE_QUERY_QUERY_H
 
 #include "store/store.h"
 
+/* Of QUERY_WAKER: the function of its program in which the waker was */
+#define QUERY_WAKER_FUNCTION "by.function"
 #define QUERY_WINDOW_NS 10000000000ll /* the windows of a recorder are no longer than this */
 
 /* The fewer labels the rows keep, the fewer blocks are read. */
@@ -78,7 +80,9 @@ const char *query_cpu_event(const struct store *s);
  */
 bool query_counts_samples(const struct store_event *e);
 
-/* `wait` and `wait_in`: known by the stack, so there is no set that has them. */
+/*
+ * `wait`, `wait_in` and QUERY_WAKER_FUNCTION: known by the stack, so there is no set that has them.
+ */
 bool query_is_wait_key(const char *key);
 
 struct query_spec {

@@ -19,6 +19,7 @@ struct query {
 	struct store_event metric; /* what info.event is with a metric */
 	bool rates;   /* of another event of that name, too: it was recorded at several rates */
 	bool blocked; /* its rows are of WAIT_EVENT: they have wait keys */
+	bool woken;   /* its rows are of QUERY_WAKER: they have QUERY_WAKER_FUNCTION */
 	struct wait_reasons reasons;
 	uint64_t *counters; /* what info.lost and info.flagged point to */
 	struct store_row *rows;
@@ -26,6 +27,9 @@ struct query {
 	struct query_node *nodes; /* NULL: not built yet */
 	size_t n_nodes;
 };
+
+/* Does the value of a key come from the stack? */
+bool query_by_stack(const struct query *q, const char *key);
 
 /* Give the label set (other) its id, in an empty pool. -ENOMEM. */
 int query_add_other(struct query *q);

@@ -17,6 +17,7 @@ int waits_choose(struct wait_choice *w, struct query *q, const struct measures *
 	}
 	w->by_class = w->named || (blocked && !w->idle);
 	q->blocked = blocked && !others;
+	q->woken = spec->metric == QUERY_WAKER;
 	if (!rc && w->named && spec->rest)
 		return err_set(err, -EINVAL,
 			       "`wait` cannot be in the selector of a comparison with the rest");

@@ -312,7 +312,7 @@ static int find_value(struct keys *k, const char *key, const struct label *label
 		v->present = true;
 		return 0;
 	}
-	if (k->q->blocked && query_is_wait_key(key))
+	if (query_by_stack(k->q, key))
 		return find_reason(k, key, v);
 	for (size_t i = 0; i < n; i++) {
 		const struct label *l = &labels[i];
@@ -419,8 +419,8 @@ int table_by_keys(struct query *q, const char *const *keys, size_t n_keys, struc
 {
 	struct keys k = { .q = q, .t = t, .keys = keys, .n = n_keys };
 	k.values = calloc(n_keys + 1, sizeof(*k.values));
-	for (size_t i = 0; q->blocked && i < n_keys; i++)
-		k.by_stack |= query_is_wait_key(keys[i]);
+	for (size_t i = 0; i < n_keys; i++)
+		k.by_stack |= query_by_stack(q, keys[i]);
 	int rc = k.values ? 0 : -ENOMEM;
 	for (size_t i = 0, end; !rc && i < q->n_rows; i = end) {
 		uint64_t samples = 0;

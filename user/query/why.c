@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/why.h"
 
+#include "query/holder.h"
+#include "query/waits.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -8,10 +11,10 @@ static const enum query_metric metrics[] = {
 	[WHY_CPU] = QUERY_CPU, [WHY_RUNQ] = QUERY_RUNQ, [WHY_OFF] = QUERY_OFF
 };
 
-static bool has_waits(const struct store *s)
+static bool has_event(const struct store *s, const char *name)
 {
 	for (uint32_t i = 0; i < store_n_events(s); i++)
-		if (!strcmp(store_event(s, i)->name, "runq"))
+		if (!strcmp(store_event(s, i)->name, name))
 			return true;
 	return false;
 }
@@ -19,7 +22,7 @@ static bool has_waits(const struct store *s)
 int why_side_open(struct why_side *ret, struct store *s, const struct query_spec *spec,
 		  bool lengths, struct err *err)
 {
-	*ret = (struct why_side){ .waits = has_waits(s) };
+	*ret = (struct why_side){ .waits = has_event(s, "runq") };
 	int rc = 0;
 	for (int i = 0; !rc && i < WHY_PARTS && (i == WHY_CPU || ret->waits); i++) {
 		struct query_spec of = *spec;
@@ -82,7 +85,6 @@ const struct hist_snapshot *why_lengths(const struct why_side *s, enum why_part 
 
 /* ---- the sides together ---- */
 
-const char *const why_blocked_keys[2] = { "wait_in", "wait" };
 const char *const why_occupant_keys[1] = { "by.comm" };
 
 static int open_before(struct why *w, struct query_spec *spec, int64_t before_ns, struct err *err)
@@ -109,6 +111,7 @@ int why_open(struct why *ret, struct store *s, const struct query_spec *spec, in
 {
 	*ret = (struct why){ .store = s,
 			     .spec = *spec,
+			     .wakers = has_event(s, WAKER_EVENT),
 			     .by_work = !query_of_threads(spec->where, NULL, 0) };
 	struct query_spec of = *spec;
 	of.parts = WHY_SIDES;
@@ -166,26 +169,50 @@ int why_blocked(const struct why *w, struct why_tables *ret, struct err *err)
 		return 0;
 	for (int i = 0; i < WHY_SIDES; i++)
 		q[i] = w->side[i].part[WHY_OFF];
-	return make_tables(ret, q, why_blocked_keys, 2, err);
+	return make_tables(ret, q, holder_waits_keys, 2, err);
+}
+
+/* Ask each side anew, by other keys. */
+static int ask_sides(const struct why *w, enum query_metric metric, const char *const *keys,
+		     size_t n_keys, struct why_tables *ret, struct err *err)
+{
+	int rc = 0;
+	for (int i = 0; !rc && i < WHY_SIDES; i++) {
+		struct query_spec spec = side_spec(w, i);
+		spec.labels = QUERY_KEYS;
+		spec.metric = metric;
+		spec.keys = keys;
+		spec.n_keys = n_keys;
+		if (w->side[i].there)
+			rc = query_open(&ret->own[i], w->store, &spec, err);
+	}
+	return rc ? rc : make_tables(ret, ret->own, keys, n_keys, err);
 }
 
 int why_occupants(const struct why *w, struct why_tables *ret, struct err *err)
 {
 	const struct why_side *it = &w->side[WHY_THIS];
-	int rc = 0;
 	*ret = (struct why_tables){ 0 };
 	if (!w->by_work || !it->part[WHY_RUNQ] || it->seconds[WHY_RUNQ] <= 0)
 		return 0;
-	for (int i = 0; !rc && i < WHY_SIDES; i++) {
-		struct query_spec spec = side_spec(w, i);
-		spec.labels = QUERY_KEYS;
-		spec.metric = QUERY_BLAME;
-		spec.keys = why_occupant_keys;
-		spec.n_keys = 1;
-		if (w->side[i].there)
-			rc = query_open(&ret->own[i], w->store, &spec, err);
-	}
-	return rc ? rc : make_tables(ret, ret->own, why_occupant_keys, 1, err);
+	return ask_sides(w, QUERY_BLAME, why_occupant_keys, 1, ret, err);
+}
+
+int why_wakers(const struct why *w, struct why_tables *ret, struct err *err)
+{
+	const struct why_side *it = &w->side[WHY_THIS];
+	*ret = (struct why_tables){ 0 };
+	if (!w->wakers || !it->part[WHY_OFF] || it->seconds[WHY_OFF] <= 0)
+		return 0;
+	return ask_sides(w, QUERY_WAKER, holder_wakers_keys, 2, ret, err);
+}
+
+const struct query_table_row *why_holder(const struct why_tables *blocked,
+					 const struct why_tables *wakers)
+{
+	return blocked->table[WHY_THIS] && wakers->table[WHY_THIS]
+		       ? query_holder(blocked->table[WHY_THIS], wakers->table[WHY_THIS])
+		       : NULL;
 }
 
 void why_tables_free(struct why_tables *t)

@@ -51,6 +51,7 @@ struct why {
 	struct store *store;
 	struct query_spec spec; /* where, range, idle, names */
 	struct why_side side[WHY_SIDES];
+	bool wakers;  /* the store has who ended waits */
 	bool by_work; /* lengths and occupants are kept by what the selector asks for */
 };
 
@@ -70,7 +71,6 @@ struct why_tables {
 	struct query_table *table[WHY_SIDES];
 };
 
-extern const char *const why_blocked_keys[2]; /* the program's function, what the wait is for */
 extern const char *const why_occupant_keys[1];
 
 /*
@@ -79,7 +79,12 @@ extern const char *const why_occupant_keys[1];
  */
 int why_blocked(const struct why *w, struct why_tables *ret, struct err *err);
 int why_occupants(const struct why *w, struct why_tables *ret, struct err *err);
+/* By whom its waits were ended, and in which function of that one's program (record --waker). */
+int why_wakers(const struct why *w, struct why_tables *ret, struct err *err);
 void why_tables_free(struct why_tables *t);
+/* The row of the wakers who held the locks that it waited for; NULL: nobody stands out. */
+const struct query_table_row *why_holder(const struct why_tables *blocked,
+					 const struct why_tables *wakers);
 /* The share of a side's time that a row of the first table has there. */
 double why_row_share(const struct why_tables *t, int side, const struct query_table_row *of);
 

@@ -41,7 +41,7 @@ onPage('a browser with a wrong clock', incident, '?by=comm', async page => {
 	const all = await api(incident, 'labels?names_only=1');
 	assert.deepEqual([param(page, 'from'), param(page, 'to')],
 		[String(all.to - 900), String(all.to)]);
-	assert.match(await said(page, '#findings'), /server uses/);
+	assert.match(await said(page, '#findings'), /tenant b uses/);
 	await page.click('button[data-from="now-1h"]');
 	await settled(page);
 	assert.equal(param(page, 'from'), 'now-1h');

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which labels findings are looked for by, where none are asked for. */
+#include "query/findings_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEYS_MAX 64
+
+struct candidates {
+	struct looking *l;
+	struct candidate {
+		const char *key;
+		uint32_t sets;
+	} v[KEYS_MAX];
+	size_t n;
+};
+
+/* Has a label to do with whose work it was, rather than with where it ran? */
+static bool is_of_work(const char *key)
+{
+	static const char *const not[] = { "python_", "by.", "pod_label_", "pod_annotation_" };
+	for (size_t i = 0; i < sizeof(not) / sizeof(not[0]); i++)
+		if (!strncmp(key, not[i], strlen(not[i])))
+			return false;
+	return !query_is_system_key(key) && !query_is_wait_key(key);
+}
+
+static int add_key(void *ctx, const char *key, uint32_t sets)
+{
+	struct candidates *c = ctx;
+	bool again = c->l->n_keys && !strcmp(c->l->keys[0], key);
+	for (size_t i = 0; i < c->n; i++)
+		again |= !strcmp(c->v[i].key, key);
+	if (again || c->n == KEYS_MAX || !is_of_work(key))
+		return 0;
+	c->v[c->n].sets = sets;
+	return findings_keep(c->l, key, &c->v[c->n++].key);
+}
+
+static int by_sets(const void *pa, const void *pb)
+{
+	const struct candidate *a = pa, *b = pb;
+	return a->sets != b->sets ? (a->sets < b->sets ? 1 : -1) : strcmp(a->key, b->key);
+}
+
+int findings_choose_keys(struct looking *l)
+{
+	static const char *const who[] = { "service", "container", "comm" };
+	struct candidates c = { .l = l };
+	bool has = false;
+	int rc = 0;
+	for (size_t i = 0; !rc && !has && i < sizeof(who) / sizeof(who[0]); i++) {
+		rc = store_has_key(l->store, who[i], &has, l->err);
+		if (!rc && has)
+			l->keys[l->n_keys++] = who[i];
+	}
+	rc = rc ? rc : store_narrow_keys(l->store, add_key, &c, l->err);
+	qsort(c.v, c.n, sizeof(c.v[0]), by_sets);
+	for (size_t i = 0; !rc && i < c.n && l->n_keys < FINDINGS_CHOSEN_MAX; i++)
+		l->keys[l->n_keys++] = c.v[i].key;
+	return rc;
+}
