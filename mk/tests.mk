@@ -22,7 +22,7 @@ TAIL := $(addprefix tests/, \
 	record/debuginfod.sh record/periodic.sh record/async.sh record/filter.sh \
 	record/lost_sideband.sh record/loading.sh http/handover.sh http/flood.sh \
 	record/recipes.sh record/renew.sh record/reading.sh record/deep.sh record/blocking.sh \
-	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh)
+	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh record/incidents.sh)
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
 UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
@@ -44,7 +44,8 @@ alone = $(call script_list,$(filter-out $(BESIDE) $(BROWSER) \
 # These look at no share of time that others on the machine could change: they run beside each
 # other. The slowest come first.
 BESIDE := $(addprefix tests/, \
-	http/budget.sh record/jit.sh record/bad.sh record/hangs.sh http/lives.sh http/bad.sh \
+	record/incidents.sh http/budget.sh record/jit.sh record/bad.sh record/hangs.sh \
+	http/lives.sh http/bad.sh \
 	record/foreign.sh record/waits_bad.sh record/linkers.sh record/reading.sh \
 	record/names.sh record/unwind.sh http/full.sh http/restart.sh http/daemon.sh \
 	record/recipes.sh record/tables_grow.sh record/unwind_programs.sh \

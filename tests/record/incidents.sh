@@ -8,7 +8,7 @@ python=$(command -v python3) || skip "no python3"
 command -v gzip >/dev/null || skip "no gzip"
 pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)
 [ -n "$pg" ] && id postgres >/dev/null 2>&1 || pg=
-quiet=30 length=30
+quiet=20 length=25
 # Whoever needs a CPU gets most of one, whatever else the host does.
 favour() { echo -15 >"/proc/$1/autogroup" && renice -n -15 -p "$1" >/dev/null; } 2>/dev/null
 first=(setsid sh -c 'echo -15 >/proc/self/autogroup; exec nice -n -15 "$@"' sh)
@@ -21,7 +21,10 @@ def toggle(*_):
     wrong = not wrong
 signal.signal(signal.SIGUSR1, toggle)
 def render_invoice(n):
-    return sum(i * i % 7 for i in range(n))
+    total = 0
+    for i in range(n):
+        total += i * i % 7
+    return total
 def handle_request():
     render_invoice(200000 if wrong else 500)
 while True:
@@ -107,7 +110,10 @@ found() {
 # The same who, under whatever label.
 is() { echo "any((p['key'], p['value']) == ('$1', '$2') for p in [f] + f.get('places', []))"; }
 uses_more="f['finding'] in ('more', 'burst')"
-"$ascribe" findings store -n 0 --json >found.json 2>/dev/null
+# What else runs on this host has incidents and labels of its own.
+"$ascribe" findings store --by service,tenant,database,application,query_id -n 0 --json \
+	--where '{service=~"tenants|cache|python3|gzip|nightly.sh|postgres|psql|pgbench"}' \
+	>found.json 2>/dev/null
 offered() { # label selector, incident: seconds of CPU in its time
 	"$ascribe" report store --where "$1" --from "${from[$2]}" --to "${to[$2]}" --json \
 		2>/dev/null | jq '.seconds // 0'
@@ -132,7 +138,7 @@ found "the convoy: locks, in the function that waits, held by the one that keeps
 	f['grew_most']['function'] == 'cache_get'"
 if enough '{comm="python3"}' python; then
 	found "the slow Python function" python \
-		"$(is service python3) and f['grew_most']['function'] in ('render_invoice', '<genexpr>')"
+		"$(is service python3) and f['grew_most']['function'] == 'render_invoice'"
 fi
 if enough '{comm="gzip"}' job; then
 	found "the job, and who started it" job \

@@ -14,7 +14,8 @@
 #include "query/query.h"
 
 #define FINDINGS_RATE 0.05
-#define FINDINGS_KEYS_MAX 8
+#define FINDINGS_KEYS_MAX 8		       /* that may be asked for */
+#define FINDINGS_CHOSEN_MAX 12		       /* that are chosen where none is */
 #define FINDINGS_RANGE_NS (900 * 1000000000ll) /* where none is given: the last 15 minutes */
 
 enum finding_kind {
@@ -56,7 +57,7 @@ struct finding {
 	bool usual; /* a day before, it was at least as much */
 	int64_t since_ns, span_ns;
 	double q;
-	size_t n_values;  /* of the key, in both ranges */
+	size_t n_values;  /* of the key, among the samples of what it was merged with */
 	const char *wait; /* OFF: the class of the wait */
 	/*
 	 * MORE and BURST: the one nearest to the leaf that has more than half of what grew, with
@@ -88,7 +89,7 @@ struct findings {
 	bool has_before, has_day, has_waits;
 	size_t n_cpus;
 	size_t n_tested;
-	const char *keys[FINDINGS_KEYS_MAX];
+	const char *keys[FINDINGS_CHOSEN_MAX];
 	size_t n_keys;
 	bool bounded; /* the budget cut something: small values were not tested */
 };

@@ -16,7 +16,7 @@ struct looking {
 	const char *cpu_event;
 	struct query_series *cpu; /* by keys[0], of all samples; NULL: not asked for yet */
 	bool has_before, has_day, has_waits, has_wakers, bounded;
-	const char *keys[FINDINGS_KEYS_MAX];
+	const char *keys[FINDINGS_CHOSEN_MAX];
 	size_t n_keys;
 	struct finding *v;
 	size_t n, cap;

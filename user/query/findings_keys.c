@@ -57,7 +57,7 @@ int findings_choose_keys(struct looking *l)
 	}
 	rc = rc ? rc : store_narrow_keys(l->store, add_key, &c, l->err);
 	qsort(c.v, c.n, sizeof(c.v[0]), by_sets);
-	for (size_t i = 0; !rc && i < c.n && l->n_keys < FINDINGS_KEYS_MAX; i++)
+	for (size_t i = 0; !rc && i < c.n && l->n_keys < FINDINGS_CHOSEN_MAX; i++)
 		l->keys[l->n_keys++] = c.v[i].key;
 	return rc;
 }
