@@ -110,8 +110,9 @@ found() {
 # The same who, under whatever label.
 is() { echo "any((p['key'], p['value']) == ('$1', '$2') for p in [f] + f.get('places', []))"; }
 uses_more="f['finding'] in ('more', 'burst')"
-# What else runs on this host may have labels of its own.
+# What else runs on this host has incidents and labels of its own.
 "$ascribe" findings store --by service,tenant,database,application,query_id -n 0 --json \
+	--where '{service=~"tenants|cache|python3|gzip|nightly.sh|postgres|psql|pgbench"}' \
 	>found.json 2>/dev/null
 offered() { # label selector, incident: seconds of CPU in its time
 	"$ascribe" report store --where "$1" --from "${from[$2]}" --to "${to[$2]}" --json \

@@ -180,7 +180,6 @@ static int add_change(struct looking *l, enum query_metric metric, const char *k
 		.day = NAN,
 		.since_ns = since,
 		.span_ns = (end > l->to_ns ? l->to_ns : end) - since,
-		.n_values = s->n_groups,
 		.q = c->p,
 	};
 	int rc = findings_keep(l, key, &f.key);

@@ -57,7 +57,7 @@ struct finding {
 	bool usual; /* a day before, it was at least as much */
 	int64_t since_ns, span_ns;
 	double q;
-	size_t n_values;  /* of the key, in both ranges */
+	size_t n_values;  /* of the key, among the samples of what it was merged with */
 	const char *wait; /* OFF: the class of the wait */
 	/*
 	 * MORE and BURST: the one nearest to the leaf that has more than half of what grew, with

@@ -79,20 +79,20 @@ static void absorb(struct finding *a, const struct finding *b)
 
 /* ---- the same samples ---- */
 
-/* Ask for the samples of finding a by the labels of those in like[n]. */
+/* Ask for the samples of finding a by other keys, in a time. */
 static int open_shared(struct looking *l, const struct finding *a, const char *const *keys,
-		       size_t n_keys, struct query **ret)
+		       size_t n_keys, int64_t from_ns, int64_t to_ns, struct query **ret)
 {
-	bool less = a->kind == FINDING_LESS;
 	char *where = findings_where(l->spec->where, a->key, a->value);
 	struct query_spec spec = { .where = where,
-				   .from_ns = less ? l->before_ns : a->since_ns,
-				   .to_ns = a->since_ns + (less ? 0 : a->span_ns),
+				   .from_ns = from_ns,
+				   .to_ns = to_ns,
 				   .event = l->cpu_event,
 				   .labels = QUERY_KEYS,
 				   .keys = keys,
 				   .n_keys = n_keys,
-				   .by_start = true };
+				   .by_start = true,
+				   .parts = 2 };
 	int rc = where ? query_open(ret, l->store, &spec, l->err)
 		       : err_set(l->err, -ENOMEM, "out of memory");
 	free(where);
@@ -114,6 +114,23 @@ static double rate_of(const struct query *q, const struct query_table *t, size_t
 				: 0;
 }
 
+/* Say of those in like[n] how many values of their keys the samples of a have in both ranges. */
+static int note_values(struct looking *l, struct finding *a, const char *const *keys,
+		       const size_t *like, size_t n)
+{
+	struct query *q = NULL;
+	int rc = n ? open_shared(l, a, keys, n, l->before_ns, l->to_ns, &q) : 0;
+	a->n_values = 1;
+	for (size_t k = 0; !rc && k < n; k++) {
+		struct query_table *t = NULL;
+		rc = query_table(q, &keys[k], 1, &t, l->err);
+		l->v[like[k]].n_values = rc ? 0 : t->n_rows;
+		query_table_free(t);
+	}
+	query_close(q);
+	return rc;
+}
+
 /* Merge into l->v[at] those later ones that its samples have, too; gone[i]: merged. */
 static int merge_shared(struct looking *l, size_t at, bool *gone)
 {
@@ -131,8 +148,12 @@ static int merge_shared(struct looking *l, size_t at, bool *gone)
 		keys[n] = l->v[i].key;
 		like[n++] = i;
 	}
-	int rc = n ? open_shared(l, &a, keys, n, &q) : 0;
+	bool less = a.kind == FINDING_LESS;
+	int rc = n ? open_shared(l, &a, keys, n, less ? l->before_ns : a.since_ns,
+				 a.since_ns + (less ? 0 : a.span_ns), &q)
+		   : 0;
 	rc = rc || !n ? rc : query_table(q, keys, n, &t, l->err);
+	rc = rc ? rc : note_values(l, &l->v[at], keys, like, n);
 	for (size_t k = 0; !rc && k < n; k++) {
 		const struct finding *b = &l->v[like[k]];
 		if (rate_of(q, t, k, b->value) < SHARED * fmax(growth(&a), growth(b)))
