@@ -17,8 +17,8 @@
 
 #define ALWAYS 256 /* a key with so few values is projected */
 /*
- * Projections take two thirds of what the windows take: half is too close for 200 values beside 64
- * where windows lie in two files, and one parent without a key is read window by window.
+ * Projections take two thirds of what the windows take. Half is too close for 200 values beside 64
+ * where windows lie in two files. One parent without a key is read window by window.
  */
 #define PART_OF_WINDOWS(bytes) ((bytes) / 3 * 2)
 #define PROJECTIONS_LEAST (64u << 10)
