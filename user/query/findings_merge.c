@@ -124,7 +124,9 @@ static int note_values(struct looking *l, struct finding *a, const char *const *
 	for (size_t k = 0; !rc && k < n; k++) {
 		struct query_table *t = NULL;
 		rc = query_table(q, &keys[k], 1, &t, l->err);
-		l->v[like[k]].n_values = rc ? 0 : t->n_rows;
+		l->v[like[k]].n_values = 0;
+		for (size_t i = 0; !rc && i < t->n_rows; i++)
+			l->v[like[k]].n_values += !t->rows[i].other && t->rows[i].present[0];
 		query_table_free(t);
 	}
 	query_close(q);
