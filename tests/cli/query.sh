@@ -162,6 +162,7 @@ for c in 'report store --by tenat' 'report store --by tenant,tenat' \
 done
 for c in 'report store --where {comm="servr"}' 'report store --step 10s --where {comm="servr"}' \
 	'report store --where {comm="servr",tenant="a"} --json' \
+	'why store --where {comm="servr"}' 'findings store --where {comm="servr"}' \
 	'diff store --where {comm="servr"} --against {tenant="a"}' \
 		'export store --format pprof -o x.pb.gz --where {comm="servr"}'; do
 	# shellcheck disable=SC2086

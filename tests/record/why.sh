@@ -47,7 +47,7 @@ check "the page as JSON: its parts add up, each is what report says" p=page.json
 	abs(sum(x["share"]["this"] for x in p["occupants"]) - 1) < 1e-6 and "differs_from_before" in p' 'p["this"]'
 exits 2 'where SELECTOR' "$ascribe" why two
 exits 2 'where: ' "$ascribe" why two --where '{tenant='
-exits 0 'nothing matches' "$ascribe" why two --where '{tenant="nobody"}'
+exits 2 'no sample has tenant="nobody"' "$ascribe" why two --where '{tenant="nobody"}'
 exits 0 'not kept by tgid' "$ascribe" why two --where '{tid="1"}'
 record -F 99 -d 300ms -o plain
 exits 0 'no waits: record with --wall' "$ascribe" why plain --where '{comm="ascribe"}'

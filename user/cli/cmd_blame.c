@@ -148,6 +148,11 @@ static int blame(struct reading *r, const struct blame_options *opts, const char
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
+	int status = reading_check_values(r, f, query_info(b->query));
+	if (status) {
+		query_blame_free(b);
+		return status;
+	}
 	reading_lacks(r->store, f, query_info(b->query));
 	reading_step(r, "matrix");
 	rc = f->json ? cmd_print_json(answer_blame(&a, key, b)) : print_text(r, b, key, opts);

@@ -213,6 +213,14 @@ static int findings(struct reading *r, const struct findings_options *o)
 		rc = query_findings(&f, r->store, &spec, &err);
 	while (reading_again(r, &o->filter, &rc, &err));
 	reading_step(r, "query");
+	if (!rc && !f->n && f->from_ns < f->to_ns) {
+		int status =
+			reading_check_values(r, &o->filter, &(struct query_info){ .blocks = 1 });
+		if (status) {
+			query_findings_free(f);
+			return status;
+		}
+	}
 	if (!rc && f->from_ns == f->to_ns)
 		reading_no_data(r->store, o->filter.from_ns, o->filter.to_ns);
 	else if (!rc)

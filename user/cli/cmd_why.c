@@ -307,6 +307,13 @@ static int why(struct reading *r, const struct why_options *o)
 	} while (reading_again(r, &o->filter, &rc, &err));
 	const struct why_side *it = &w.side[WHY_THIS];
 	reading_step(r, "query");
+	if (!rc && it->there && why_wall(it) <= 0) {
+		int status = reading_check_values(r, &o->filter, query_info(it->part[WHY_CPU]));
+		if (status) {
+			why_close(&w);
+			return status;
+		}
+	}
 	if (!rc && !it->there)
 		reading_no_data(r->store, o->filter.from_ns, o->filter.to_ns);
 	else if (!rc)

@@ -83,10 +83,10 @@ static void print_symbols(const struct symbolizer_stats *s, const struct sandbox
 		cmd_warn("names: the DWARF of %" PRIu64
 			 " files was given up (damaged or too costly); they have no inlined calls",
 			 s->lines_refused);
-	if (p->late || p->died)
-		cmd_warn("names: the parsing child was killed %" PRIu64
-			 " times for being late, ended by itself %" PRIu64 " times",
-			 p->late, p->died);
+	if (p->late)
+		cmd_warn("names: the parsing child was killed for being late: %" PRIu64, p->late);
+	if (p->died)
+		cmd_warn("names: the parsing child ended by itself: %" PRIu64, p->died);
 	if (p->full)
 		cmd_warn("names: %" PRIu64 " times the parsers had no room for a file more",
 			 p->full);
