@@ -9,6 +9,7 @@
 #include "opt/text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,22 @@ static void print_matrix(const struct query_blame *b, const char *key, bool wake
 		       b->occupants - b->n_occupants + 1, wakers ? "woke them" : "had the CPU");
 }
 
+/* Where a window had more pairs of a waiting and a running one than it keeps. */
+static void print_cut(struct store *s, const struct query_info *info)
+{
+	const struct store_meta *m = store_meta(s);
+	uint64_t cut = 0;
+	for (size_t i = 0; i < m->n_flagged; i++)
+		if (!strcmp(m->flagged_names[i], "blame_cut") ||
+		    !strcmp(m->flagged_names[i], "wait_parts_full"))
+			cut += info->flagged[i];
+	if (cut)
+		fprintf(stderr,
+			"%" PRIu64
+			" parts of waits were between pairs beyond what a window keeps: (other)\n",
+			cut);
+}
+
 static int print_text(const struct reading *r, const struct query_blame *b, const char *key,
 		      const struct blame_options *opts)
 {
@@ -131,6 +148,7 @@ static int print_text(const struct reading *r, const struct query_blame *b, cons
 	if (b->n_victims)
 		print_matrix(b, key, wakers);
 	accounting_footer(r->store, info);
+	print_cut(r->store, info);
 	return 0;
 }
 
