@@ -6,6 +6,12 @@
 . "$(dirname "$0")/lib.bash"
 start_node
 
+# ---- no other node beside it ----
+ok "another node waits for its end" sh -c '! NODE_WAIT=1 "$1" up "$2" 2>other.err &&
+	grep -q "another node runs here.* $3$" other.err' sh "$node" "$dir/other" "$state"
+ok "and its end is not ours" sh -c '"$1" down "$2" && ! [ -e "$2" ] &&
+	"$1" in "$3" kubectl get --raw /readyz' sh "$node" "$dir/other" "$state"
+
 # ---- the API server takes the manifests ----
 kubectl create namespace ascribe >/dev/null
 manifests base >base.yaml
