@@ -46,7 +46,9 @@ start_pod() { # name, program
 				| .args = ["record", "-q", "-d", "6s", "-F", "499", "-o", "/var/lib/ascribe/data"])]
 			| '"$2"')}' daemonset.json | kubectl apply -f - >/dev/null
 }
-ended() { kubectl -n ascribe get pod "$1" -o 'jsonpath={.status.phase}' | grep -qE 'Succeeded|Failed'; }
+ended() {
+	kubectl -n ascribe get pod "$1" -o 'jsonpath={.status.phase}' | grep -qE 'Succeeded|Failed'
+}
 collect() { # name: its answers are in NAME.check and NAME.record
 	ok "the pod '$1' ends" within 120 ended "$1"
 	kubectl -n ascribe logs "$1" check >"$1.check"

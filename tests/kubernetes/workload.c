@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pod's program: it computes for a fifth of the time, in a function that profiles can name.
- * KIND "private": it becomes a copy in /scratch that only its owner may read; "deleted": a copy that
- * is deleted once it runs. Each kind has a build id of its own: no name comes from another's file.
+ * KIND "private": it becomes a copy in /scratch that only its owner may read; "deleted": a copy
+ * that is deleted once it runs. Each kind has a build id of its own: no name comes from another's
+ * file.
  */
 #include <errno.h>
 #include <fcntl.h>
