@@ -20,8 +20,9 @@ DEB_ARCH := $(shell dpkg --print-architecture 2>/dev/null)
 DEB := $(BUILD)/ascribe_$(VERSION)_$(DEB_ARCH).deb
 
 install: $(BUILD)/ascribe $(BUILD)/man/ascribe.1
-install: ## the program, headers, manual, completions, systemd unit: DESTDIR, PREFIX
+install: ## the program, kubectl's plug-in, headers, manual, completions, unit: DESTDIR, PREFIX
 	install -D -m 755 $(BUILD)/ascribe $(DESTDIR)$(PREFIX)/bin/ascribe
+	install -m 755 deploy/kubernetes/kubectl-ascribe $(DESTDIR)$(PREFIX)/bin/
 	install -d $(DESTDIR)$(MAN1)
 	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(MAN1)/
 	install -D -m 644 deploy/completion/ascribe.bash $(DESTDIR)$(BASH_DIR)/ascribe
@@ -40,7 +41,8 @@ install: ## the program, headers, manual, completions, systemd unit: DESTDIR, PR
 		install -D -m 644 deploy/ascribe.yaml $(DESTDIR)/etc/ascribe/ascribe.yaml
 
 uninstall: ## what install made; the store and /etc/ascribe stay
-	rm -f $(DESTDIR)$(PREFIX)/bin/ascribe $(DESTDIR)$(MAN1)/ascribe.1 \
+	rm -f $(DESTDIR)$(PREFIX)/bin/ascribe $(DESTDIR)$(PREFIX)/bin/kubectl-ascribe \
+		$(DESTDIR)$(MAN1)/ascribe.1 \
 		$(DESTDIR)$(MAN1)/ascribe-*.1 $(DESTDIR)$(SYSTEMD)/ascribe.service \
 		$(DESTDIR)$(BASH_DIR)/ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe \
 			$(DESTDIR)$(FISH_DIR)/ascribe.fish \

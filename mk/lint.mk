@@ -14,7 +14,7 @@ LINT_C = $(call lint_find,c h cpp hpp)
 LINT_JS = $(call lint_find,js mjs)
 # Programs without an ending say in their first line that a shell runs them.
 LINT_SHELL = $(call lint_find,sh bash) \
-	$(shell find .ci tests tools -type f ! -name '*.*' -exec awk \
+	$(shell find .ci deploy tests tools -type f ! -name '*.*' -exec awk \
 		'FNR == 1 && /^#!.*sh$$/ { print FILENAME } { nextfile }' {} +)
 LINT_TEXT = $(LINT_C) $(LINT_JS) $(LINT_SHELL) $(call lint_find,def mk md) Makefile README.md \
 	HACKING.md

@@ -8,6 +8,7 @@ run() { make -C "$root" --no-print-directory BUILD="$build" "$@"; }
 
 ok "install" run install DESTDIR="$dir/root" PREFIX=/opt/a
 ok "the program runs" sh -c "root/opt/a/bin/ascribe --version | grep -q ascribe"
+ok "kubectl's plug-in" root/opt/a/bin/kubectl-ascribe --help
 ok "its manual pages" sh -c 'for c in $(root/opt/a/bin/ascribe help --commands); do grep -q "SH OPTIONS" root/opt/a/share/man/man1/ascribe-$c.1 || exit 1; done'
 ok "and the one of all" sh -c "grep -q 'EXIT STATUS' root/opt/a/share/man/man1/ascribe.1"
 ok "completions" sh -c 'cd root/opt/a/share && ls bash-completion/completions/ascribe zsh/site-functions/_ascribe fish/vendor_completions.d/ascribe.fish'

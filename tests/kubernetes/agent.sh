@@ -6,6 +6,12 @@
 . "$(dirname "$0")/lib.bash"
 start_node
 
+# ---- no other node beside it ----
+ok "another node waits for its end" sh -c '! NODE_WAIT=1 "$1" up "$2" 2>other.err &&
+	grep -q "another node runs here.* $3$" other.err' sh "$node" "$dir/other" "$state"
+ok "and its end is not ours" sh -c '"$1" down "$2" && ! [ -e "$2" ] &&
+	"$1" in "$3" kubectl get --raw /readyz' sh "$node" "$dir/other" "$state"
+
 # ---- the API server takes the manifests ----
 kubectl create namespace ascribe >/dev/null
 manifests base >base.yaml
@@ -67,6 +73,31 @@ in_agent ascribe report /var/lib/ascribe --where '{comm="workload"}' --json >nam
 ok "functions of a program in another pod's image have names" grep -q turn_the_wheel names.json
 in_agent ascribe report /var/lib/ascribe -n 0 --json >all.json
 ok "kernel functions have names" grep -q '"[a-z_0-9]*\(do_syscall_64\|sys_\)' all.json
+
+# ---- the plug-in of kubectl; curl is the browser ----
+plugin=$top/deploy/kubernetes:$build
+printf '#!/bin/sh\nexec curl -sS -o opened "$1"\n' >xdg-open
+chmod 755 xdg-open
+asks() { in_node env PATH="$dir:$plugin:$PATH" kubectl ascribe "$@"; }
+background asks default/before --open >address 2>address.err
+ok "the plug-in prints an address" within 20 grep -q '^http' address || cat address.err
+address=$(cat address)
+page=${address%%/\?*}
+ok "that selects the pod" \
+	grep -qF '/?where=%7Bnamespace%3D%22default%22%2Cpod%3D%22before%22%7D#' address
+ok "the forwarded agent answers" [ "$(in_node curl -sS "$page/healthz")" = ok ]
+ok "it opens the page" within 10 grep -q '<html' opened
+metrics() { # argument of curl...
+	in_node curl -sS -o /dev/null -w '%{http_code}' "$@" "$page/metrics"
+}
+ok "its token is the agent's" \
+	[ "$(metrics) $(metrics -H "Authorization: Bearer ${address##*#token=}")" = "401 200" ]
+ok "other commands are ascribe's" sh -c 'jq -e "[.rows[].key.comm] == [\"workload\"]"' <<<"$(
+	asks default/before report --by comm --json)"
+asks default/nobody >nobody 2>&1
+ok "it knows no pod of another name" grep -q 'name its node: --node' nobody
+asks default >usage 2>&1
+ok "it explains itself" grep -q '^Usage: kubectl ascribe NAMESPACE/POD' usage
 
 # ---- a read-only root, and no more calls than the profile has ----
 ok "its root is read-only" sh -c '! touch "/proc/$1/root/etc/x"' sh "$process"

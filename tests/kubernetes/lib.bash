@@ -24,6 +24,17 @@ kubectl() { in_node kubectl "$@"; }
 at_end=end_node
 end_node() { "$node" down "$state"; }
 
+# /workload, and /private and /deleted, of other kinds.
+make_workload() {
+	local kind files=()
+	cc -O1 -g -static -o workload "$here/workload.c" || return
+	for kind in private deleted; do
+		cc -O1 -g -static -DKIND="\"$kind\"" -o $kind "$here/workload.c" || return
+		files+=("$kind=/$kind")
+	done
+	"$here/image" $workload workload.tar /workload workload=/workload "${files[@]}"
+}
+
 start_node() {
 	"$node" up "$state" >node.out 2>&1 || {
 		cat node.out
@@ -33,8 +44,7 @@ start_node() {
 	BUILD=$build "$top/tools/image-root" "$dir/root" >image.out 2>&1 &&
 		"$top/tools/oci-archive" $image "$dir/root" ascribe.tar \
 			--entrypoint /usr/bin/ascribe >>image.out 2>&1 &&
-		cc -O1 -g -static -o workload "$here/workload.c" &&
-		"$here/image" $workload workload.tar /workload workload=/workload &&
+		make_workload &&
 		in_node ctr images import ascribe.tar >>image.out &&
 		in_node ctr images import workload.tar >>image.out || {
 		bad "images of what was built: $(tail -n 1 image.out)"

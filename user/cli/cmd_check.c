@@ -3,8 +3,10 @@
  * ascribe check: try what recording needs, one thing at a time, and say how to get what is missing.
  */
 #include "cli/cmd.h"
+#include "cli/rights.h"
 #include "cli/runtimes.h"
 #include "pods/pods.h"
+#include "daemon/settings.h"
 #include "opt/term.h"
 #include "proc/proc.h"
 #include "sampler/sampler.h"
@@ -49,18 +51,12 @@ enum verdict { GOOD, NOTE, BAD };
 struct checks {
 	json_t *list;
 	bool json, failed;
+	bool pod; /* fixes are lines of its manifest */
 };
 
-/* One line: what was tried, what was seen; for NOTE and BAD the fix stands in the text. */
-static void __attribute__((format(printf, 4, 5))) say(struct checks *c, enum verdict v,
-						      const char *what, const char *fmt, ...)
+static void tell(struct checks *c, enum verdict v, const char *what, const char *text)
 {
 	static const char *const words[] = { "ok", "note", "FAIL" };
-	char text[700];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	if (v == BAD)
 		c->failed = true;
 	if (!c->json) {
@@ -72,6 +68,40 @@ static void __attribute__((format(printf, 4, 5))) say(struct checks *c, enum ver
 		json_array_append_new(c->list, json_pack("{s:s,s:s,s:s}", "check", what, "result",
 							 words[v], "text", text));
 	}
+}
+
+/* One line: what was tried, what was seen; for NOTE and BAD the fix stands in the text. */
+static void __attribute__((format(printf, 4, 5))) say(struct checks *c, enum verdict v,
+						      const char *what, const char *fmt, ...)
+{
+	char text[700];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	tell(c, v, what, text);
+}
+
+/* Say that a right is missing; in a pod also what that costs, and the line that gives it. */
+static void __attribute__((format(printf, 4, 5)))
+say_missing(struct checks *c, enum verdict v, enum right right, const char *fmt, ...)
+{
+	const struct right_info *r = &right_info[right];
+	char text[700];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	tell(c, v, r->name, text);
+	if (!c->pod)
+		return;
+	if (!c->json) {
+		printf("      lost: %s\n      add:  %s\n", r->effect, r->yaml);
+		return;
+	}
+	json_t *last = json_array_get(c->list, json_array_size(c->list) - 1);
+	json_object_set_new(last, "effect", json_string(r->effect));
+	json_object_set_new(last, "yaml", json_string(r->yaml));
 }
 
 static bool read_line(const char *path, char *out, size_t cap)
@@ -87,35 +117,6 @@ static bool read_line(const char *path, char *out, size_t cap)
 	return true;
 }
 
-/* include/uapi/linux/capability.h */
-static const struct capability {
-	int bit;
-	const char *name, *use;
-	bool needed;
-} capabilities[] = {
-	{ 39, "CAP_BPF", "to load the sampling program", true },
-	{ 38, "CAP_PERFMON", "to open events on all CPUs", true },
-	{ 19, "CAP_SYS_PTRACE", "to find label slots and the files of other users' processes",
-	  false },
-	{ 2, "CAP_DAC_READ_SEARCH", "to read files that only their owner may read", false },
-	{ 40, "CAP_CHECKPOINT_RESTORE", "to open deleted and upgraded binaries through map_files",
-	  false },
-	{ 34, "CAP_SYSLOG", "to see the kernel's symbols", false },
-};
-
-static uint64_t effective_capabilities(void)
-{
-	char line[256];
-	unsigned long long v = 0;
-	FILE *f = fopen("/proc/self/status", "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %llx", &v) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return v;
-}
-
 /* All of them at once: setcap replaces what a file has. */
 static void setcap_command(char *out, size_t cap)
 {
@@ -123,25 +124,28 @@ static void setcap_command(char *out, size_t cap)
 	ssize_t len = readlink("/proc/self/exe", path, sizeof(path));
 	bool whole = len > 0 && len < (ssize_t)sizeof(path);
 	size_t n = (size_t)snprintf(out, cap, "setcap ");
-	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
-		n += (size_t)snprintf(out + n, cap - n, "%s%s", i ? "," : "", capabilities[i].name);
+	for (size_t i = 0; i < N_CAPABILITIES; i++)
+		n += (size_t)snprintf(out + n, cap - n, "%s%s", i ? "," : "", right_info[i].name);
 	snprintf(out + n, cap - n, "+ep %.*s", whole ? (int)len : 7, whole ? path : "ascribe");
 }
 
-static void check_rights(struct checks *c)
+static void check_capabilities(struct checks *c)
 {
-	uint64_t have = effective_capabilities();
+	uint64_t have = rights_capabilities();
 	char setcap[600];
 	setcap_command(setcap, sizeof(setcap));
 	bool admin = have >> 21 & 1; /* CAP_SYS_ADMIN implies BPF, PERFMON and CHECKPOINT_RESTORE */
-	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++) {
-		const struct capability *k = &capabilities[i];
+	for (size_t i = 0; i < N_CAPABILITIES; i++) {
+		const struct capability_info *k = &capability_info[i];
+		const char *name = right_info[i].name;
 		bool covered = admin && k->bit >= 38;
-		if ((have >> k->bit & 1) || covered)
-			say(c, GOOD, k->name, "%s", k->use);
-		else
-			say(c, k->needed ? BAD : NOTE, k->name,
-			    "missing, needed %s: run as root, or `%s`", k->use, setcap);
+		if ((have >> k->bit & 1) || covered) {
+			say(c, GOOD, name, "%s", k->use);
+			continue;
+		}
+		say_missing(c, k->needed ? BAD : NOTE, (enum right)i, "missing, needed %s%s%s%s",
+			    k->use, c->pod ? "" : ": run as root, or `", c->pod ? "" : setcap,
+			    c->pod ? "" : "`");
 	}
 }
 
@@ -165,11 +169,11 @@ static void check_kernel(struct checks *c)
 	if (!read_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)))
 		say(c, BAD, "perf_event_paranoid",
 		    "this kernel has no perf events (CONFIG_PERF_EVENTS)");
-	else if (strtol(text, NULL, 10) > 2 && !(effective_capabilities() >> 21 & 1))
-		say(c, BAD, "perf_event_paranoid",
-		    "%s: then Debian's kernels want CAP_SYS_ADMIN; or set "
-		    "kernel.perf_event_paranoid=2",
-		    text);
+	else if (strtol(text, NULL, 10) > 2 && !(rights_capabilities() >> 21 & 1))
+		say_missing(c, BAD, RIGHT_SYS_ADMIN,
+			    "%s: then Debian's kernels want CAP_SYS_ADMIN; or set "
+			    "kernel.perf_event_paranoid=2",
+			    text);
 	else
 		say(c, GOOD, "perf_event_paranoid", "%s (does not matter with CAP_PERFMON)", text);
 	if (read_line("/sys/kernel/security/lockdown", text, sizeof(text)) &&
@@ -184,9 +188,43 @@ static void check_namespace(struct checks *c)
 {
 	struct err err = { 0 };
 	if (proc_check_namespace(&err))
-		say(c, BAD, "PID namespace", "%s", err.text);
+		say_missing(c, BAD, RIGHT_HOST_PID, "%s", err.text);
 	else
 		say(c, GOOD, "PID namespace", "that of the host");
+}
+
+/* What only a pod can lack. */
+static void check_pod(struct checks *c)
+{
+	if (rights_see_cgroups())
+		say(c, GOOD, "cgroups", "those of the host");
+	else
+		say_missing(c, NOTE, RIGHT_CGROUP, "the host's cgroups are not mounted");
+	if (!access(DAEMON_STORE, W_OK))
+		say(c, GOOD, "store", DAEMON_STORE " can be written");
+	else
+		say_missing(c, NOTE, RIGHT_STORE, DAEMON_STORE ": %s", strerror(errno));
+	if (!access(PODS_CREDENTIALS "/token", R_OK))
+		say(c, GOOD, "service account", "its token can be read");
+	else
+		say_missing(c, NOTE, RIGHT_TOKEN, PODS_CREDENTIALS "/token: %s", strerror(errno));
+	if (getenv("NODE_NAME"))
+		say(c, GOOD, "NODE_NAME", "%s", getenv("NODE_NAME"));
+	else
+		say_missing(c, NOTE, RIGHT_NODE_NAME, "not set");
+}
+
+/* A call fails although we have its capabilities: the seccomp filter does not know it. */
+static void check_filter(struct checks *c)
+{
+	uint64_t have = rights_capabilities();
+	for (int i = RIGHT_BPF; i <= RIGHT_PERFMON; i++)
+		if (!(have >> capability_info[i].bit & 1))
+			return;
+	if (!rights_filtered())
+		return;
+	say_missing(c, BAD, RIGHT_SECCOMP,
+		    "the filter of this container forbids bpf or perf_event_open");
 }
 
 static void check_events(struct checks *c)
@@ -210,8 +248,8 @@ static void check_events(struct checks *c)
 	    !access("/sys/kernel/debug/tracing/events", R_OK))
 		say(c, GOOD, "tracefs", "tracepoints can be used as events");
 	else
-		say(c, NOTE, "tracefs",
-		    "no tracepoint events: mount -t tracefs tracefs /sys/kernel/tracing");
+		say_missing(c, NOTE, RIGHT_TRACING,
+			    "no tracepoint events: mount -t tracefs tracefs /sys/kernel/tracing");
 }
 
 /* The real thing: load and attach what record uses, and with `waits` what --wall --waker use. */
@@ -227,6 +265,8 @@ static void try_sampler(struct checks *c, bool waits)
 		rc = events_add_waits(cfg.event, &cfg.n_events, MAX_EVENTS, &err);
 	if (rc || sampler_open(&s, &cfg, &err)) {
 		say(c, waits ? NOTE : BAD, name, "%s", err.text);
+		if (!waits && c->pod && err.code == -EPERM)
+			check_filter(c);
 		return;
 	}
 	sampler_memory(s, &memory);
@@ -305,8 +345,14 @@ static void check_pods(struct checks *c)
 		pods_receive(p);
 		pods_stats(p, &st);
 	}
-	say(c, st.ok ? GOOD : NOTE, name, "%s; %" PRIu64 " pods, %" PRIu64 " containers",
-	    *st.text ? st.text : "no answer yet", st.table.pods, st.table.containers);
+	const char *text = *st.text ? st.text : "no answer yet";
+	if (st.ok)
+		say(c, GOOD, name, "%s; %" PRIu64 " pods, %" PRIu64 " containers", text,
+		    st.table.pods, st.table.containers);
+	else if (strstr(text, " answers 403")) /* nothing else tells of a refusal */
+		say_missing(c, NOTE, RIGHT_READ_PODS, "%s", text);
+	else
+		say(c, NOTE, name, "%s", text);
 	pods_close(p);
 }
 
@@ -317,10 +363,12 @@ int cmd_check(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
-	struct checks c = { .json = o.json, .list = json_array() };
+	struct checks c = { .json = o.json, .list = json_array(), .pod = rights_in_pod() };
 	check_kernel(&c);
 	check_namespace(&c);
-	check_rights(&c);
+	check_capabilities(&c);
+	if (c.pod)
+		check_pod(&c);
 	check_events(&c);
 	try_sampler(&c, false);
 	try_sampler(&c, true);
