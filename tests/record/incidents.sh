@@ -62,7 +62,8 @@ background "${first[@]}" "$loads/incidents" tenants
 tenants=$pid
 background "$loads/incidents" cache
 cache=$pid
-background "${first[@]}" "$python" slow.py
+ln -s "$(realpath "$python")" invoices # others run python3, too
+background "${first[@]}" ./invoices slow.py
 slow=$pid
 if [ -n "$pg" ]; then
 	background as "$pg/pgbench" -h "$dir/data" -U postgres -c 2 -R 20 -T 1000 postgres \
@@ -112,7 +113,7 @@ is() { echo "any((p['key'], p['value']) == ('$1', '$2') for p in [f] + f.get('pl
 uses_more="f['finding'] in ('more', 'burst')"
 # What else runs on this host has incidents and labels of its own.
 "$ascribe" findings store --by service,tenant,database,application,query_id -n 0 --json \
-	--where '{service=~"tenants|cache|python3|gzip|nightly.sh|postgres|psql|pgbench"}' \
+	--where '{service=~"tenants|cache|invoices|gzip|nightly.sh|postgres|psql|pgbench"}' \
 	>found.json 2>/dev/null
 offered() { # label selector, incident: seconds of CPU in its time
 	"$ascribe" report store --where "$1" --from "${from[$2]}" --to "${to[$2]}" --json \
@@ -136,9 +137,9 @@ found "the convoy: locks, in the function that waits, held by the one that keeps
 	"f['finding'] == 'blocked' and f['value'] == 'cache' and f['wait'] == 'lock' and
 	f['now'] > 2 and f['before'] < 1 and f['holder'] == 'cache_refresh' and
 	f['grew_most']['function'] == 'cache_get'"
-if enough '{comm="python3"}' python; then
+if enough '{comm="invoices"}' python; then
 	found "the slow Python function" python \
-		"$(is service python3) and f['grew_most']['function'] == 'render_invoice'"
+		"$(is service invoices) and f['grew_most']['function'] == 'render_invoice'"
 fi
 if enough '{comm="gzip"}' job; then
 	found "the job, and who started it" job \
