@@ -18,9 +18,8 @@ at_least() { # percent, store, function
 
 cat >hot.js <<'JS'
 function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
-const end = Date.now() + 1000;
 let x = 0;
-while (Date.now() < end) x += fibonacci(24);
+while (process.cpuUsage().user < 1e6) x += fibonacci(24);
 console.log(x);
 JS
 cat >Hot.java <<'JAVA'
@@ -37,8 +36,7 @@ cat >hot.py <<'PY'
 import time
 def fibonacci(n):
     return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
-end = time.time() + 1
-while time.time() < end:
+while time.process_time() < 1:
     fibonacci(15)
 PY
 
