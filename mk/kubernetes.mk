@@ -2,7 +2,7 @@
 # The node agent: its container image, and tests on a real Kubernetes node (tests/kubernetes/node).
 # The first run builds the node's programs in 8 CPU minutes; tests/kubernetes/binaries keeps them.
 #   make image: build/ascribe-VERSION-ARCH.oci.tar of the program that was built here, without a
-#   registry.
+#   registry; deploy/container/Containerfile builds the same from sources, with one.
 
 IMAGE := $(BUILD)/ascribe-$(VERSION)-$(DEB_ARCH).oci.tar
 IMAGE_NAME ?= localhost/ascribe:$(VERSION)
@@ -19,6 +19,7 @@ $(IMAGE): $(BUILD)/ascribe tools/image-root tools/oci-archive deploy/kubernetes/
 		--label $(IMAGE_TITLE).version=$(VERSION) \
 		--label $(IMAGE_TITLE).licenses=Apache-2.0 \
 		--label $(IMAGE_TITLE).revision=$(shell git rev-parse HEAD 2>/dev/null)
+	$(Q)ls -l $@ | awk '{ printf "  %-7s %.1f MB compressed\n", "IMAGE", $$5 / 1e6 }'
 
 test-kubernetes: $(BUILD)/ascribe
 test-kubernetes: ## the agent on a real node, as root; builds Kubernetes once, in minutes
