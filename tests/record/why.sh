@@ -48,9 +48,9 @@ check "the page as JSON: its parts add up, each is what report says" p=page.json
 exits 2 'where SELECTOR' "$ascribe" why two
 exits 2 'where: ' "$ascribe" why two --where '{tenant='
 exits 2 'no sample has tenant="nobody"' "$ascribe" why two --where '{tenant="nobody"}'
-exits 0 'not kept by tgid' "$ascribe" why two --where '{tid="1"}'
+exits 0 'not kept by tgid' "$ascribe" why two --where '{tid!="1"}'
 record -F 99 -d 300ms -o plain
-exits 0 'no waits: record with --wall' "$ascribe" why plain --where '{comm="ascribe"}'
+exits 0 'no waits: record with --wall' "$ascribe" why plain --where '{comm!="nobody"}'
 
 # ---- postgres: a session holds a row, another wants it ----
 pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)
