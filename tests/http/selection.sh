@@ -125,7 +125,8 @@ judge in web post
 ok "in: a rule that matches nothing is told" \
 	grep -q 'select: nothing matches {namespace="none"}' in.err
 ok "in: no other one is" test "$(grep -c 'nothing matches' in.err)" = 1
-ok "in: what is left out is counted" test "$(metric ascribe_samples_outside_total in)" -gt 1000
+outside=$(metric ascribe_samples_outside_total in)
+ok "in: what is left out is counted: $outside samples" test "$outside" -gt 1000
 
 # Rates: what each group has, and what a sample of it stands for.
 record_groups rates 4 -F 19 --rate '99{namespace="shop"}' --rate '49{cgroup=~".*/host"}'
@@ -140,12 +141,14 @@ check "rates: each sample is accounted for" s=rates.stat.json -- \
 	'exact(s)' 's["fired"], s["stored"]'
 ok "rates: what lower rates do not take is counted" \
 	test "$(metric ascribe_samples_thinned_total rates)" -gt 500
-# The lowest rate of the store is the unit in which all samples are counted.
-for g in web host card; do
-	report st_rates --by cgroup --where "cgroup=\"/$top/${groups[$g]}\"" >one.json
-	check "rates: samples of $g are in units of 1/19 s" r=one.json -- \
-		"abs(r['samples'] - 19 * r['seconds']) <= 1" "r['samples'], r['seconds']"
+# The lowest rate of the answer is the unit in which all samples are counted.
+for g in web:99 host:49 card:19; do
+	report st_rates --by cgroup --where "cgroup=\"/$top/${groups[${g%:*}]}\"" >one.json
+	check "rates: samples of ${g%:*} are in units of 1/${g#*:} s" r=one.json -- \
+		"abs(r['samples'] - ${g#*:} * r['seconds']) <= 1" "r['samples'], r['seconds']"
 done
+check "rates: those of all are in units of 1/19 s" r=rates.json -- \
+	"abs(r['samples'] - 19 * r['seconds']) <= 1" "r['samples'], r['seconds']"
 
 exits 2 "exclude: selector, column" "$ascribe" daemon --exclude '{pod=' --check-config
 exits 2 "select: 'pod_label_x' does not follow" \
