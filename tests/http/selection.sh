@@ -125,7 +125,7 @@ judge in web post
 ok "in: a rule that matches nothing is told" \
 	grep -q 'select: nothing matches {namespace="none"}' in.err
 ok "in: no other one is" test "$(grep -c 'nothing matches' in.err)" = 1
-outside=$(metric ascribe_samples_outside_total in)
+outside=$(jq .outside in.stat.json)
 ok "in: what is left out is counted: $outside samples" test "$outside" -gt 1000
 
 # Rates: what each group has, and what a sample of it stands for.
