@@ -114,20 +114,17 @@ static void print_matrix(const struct query_blame *b, const char *key, bool wake
 		       b->occupants - b->n_occupants + 1, wakers ? "woke them" : "had the CPU");
 }
 
-/* Where a window had more pairs of a waiting and a running one than it keeps. */
+/* Say why much of a row may be (other): a window keeps so many pairs and no more. */
 static void print_cut(struct store *s, const struct query_info *info)
 {
 	const struct store_meta *m = store_meta(s);
-	uint64_t cut = 0;
-	for (size_t i = 0; i < m->n_flagged; i++)
-		if (!strcmp(m->flagged_names[i], "blame_cut") ||
-		    !strcmp(m->flagged_names[i], "wait_parts_full"))
-			cut += info->flagged[i];
-	if (cut)
-		fprintf(stderr,
-			"%" PRIu64
-			" parts of waits were between pairs beyond what a window keeps: (other)\n",
-			cut);
+	for (size_t i = 0; i < m->n_flagged; i++) {
+		const char *name = m->flagged_names[i];
+		if (info->flagged[i] &&
+		    (!strcmp(name, "blame_cut") || !strcmp(name, "wait_parts_full")))
+			fprintf(stderr, "%" PRIu64 " %s: %s\n", info->flagged[i], name,
+				counter_help(name));
+	}
 }
 
 static int print_text(const struct reading *r, const struct query_blame *b, const char *key,

@@ -54,9 +54,11 @@ struct checks {
 	bool pod; /* fixes are lines of its manifest */
 };
 
-static void tell(struct checks *c, enum verdict v, const char *what, const char *text)
+static void tell(struct checks *c, enum verdict v, const char *what, const char *fmt, va_list ap)
 {
 	static const char *const words[] = { "ok", "note", "FAIL" };
+	char text[700];
+	vsnprintf(text, sizeof(text), fmt, ap);
 	if (v == BAD)
 		c->failed = true;
 	if (!c->json) {
@@ -74,12 +76,10 @@ static void tell(struct checks *c, enum verdict v, const char *what, const char 
 static void __attribute__((format(printf, 4, 5))) say(struct checks *c, enum verdict v,
 						      const char *what, const char *fmt, ...)
 {
-	char text[700];
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	tell(c, v, what, fmt, ap);
 	va_end(ap);
-	tell(c, v, what, text);
 }
 
 /* Say that a right is missing; in a pod also what that costs, and the line that gives it. */
@@ -87,12 +87,10 @@ static void __attribute__((format(printf, 4, 5)))
 say_missing(struct checks *c, enum verdict v, enum right right, const char *fmt, ...)
 {
 	const struct right_info *r = &right_info[right];
-	char text[700];
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	tell(c, v, r->name, fmt, ap);
 	va_end(ap);
-	tell(c, v, r->name, text);
 	if (!c->pod)
 		return;
 	if (!c->json) {

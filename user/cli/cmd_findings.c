@@ -42,8 +42,9 @@ static const struct opt_command command = {
 	.about =
 		"Print what is worth a look in a range of time. That is who needs more CPU than "
 		"before, for a moment or since when, and who waits longer. It is also whether the "
-		"CPUs are saturated, and which programs are of a new build. A finding differs from the time before by "
-		"more than chance; one that was there a day before is marked as usual.",
+		"CPUs are saturated, and which programs are of a new build. A finding differs from "
+		"the time before by more than chance; one that was there a day before is marked as "
+		"usual.",
 	.examples = "  ascribe findings\n"
 		    "  ascribe findings --from now-1h --by tenant\n",
 	.opts = options,

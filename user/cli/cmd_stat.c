@@ -24,11 +24,10 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "stat",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about =
-		"Print the accounting of a store: samples due (fired) = stored + each loss, per "
-		"CPU and in total. Then comes what there is to say about the stored samples, and "
-		"what the recorder itself used and how long it took. Counters that are 0 are left out; "
-		"--json has them all.",
+	.about = "Print the accounting of a store: samples due (fired) = stored + each loss, per "
+		 "CPU and in total. Then comes what there is to say about the stored samples, and "
+		 "what the recorder itself used and how long it took. Counters that are 0 are left "
+		 "out; --json has them all.",
 	.examples = "  ascribe stat\n"
 		    "  ascribe stat --from now-1h --json\n",
 	.opts = options,

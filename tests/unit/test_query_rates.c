@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queries over one event at two rates: in which samples they count. */
+#include "unit/store_model.h"
+
+#include "query/query.h"
+
+#include <math.h>
+
+#define RATES_ROWS 400
+
+static const struct store_event rates[] = { { "clock", "nanoseconds", 10000000, 10000000 },
+					    { "clock", "nanoseconds", 30000000, 30000000 } };
+
+/*
+ * Windows 0 and 1 are of the higher rate, 2 of both, 3 of the lower one: what was put in, by set.
+ * In window 2 tenant t0 has the higher rate alone.
+ */
+static struct store *store_of_rates(const char *dir, uint64_t ns[4][5])
+{
+	struct model m = { .random = 7 };
+	struct store_writer *w;
+	struct store *s;
+	struct err err = { 0 };
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &model_options, &err), 0);
+	for (size_t i = 0; i < 4; i++) {
+		for (size_t k = 0; k < RATES_ROWS; k++) {
+			uint32_t tenant = model_random(&m, 5),
+				 rate = i < 2	 ? 0
+					: i == 3 ? 1
+						 : tenant && model_random(&m, 2),
+				 n = 1 + model_random(&m, 3), event, set, stack;
+			char text[40], *at = model_draw_stack(&m);
+			if (!strncmp(at, "[idle]", 6))
+				*at = 0;
+			snprintf(text, sizeof(text), "tenant=t%u\n", tenant);
+			assert_int_equal(store_add_event(w, &rates[rate], &event), 0);
+			assert_int_equal(model_put_set(w, text, &set), 0);
+			assert_int_equal(model_put_stack(w, at, &stack), 0);
+			assert_int_equal(
+				store_add_row(w, set, stack, event, n, n * rates[rate].period), 0);
+			ns[i][tenant] += n * rates[rate].ns_per_sample;
+			free(at);
+		}
+		assert_int_equal(model_commit_at(w, i, &err), 0);
+	}
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	return s;
+}
+
+/* Windows [from, to), in samples of `each` nanoseconds. */
+static void check_rates(struct store *s, uint64_t ns[4][5], size_t from, size_t to, uint64_t asked,
+			uint64_t each)
+{
+	static const char *const tenant[] = { "tenant" };
+	uint64_t want[5] = { 0 }, all = 0;
+	for (size_t i = from; i < to; i++)
+		for (size_t k = 0; k < 5; k++) {
+			want[k] += ns[i][k];
+			all += ns[i][k];
+		}
+	for (int kind = QUERY_ALL_LABELS; kind <= QUERY_KEYS_STACKS; kind++) {
+		const int64_t t0 = 1700000000000000000, window = 10000000000;
+		const struct query_spec spec = { .from_ns = t0 + (int64_t)from * window,
+						 .to_ns = t0 + (int64_t)to * window,
+						 .labels = (enum query_labels)kind,
+						 .keys = tenant,
+						 .n_keys = 1,
+						 .event = "clock",
+						 .ns_per_sample = asked };
+		struct query *q;
+		struct query_table *t;
+		struct err err = { 0 };
+		uint64_t sum = 0;
+		size_t n;
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		assert_int_equal(query_info(q)->event->ns_per_sample, each);
+		assert_true(fabs(query_info(q)->seconds - (double)all / 1e9) <= (double)each / 1e9);
+		const struct store_row *rows = query_rows(q, &n);
+		for (size_t i = 0; i < n; i++)
+			sum += rows[i].samples;
+		assert_int_equal(sum, query_info(q)->samples);
+		assert_int_equal(sum, (all + each / 2) / each);
+		if (kind == QUERY_KEYS) {
+			assert_int_equal(query_table(q, tenant, 1, &t, &err), 0);
+			assert_int_equal(t->n_rows, 5);
+			for (size_t i = 0; i < 5; i++) {
+				double exact =
+					(double)want[t->rows[i].values[0][1] - '0'] / (double)each;
+				assert_true(fabs((double)t->rows[i].samples - exact) <= 1);
+			}
+			query_table_free(t);
+		}
+		query_close(q);
+	}
+}
+
+/* What is not in the answer does not make its unit coarser. */
+static void check_fast_alone(struct store *s, uint64_t ns[4][5])
+{
+	for (int kind = QUERY_ALL_LABELS; kind <= QUERY_KEYS_STACKS; kind++) {
+		static const char *const tenant[] = { "tenant" };
+		const struct query_spec spec = { .from_ns = 1700000020000000000,
+						 .to_ns = 1700000030000000000,
+						 .where = "{tenant=\"t0\"}",
+						 .labels = (enum query_labels)kind,
+						 .keys = tenant,
+						 .n_keys = 1,
+						 .event = "clock" };
+		struct query *q;
+		struct err err = { 0 };
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		assert_int_equal(query_info(q)->event->ns_per_sample, 10000000);
+		assert_int_equal(query_info(q)->samples, ns[2][0] / 10000000);
+		query_close(q);
+	}
+}
+
+static void two_rates(void **state)
+{
+	(void)state;
+	char dir[64];
+	uint64_t ns[4][5] = { 0 };
+	struct store *s = store_of_rates(temp_dir(dir), ns);
+	check_rates(s, ns, 0, 2, 0, 10000000); /* one rate alone is as it is */
+	check_rates(s, ns, 3, 4, 0, 30000000);
+	check_rates(s, ns, 0, 4, 0, 30000000);
+	check_rates(s, ns, 2, 3, 0, 30000000);
+	check_rates(s, ns, 3, 4, 10000000, 10000000); /* a step of a longer range */
+	check_fast_alone(s, ns);
+	store_close(s);
+	remove_tree(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(two_rates) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
