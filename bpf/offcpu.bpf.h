@@ -16,7 +16,7 @@
  *                   offcpu_wakeups
  *   offcpu_stack    whose stack is taken, and where it is kept
  *   offcpu_account  rows, and sums per thread
- *   runq_blame      who had the CPU meanwhile
+ *   runq_blame      who was running meanwhile
  *   offcpu_iter     the iterator over all threads, at the ends of windows
  *
  * The programs of the scheduler run with interrupts off and a run queue locked: they allocate

@@ -121,7 +121,7 @@ struct {
 	__type(value, __u64);
 } call_sites SEC(".maps");
 
-/* A thread had the CPU in [begin, end). */
+/* A thread ran in [begin, end). */
 struct cpu_run {
 	__u64 begin, end;
 	struct occupant who;

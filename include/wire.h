@@ -110,7 +110,7 @@ enum row_kind {
 	ROW_IDLE = 2,
 	/* From here on of offcpu.bpf.h and waker.bpf.h; they may be without a row: see row_add. */
 	ROW_WAIT = 3,  /* waits without their stack: of one length, or with WAIT_SUMMED of any */
-	ROW_BLAME = 4, /* run queue time during which one occupant had the CPU */
+	ROW_BLAME = 4, /* run queue time during which one occupant ran */
 	ROW_WAKER = 5, /* blocked time by who ended it */
 };
 
@@ -133,7 +133,7 @@ enum row_kind {
 #define OCCUPANT_INTERRUPT 0xfffffffdu
 #define OCCUPANT_WORDS 6
 
-/* A thread that had a CPU while others waited for it, or that woke another. */
+/* A thread that ran while others waited for it, or that woke another. */
 struct occupant {
 	__u64 start_ns;
 	__u64 set_id;

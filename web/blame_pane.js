@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who caused waits: a line for each who waited, a column for each who had the CPU in that time, or
+ * Who caused waits: a line for each who waited, a column for each who was running in that time, or
  * who woke those that were blocked. The second needs a recording with --waker, and can leave out
  * idle waits.
  */
@@ -16,9 +16,9 @@ const PARTIES = 12;
 const CELL = 56, NAME = 110, NAME_SHARE = 0.14, NARROW = 480;
 
 const KINDS = {
-	'': { label: 'Who had the CPU', did: 'had the CPU', waited: 'waited',
+	'': { label: 'Who was running', did: 'was running', waited: 'waited',
 		amount: 'waited for a CPU', lines: 'Rows waited for a CPU, columns ran in that time.',
-		caption: 'Seconds waited for a CPU, by who waited and who had it',
+		caption: 'Seconds waited for a CPU, by who waited and who was running',
 			empty: 'Nobody waited.' },
 	waker: { label: 'Who woke whom', did: 'ended its waits', waited: 'was blocked',
 		amount: 'blocked', lines: 'Rows were blocked, columns woke them.',
@@ -34,7 +34,7 @@ export class BlamePane extends Pane {
 		super(app, host);
 		this.kind = h('select', { name: 'blame', 'aria-label': 'Kind of blame',
 			onchange: () => this.update() },
-			h('option', { value: '' }, 'who had the CPU'),
+			h('option', { value: '' }, 'who was running'),
 				h('option', { value: 'waker' }, 'who woke them'));
 		this.idle = h('input', { type: 'checkbox', name: 'blame-idle',
 			onchange: () => this.app.go({ idle: this.idle.checked ? '1' : '' }) });

@@ -81,7 +81,7 @@ export class WhyPane extends Pane {
 
 	occupants(a, add, shares) {
 		if (a.occupants.length)
-			add('Who had the CPU while it waited for one', a.occupants,
+			add('Who was running while it waited for one', a.occupants,
 				[...shares, { id: 'who', title: 'Who', header: true, wide: true,
 				cell: r => h('bdi', null, brief(r.occupant ?? '(none)', 60)) }]);
 	}

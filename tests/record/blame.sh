@@ -59,14 +59,14 @@ blame pairs --by step >pairs.json
 blame pairs --by comm --where '{tenant="v"}' >others.json
 "$ascribe" report pairs --metric runq --by step -n 0 --json >runq.json 2>/dev/null
 "$ascribe" stat pairs --json >stat.json
-check "of more than 4,096 pairs in a window who had the CPU is counted as cut, under (other)" b=pairs.json s=stat.json -- \
+check "of more than 4,096 pairs in a window who was running is counted as cut, under (other)" b=pairs.json s=stat.json -- \
 	's["flagged"]["blame_cut"] > 0 and exact(s) and sum(c["seconds"] for c in b["cells"] if c.get("nobody") == "(other)") > 0 and
 	len([c for c in b["cells"] if c["occupant"]]) <= 4096 * s["blocks"]' \
 	's["flagged"]["blame_cut"], len(b["cells"])'
-check "of others who had the CPU is named all the same" b=others.json \
+check "of others who was running is named all the same" b=others.json \
 	-- "$cells(b)['victim', 'noisy'] > 0.002" \
 	"sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
-# What found no row for who had it is in nobody's name.
+# What found no row for who was running is in nobody's name.
 check "and the sums stay what they are" b=pairs.json r=runq.json s=stat.json -- '
 	round(1e9 * b["seconds"]) == round(1e9 * r["seconds"]) and
 	all(s["flagged"]["wait_rows_full"] + s["flagged"]["wait_parts_full"] > 0 or abs(sum(c["seconds"] for c in b["cells"] if c["victim"] == x["key"]["step"]) - x["seconds"]) < 1e-6 for x in r["rows"])' \
@@ -131,7 +131,7 @@ check "a matrix of 2 by 2 and the rest: lines, columns and cells add up to all" 
 	b["n_victims"] == len(w["victims"]) and b["victims"][:2] == w["victims"][:2]' 'b["victims"]'
 check "no such metric" h=bad.json -- 'h["code"] == "invalid_argument"'
 
-# ---- who had the CPU is named by its exact image, though it has become another program since ----
+# ---- who was running is named by its exact image, though it has become another program since ----
 for name in long two three; do cp "$loads/turns" $name; done
 background taskset -c $cpu "$load" spin 6 $cpu >/dev/null
 spinner=$pid

@@ -32,7 +32,7 @@ for at in range(start, start + 7):
         assert ('turn_here', '[python]') in rows, (at, rows)
         python += 1
     if not d['samples']:
-        continue  # other programs had the CPUs
+        continue  # other programs ran
     rows = {(r['function'], r['module'].rsplit('/', 1)[-1]) for r in d['rows']}
     assert ('spin_here', 'busy') in rows and ('main', 'busy') in rows, (at, rows)
     assert not any(r['function'].startswith('[unknown]') for r in d['rows']), (at, rows)

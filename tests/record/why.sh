@@ -37,7 +37,7 @@ check_part() { # name, least share of this side
 }
 ok "it waits for a CPU, more than a third of its time" check_part 'waiting for a CPU' 33
 ok "for the other thread of its process, or what else ran" \
-	sh -c "sed -n '/WHO HAD THE CPU/,/^\$/p' page | grep -q 'waits'"
+	sh -c "sed -n '/WHO WAS RUNNING/,/^\$/p' page | grep -q 'waits'"
 ok "its quantiles" grep -Eq '^waiting for a CPU +[0-9.]+(us|ms|s)/' page
 "$ascribe" why two --where '{tenant="l"}' --from "$from" --before "$first" --json >page.json 2>err
 "$ascribe" report two --metric runq --where '{tenant="l"}' --from "$from" --json >runq.json 2>err

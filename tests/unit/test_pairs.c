@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pairs of who waited and who had the CPU: how many of them are kept, and whose. */
+/* Pairs of who waited and who was running: how many of them are kept, and whose. */
 #include "collect/pairs.h"
 
 #include <setjmp.h>

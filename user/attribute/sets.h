@@ -13,7 +13,7 @@
 #include "store/store.h"
 
 #define SETS_LABELS_MAX 160
-#define SETS_BY "by." /* prefix of the keys of the thread that had the CPU while others waited */
+#define SETS_BY "by." /* prefix of the keys of the thread that was running while others waited */
 
 struct sets {
 	struct procs *procs;
@@ -55,7 +55,7 @@ void sets_of(const struct sets *s, const struct row *row, const struct proc_imag
 	     enum sets_detail detail, bool kthread, struct sets_labels *ret);
 
 /*
- * Add the thread that had the CPU: its labels (SETS_WORK) with SETS_BY. NULL, or without a tgid:
+ * Add the thread that was running: its labels (SETS_WORK) with SETS_BY. NULL, or without a tgid:
  * only `name` as by.comm.
  */
 void sets_add_occupant(const struct sets *s, const struct occupant *who,

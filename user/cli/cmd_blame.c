@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ascribe blame: who had the CPU while others waited for it, or who woke those that were blocked,
+ * ascribe blame: who was running while others waited for it, or who woke those that were blocked,
  * as a matrix by one label key.
  */
 #include "cli/accounting.h"
@@ -51,7 +51,7 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "blame",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about = "Show who waited for a CPU, and who had that CPU in the same time. Needs a "
+	.about = "Show who waited for a CPU, and who was running there in the same time. Needs a "
 		 "recording made with --wall. Each line is one who waited, each column one who had "
 		 "the CPU: seconds, and their part of that line's waiting. (idle): nobody had the "
 		 "CPU, it was waking up. (other): unknown, since more than 2048 runs of others "
@@ -111,7 +111,7 @@ static void print_matrix(const struct query_blame *b, const char *key, bool wake
 		       wakers ? "were blocked" : "waited");
 	if (b->occupants > b->n_occupants)
 		printf("\nthe rest: %zu who %s; --json has all\n",
-		       b->occupants - b->n_occupants + 1, wakers ? "woke them" : "had the CPU");
+		       b->occupants - b->n_occupants + 1, wakers ? "woke them" : "were running");
 }
 
 /* Say why much of a row may be (other): a window keeps so many pairs and no more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ascribe why: one page about a selection: its time, its waits, who was in its way and its code,
- * against the rest and against before.
+ * against the rest and against the time before.
  */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
@@ -170,8 +170,6 @@ static int print_code(const struct why *w, int against, struct err *err)
 
 /* ---- waits ---- */
 
-enum list { BLOCKED, OCCUPANTS, WAKERS };
-
 static void put_value(const struct query_table_row *r, size_t i)
 {
 	if (r->present[i])
@@ -181,7 +179,7 @@ static void put_value(const struct query_table_row *r, size_t i)
 }
 
 /* Print the rows that it has most of, beside the other sides. */
-static int print_tables(const struct why *w, const struct why_tables *t, enum list list)
+static int print_tables(const struct why *w, const struct why_tables *t, enum why_list list)
 {
 	const struct query_table *first = t->table[WHY_THIS];
 	int rc = 0;
@@ -199,16 +197,16 @@ static int print_tables(const struct why *w, const struct why_tables *t, enum li
 			used += 17;
 		}
 		fputs("  ", stdout);
-		if (list == BLOCKED)
+		if (list == WHY_BLOCKED)
 			printf("%-8s ", r->values[1]);
 		else
 			put_value(r, 0);
-		if (list == WAKERS)
+		if (list == WHY_WAKERS)
 			fputs(": ", stdout);
-		if (list == OCCUPANTS)
+		if (list == WHY_OCCUPANTS)
 			putchar('\n');
 		else
-			rc = function_print(r->values[list == WAKERS], r->module, false,
+			rc = function_print(r->values[list == WHY_WAKERS], r->module, false,
 					    term_room(used));
 	}
 	return rc;
@@ -221,7 +219,7 @@ static int print_wakers(const struct why *w, const struct why_tables *blocked, s
 	if (!rc && wakers.table[WHY_THIS]) {
 		const struct query_table_row *holder = why_holder(blocked, &wakers);
 		puts("\nWHO ENDED ITS WAITS");
-		rc = print_tables(w, &wakers, WAKERS);
+		rc = print_tables(w, &wakers, WHY_WAKERS);
 		if (holder) {
 			fputs("  The locks were held by ", stdout);
 			put_value(holder, 0);
@@ -242,12 +240,12 @@ static int print_waits(const struct why *w, struct err *err)
 	rc = rc ? rc : rc2;
 	if (!rc && blocked.table[WHY_THIS]) {
 		puts("\nBLOCKED in");
-		rc = print_tables(w, &blocked, BLOCKED);
+		rc = print_tables(w, &blocked, WHY_BLOCKED);
 		rc = rc ? rc : print_wakers(w, &blocked, err);
 	}
 	if (!rc && occupants.table[WHY_THIS]) {
-		puts("\nWHO HAD THE CPU while it waited for one");
-		rc = print_tables(w, &occupants, OCCUPANTS);
+		puts("\nWHO WAS RUNNING while it waited for one");
+		rc = print_tables(w, &occupants, WHY_OCCUPANTS);
 	}
 	why_tables_free(&blocked);
 	why_tables_free(&occupants);
@@ -329,7 +327,7 @@ static int why(struct reading *r, const struct why_options *o)
 		cmd_warn("this store has no waits: record with --wall");
 	else if (!rc && !w.by_work)
 		cmd_warn(
-			"lengths of waits, and who had the CPU, are not kept by tgid, tid or thread");
+			"lengths of waits, and who was running, are not kept by tgid, tid or thread");
 	if (rc)
 		cmd_error("%s", err.text[0] ? err.text : strerror(-rc));
 	reading_explain(r);

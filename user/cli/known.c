@@ -101,7 +101,7 @@ static bool is_known(struct store *s, const char *key)
 	bool has = true;
 	if (query_is_wait_key(key))
 		return true;
-	if (!strncmp(key, "by.", 3)) /* who had the CPU, or ended a wait */
+	if (!strncmp(key, "by.", 3)) /* who was running, or ended a wait */
 		key += 3;
 	if (!strcmp(key, "event") || query_is_system_key(key))
 		return true;

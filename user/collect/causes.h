@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting time of one window by who caused it: who had the CPU (event `blame`), or who woke the
+ * Waiting time of one window by who caused it: who was running (event `blame`), or who woke the
  * thread (events `waker` and `waker.idle`). Rows are summed here until the window ends, because two
  * things are known only then:
  *

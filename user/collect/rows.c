@@ -106,7 +106,7 @@ static bool is_wait(const struct collector *c, const struct row *row)
 	return row->event < c->cfg.n_events && c->cfg.event[row->event].wait;
 }
 
-/* Does a row count as samples? Others have lengths of waits, or who had the CPU. */
+/* Does a row count as samples? Others have lengths of waits, or who was running. */
 static bool is_samples(const struct row *row)
 {
 	return row->kind < ROW_WAIT || (row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED);
@@ -441,7 +441,7 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 		w->outside += h->head->outside[i];
 	}
 	w->thinned += h->head->thinned;
-	if (!ran && !h->head->rows_used) /* who had the CPU may come later than who waited */
+	if (!ran && !h->head->rows_used) /* who was running may come later than who waited */
 		return;
 	w->ran += ran;
 	w->used = true;

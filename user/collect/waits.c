@@ -159,7 +159,7 @@ void waits_window(struct waits *w)
 }
 
 /*
- * The occupant had the CPU at some time during waits of which the last ended at ns. So only its
+ * The occupant ran at some time during waits of which the last ended at ns. So only its
  * exact identity finds its image. An image that no row has identified yet is taken by time, if the
  * process has had no other for BLAME_SPAN_NS. Else none: a row never gets what belongs to another
  * image.

@@ -8,7 +8,7 @@
  *                   how many waits had which length, by the labels of the work alone (no tgid, tid,
  *                   thread). The only frame is the bucket: module WAITS_LENGTHS, its offset the
  *                   shortest wait in ns. So lengths merge as all rows do
- *   blame           runq by the labels of the work and of the thread that had the CPU (by.comm,
+ *   blame           runq by the labels of the work and of the thread that was running (by.comm,
  *                   by.tenant, ...)
  *   waker, waker.idle
  *                   with --waker: off-cpu by the labels of the work and of the waker (by.comm,

@@ -247,7 +247,7 @@ json_t *answer_lengths(const struct answer *a, const struct query *q, const stru
 	return json_done(o, rc);
 }
 
-/* ---- who had the CPU ---- */
+/* ---- who was running ---- */
 
 /* Null where it is no value. */
 static int put_name(json_t *o, const char *who, const struct blame_party *p)

@@ -60,29 +60,27 @@ static json_t *shares_json(const struct why_tables *t, const struct query_table_
 	return NULL;
 }
 
-enum list { BLOCKED, OCCUPANTS, WAKERS };
-
 static json_t *value_json(const struct query_table_row *r)
 {
 	return r->present[0] ? json_text(r->values[0], strlen(r->values[0])) : json_null();
 }
 
-static json_t *row_json(const struct why_tables *t, const struct query_table_row *r, enum list list,
-			bool holder)
+static json_t *row_json(const struct why_tables *t, const struct query_table_row *r,
+			enum why_list list, bool holder)
 {
 	json_t *o = json_object();
 	int rc = 0;
-	if (list == OCCUPANTS)
+	if (list == WHY_OCCUPANTS)
 		rc = json_put(o, "occupant", value_json(r));
-	if (list == WAKERS)
+	if (list == WHY_WAKERS)
 		rc = json_put(o, "waker", value_json(r));
-	if (list != OCCUPANTS)
-		rc = rc ? rc : put_text(o, "function", r->values[list == WAKERS]);
-	if (list != OCCUPANTS)
+	if (list != WHY_OCCUPANTS)
+		rc = rc ? rc : put_text(o, "function", r->values[list == WHY_WAKERS]);
+	if (list != WHY_OCCUPANTS)
 		rc = rc ? rc : put_text(o, "module", r->module);
-	if (list == BLOCKED)
+	if (list == WHY_BLOCKED)
 		rc = rc ? rc : put_text(o, "wait", r->values[1]);
-	if (list == WAKERS)
+	if (list == WHY_WAKERS)
 		rc = rc ? rc : json_put(o, "holder", json_boolean(holder));
 	rc = rc ? rc : json_put(o, "share", shares_json(t, r));
 	if (!rc)
@@ -91,7 +89,7 @@ static json_t *row_json(const struct why_tables *t, const struct query_table_row
 	return NULL;
 }
 
-static int put_tables(json_t *o, const char *key, const struct why_tables *t, enum list list,
+static int put_tables(json_t *o, const char *key, const struct why_tables *t, enum why_list list,
 		      const struct query_table_row *holder)
 {
 	const struct query_table *first = t->table[WHY_THIS];
@@ -142,9 +140,9 @@ static int put_lists(json_t *o, const struct why *w, struct err *err)
 	int rc2 = why_occupants(w, &occupants, err);
 	int rc3 = why_wakers(w, &wakers, err);
 	rc = rc ? rc : rc2 ? rc2 : rc3;
-	rc = rc ? rc : put_tables(o, "blocked", &blocked, BLOCKED, NULL);
-	rc = rc ? rc : put_tables(o, "wakers", &wakers, WAKERS, why_holder(&blocked, &wakers));
-	rc = rc ? rc : put_tables(o, "occupants", &occupants, OCCUPANTS, NULL);
+	rc = rc ? rc : put_tables(o, "blocked", &blocked, WHY_BLOCKED, NULL);
+	rc = rc ? rc : put_tables(o, "wakers", &wakers, WHY_WAKERS, why_holder(&blocked, &wakers));
+	rc = rc ? rc : put_tables(o, "occupants", &occupants, WHY_OCCUPANTS, NULL);
 	why_tables_free(&blocked);
 	why_tables_free(&occupants);
 	why_tables_free(&wakers);

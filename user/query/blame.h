@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who had the CPU while others waited for it, or who woke those that were blocked, by one label
+ * Who was running while others waited for it, or who woke those that were blocked, by one label
  * key: a matrix of nanoseconds. Lines and columns are bounded: those of least time are summed in a
  * last one, so that every sum is that of all.
  */

@@ -48,7 +48,7 @@ const struct query_table_row *query_holder(const struct query_table *waits,
 	double all_ended = first ? ended(wakers, first->module, NULL) : 0;
 	if (!(all > 0) || !(all_ended > 0))
 		return NULL;
-	for (size_t i = 0; i < wakers->n_rows; i++) {
+	for (size_t i = 0; i < wakers->n_rows && i < HOLDER_ROWS; i++) {
 		const struct query_table_row *r = &wakers->rows[i];
 		if (!is_of(r, first->module))
 			continue;

@@ -10,6 +10,7 @@
 #include "query/query.h"
 
 #define HOLDER_LEAST 0.02 /* of the waits */
+#define HOLDER_ROWS 256	  /* of the wakers, most first: so many may be the holder */
 
 extern const char *const holder_waits_keys[2];	/* of the table of waits, QUERY_OFF */
 extern const char *const holder_wakers_keys[2]; /* of that of wakers, QUERY_WAKER */

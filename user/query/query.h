@@ -123,7 +123,7 @@ int query_metric_named(const char *name, enum query_metric *ret);
 
 /*
  * Whether the selector or keys tell threads or processes apart (tgid, tid, thread), which the
- * lengths of waits and who had the CPU are not kept by.
+ * lengths of waits and who was running are not kept by.
  */
 bool query_of_threads(const char *where, const char *const *keys, size_t n_keys);
 

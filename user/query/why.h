@@ -64,6 +64,9 @@ int why_open(struct why *ret, struct store *s, const struct query_spec *spec, in
 void why_close(struct why *w);
 bool why_bounded(const struct why *w);
 
+/* What the rows of a table are by: wait functions and classes, threads, wakers and functions. */
+enum why_list { WHY_BLOCKED, WHY_OCCUPANTS, WHY_WAKERS };
+
 /* Rows of the sides by the same keys; table[i] is NULL where there is no side. */
 struct why_tables {
 	struct query *own[WHY_SIDES]; /* opened for this */
@@ -74,7 +77,7 @@ struct why_tables {
 extern const char *const why_occupant_keys[1];
 
 /*
- * What it was blocked in, and who had the CPU while it waited for one. Free them whatever the
+ * What it was blocked in, and who was running while it waited for one. Free them whatever the
  * result.
  */
 int why_blocked(const struct why *w, struct why_tables *ret, struct err *err);
