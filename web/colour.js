@@ -9,7 +9,7 @@ const LANGUAGES = { '[python]': 6, '[node]': 7, '[java]': 8 };
 
 /*
  * So many values have a colour of their own. It depends on the value alone, unless two want the
- * same.
+ * same; a value keeps what it was given first while the page is open.
  */
 const PALETTE = ['#5b8ec9', '#e58a3c', '#5fae63', '#b07cc0', '#d9626c', '#4fb0ac', '#d2b13c',
 	'#a37d63', '#7f86d6', '#c9698f', '#8fae4a', '#4f9fcb'];
@@ -18,16 +18,23 @@ export const N_VALUES = 8;
 let values = [...PALETTE.slice(0, N_VALUES), OTHERS];
 export const valueColour = i => values[i < 0 || i >= N_VALUES ? N_VALUES : i];
 
+const given = new Map(), N_GIVEN = 1000;
+
 /* Give the values, largest first, their colours. */
 export function colourValues(names) {
-	const taken = new Set();
-	values = names.slice(0, N_VALUES).map(name => {
-		let at = hash(String(name)) % PALETTE.length;
-		while (taken.has(at))
-			at = (at + 1) % PALETTE.length;
-		taken.add(at);
-		return PALETTE[at];
-	});
+	const shown = names.slice(0, N_VALUES).map(String), now = new Map(), taken = new Set();
+	if (given.size > N_GIVEN)
+		given.clear();
+	for (const known of [true, false])
+		for (const name of shown.filter(n => given.has(n) === known && !now.has(n))) {
+			let at = given.get(name) ?? hash(name) % PALETTE.length;
+			while (taken.has(at))
+				at = (at + 1) % PALETTE.length;
+			taken.add(at);
+			now.set(name, at);
+		}
+	now.forEach((at, name) => given.set(name, at));
+	values = shown.map(name => PALETTE[now.get(name)]);
 	while (values.length <= N_VALUES)
 		values.push(OTHERS);
 }

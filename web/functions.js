@@ -121,12 +121,12 @@ export class FunctionsPane extends Pane {
 				bar(r.self / (a.samples || 1), percent(r.self, a.samples)) },
 			this.nameColumn(),
 			{ id: 'selfs', title: a.metric ? 'Self time' : time ? 'Self CPU' : 'Count',
-				number: true, cell: r => time ? seconds(r.self_seconds)
-				: number(r.self) },
+				number: true, spare: true, cell: r => time
+				? seconds(r.self_seconds) : number(r.self) },
 			{ id: 'samples', title: 'Total', number: true, sortable: true,
 				hint: 'anywhere in the stack',
 				cell: r => bar(r.share, percent(r.samples, a.samples)) },
-			...(a.metric ? [] : [{ id: 'range', title: '95%', number: true,
+			...(a.metric ? [] : [{ id: 'range', title: '95%', number: true, spare: true,
 				hint: '95% interval of the total',
 				cell: r => shares(r.low, r.high) }]),
 			{ id: 'totals', title: a.metric ? 'Total time' : time ? 'Total CPU'

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table with sortable heads. columns: [{id, title, hint, number, sortable, stays, spare,
- * cell(row) -> text or element}]; what stays is in sight when the table is too wide, a narrow
- * window hides what is spare; unseen: a title that is only read out. Rows are in order already:
- * who owns the table sorts (the server often did).
+ * crowds, cell(row) -> text or element}]; what stays is in sight when the table is too wide, a
+ * narrow panel hides what is spare, sooner beside a column that crowds; unseen: a title that is
+ * only read out. Rows are in order already: who owns the table sorts (the server often did).
  */
 import { h } from './dom.js';
 
-const classes = c => ['number', 'wide', 'stays', 'spare'].filter(k => c[k])
+const classes = c => ['number', 'wide', 'stays', 'spare', 'crowds'].filter(k => c[k])
 	.map(k => k === 'number' ? 'n' : k).join(' ');
 
 export function table({ caption, columns, rows, sort, onsort, rowClass, empty }) {

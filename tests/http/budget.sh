@@ -61,7 +61,9 @@ print(got, used)
 assert 0.75 * used < got < 1.15 * used + 0.3, (got, used)
 PY
 "$ascribe" diff store --against-to now --json >diff.json 2>/dev/null
-ok "no gap" jq -e '.b | .to - .from - .covered < 1' diff.json
+# Its rate changes four times, and sampling begins anew with each: a second of each on a busy host,
+# where a window that is lost takes more.
+ok "no gap" jq -e '.b | .to - .from - .covered < 4' diff.json
 
 # ---- with waits: sampling is a small part of the use, so the rate stays, and waits are given up
 # last ----

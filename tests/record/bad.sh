@@ -243,8 +243,13 @@ for pause in 0 0.005; do
 	kill -INT "$recorder"
 	sleep $pause
 	kill -INT "$recorder" 2>/dev/null
+	apart=$((($(date +%s%N) - begin) / 1000000))
 	wait "$recorder"
 	status=$?
+	if [ $apart -ge 250 ]; then # by its clock that is a second request
+		echo "--    the machine is too busy: signals $pause s apart took $apart ms"
+		continue
+	fi
 	took=$((($(date +%s%N) - begin) / 1000000))
 	ok "SIGINT twice, $pause s apart, counts once: ended after $took ms with $status" test $took -lt 3000 -a $status = 0
 	whole "SIGINT twice" twice 1

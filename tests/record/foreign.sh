@@ -67,7 +67,7 @@ check "names that are published late count for what came before" r=late.json -- 
 
 report late --by comm,x,y --where '{comm="plain",y!=""}' >late-xy.json
 check "and win over those of the next source" r=late-xy.json -- \
-	'len(r["rows"]) > 100 and all(int(x) * 7919 % 1000003 == int(y) for c, x, y in samples(r))' \
+	'len(r["rows"]) > 30 and all(int(x) * 7919 % 1000003 == int(y) for c, x, y in samples(r))' \
 	'len(r["rows"]), [k for k in samples(r) if int(k[1]) * 7919 % 1000003 != int(k[2])][:3]'
 
 # A label path that starts at a library's thread-local variable: the first label of its set of

@@ -13,7 +13,8 @@ share() { # store, function
 at_least() { # percent, store, function
 	local got
 	got=$(share "$2" "$3")
-	[ "$got" -ge "$1" ] && echo "$3 $got%"
+	echo "$3 $got%"
+	[ "$got" -ge "$1" ]
 }
 
 cat >hot.js <<'JS'

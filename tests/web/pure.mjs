@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The modules of the page that need no browser. */
 import assert from 'node:assert/strict';
+import { N_VALUES, colourValues, valueColour } from '../../web/colour.js';
 import { baseName, brief, interval, percent, plain, seconds } from '../../web/format.js';
 import { foldOccupants } from '../../web/fold.js';
 import * as selector from '../../web/selector.js';
@@ -199,6 +200,23 @@ test('columns that do not fit are one', () => {
 		assert.equal(new Set(got.cells.map(c => c.at.join())).size, got.cells.length);
 	}
 	assert.equal(answer.cells.length, 9); /* as it was */
+});
+
+test('a value keeps its colour', () => {
+	const names = Array.from({ length: 200 }, (_, i) => `service-${i * i}`), of = new Map();
+	for (let at = 0; at < names.length; at += 3) {
+		const shown = names.slice(at, at + N_VALUES);
+		colourValues(at % 2 ? shown.reverse() : shown);
+		const colours = shown.map((_, i) => valueColour(i));
+		assert.equal(new Set(colours).size, shown.length);
+		shown.forEach((name, i) => {
+			if (shown.filter(n => of.get(n) === of.get(name)).length === 1)
+				assert.equal(colours[i], of.get(name) ?? colours[i]);
+			of.set(name, colours[i]);
+		});
+	}
+	colourValues(['service-0']);
+	assert.equal(valueColour(1), valueColour(-1)); /* that of all others */
 });
 
 console.log(`${passed} passed, 0 failed`);
