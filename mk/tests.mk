@@ -22,7 +22,8 @@ TAIL := $(addprefix tests/, \
 	record/debuginfod.sh record/periodic.sh record/async.sh record/filter.sh \
 	record/lost_sideband.sh record/loading.sh http/handover.sh http/flood.sh \
 	record/recipes.sh record/renew.sh record/reading.sh record/deep.sh record/blocking.sh \
-	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh record/incidents.sh)
+	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh record/incidents.sh \
+	record/stalls.sh record/trampolines.sh record/cgroups.sh)
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
 UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
@@ -44,8 +45,8 @@ alone = $(call script_list,$(filter-out $(BESIDE) $(BROWSER) \
 # These look at no share of time that others on the machine could change: they run beside each
 # other. The slowest come first.
 BESIDE := $(addprefix tests/, \
-	record/incidents.sh http/budget.sh record/jit.sh record/bad.sh record/hangs.sh \
-	http/lives.sh http/bad.sh \
+	record/incidents.sh http/selection.sh http/budget.sh record/jit.sh record/bad.sh \
+	record/hangs.sh record/stalls.sh record/cgroups.sh http/lives.sh http/bad.sh \
 	record/foreign.sh record/waits_bad.sh record/linkers.sh record/reading.sh \
 	record/names.sh record/unwind.sh http/full.sh http/restart.sh http/daemon.sh \
 	record/recipes.sh record/tables_grow.sh record/unwind_programs.sh \
@@ -60,7 +61,8 @@ BESIDE := $(addprefix tests/, \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
-	record/started.sh record/periodic.sh record/harassed.sh)
+	record/started.sh record/periodic.sh record/harassed.sh record/mappings.sh \
+	record/runc.sh http/sql.sh)
 BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
@@ -258,7 +260,7 @@ test-with-packages:
 	$(Q)$(if $(TAIL_OUT),echo 'left out until another day: $(words $(TAIL_OUT)) scripts of \
 		$(words $(TAIL)) (this is TURN=$(TURN) of 0, 1, 2; make test-all runs all)')
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
-		'-j3=beside each other' \
+		'-j4=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'tsan/hist_threads=$(TSAN)' \

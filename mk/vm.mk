@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The built program under other kernels, in QEMU: make test-kernels [KERNELS="6.1 6.12"]
-# [TIMEOUT=180]. Kernels are Debian packages, fetched once into build/vm.
+# [TIMEOUT=400]. Kernels are Debian packages, fetched once into build/vm.
 
 KERNELS ?= 6.1 6.12
 VM := $(BUILD)/vm

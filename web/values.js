@@ -186,7 +186,8 @@ export class ValuesPane extends Pane {
 					: `95% interval: ${shares(r.low, r.high)}` },
 					bar(r.share, percent(r.samples, a.samples))) },
 				...(this.change && this.changeOf === by && !this.app.state.against
-					? [{ id: 'change', title: 'Change', number: true, crowds: true,
+					? [{ id: 'change', title: 'Change', number: true,
+					crowds: true,
 					hint: 'in CPUs, since the range before; grey: may be chance',
 					cell: r => this.changeCell(r) }] : []),
 				...(this.waits ? [this.waitColumn('runq', 'Run queue',

@@ -91,8 +91,8 @@ report short --metric off --idle --by tenant -n 0 >o.json
 report short --event waker --by tenant -n 0 >n.json
 report short --metric waker --idle --where '{tenant="p"}' -n 0 >f.json
 check "short waits: none is lost" o=o.json w=w.json -- "$same"
-# Where a wait goes on when a drain begins, its part so far is of (other), and the thread that starts
-# both has no tenant: some milliseconds each on a busy machine.
+# Where a wait goes on when a drain begins, its part so far is of (other), and the thread that
+# starts both has no tenant: some milliseconds each on a busy machine.
 check "ping and pong wake each other: 98% of their time, of each turn once at most" w=w.json o=o.json n=n.json t=truth.json -- \
 	"(lambda c, others: all(c[k, j] > 0.98 * (rows(o)[k]['seconds'] - others(c, k)) > 0 and others(c, k) < 0.1 and
 	0 < rows(n)[k]['samples'] <= t['turns'] + 9 for k, j in ('pq', 'qp')))($cells(w),

@@ -16,6 +16,9 @@
 /* Blocks that are read, chunks of label texts, bits of stacks. */
 #define ALLOWED ((int64_t)3 << 20)
 
+/* Of the budget, a stack that is shown with its part of everything: where all do not fit. */
+#define STACK_COSTS 710
+
 static int64_t most_over;
 
 static int64_t begin_memory(void)
@@ -148,6 +151,7 @@ static void check_tree(struct fixture *f, size_t budget)
 	check_memory(before, budget + (COUNTS_BYTES ? f->n_nodes * sizeof(uint64_t) : 0));
 	uint32_t *path = calloc(n, sizeof(*path));
 	uint64_t *children = calloc(n, sizeof(*children)), least = UINT64_MAX;
+	size_t shown = 0;
 	assert_int_equal(query_info(q)->samples, all);
 	for (uint32_t i = 0; i < n; i++) {
 		bool other = nodes[i].stack == QUERY_OTHER_STACK;
@@ -164,9 +168,16 @@ static void check_tree(struct fixture *f, size_t budget)
 			assert_true(nodes[i].total * a.spec.least >= all);
 		least = nodes[i].total < least ? nodes[i].total : least;
 		total[path[i]] = 0;
+		shown++;
 	}
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(nodes[i].self + children[i], nodes[i].total);
+	/* Of stacks that have equally many samples some stay: the memory is used. */
+	size_t cut = 0;
+	for (uint32_t i = 0; i < f->n_nodes; i++)
+		cut += total[i] != 0;
+	if (cut && !a.spec.least && (shown + 2) * STACK_COSTS < budget)
+		fail_msg("%zu stacks of %zu in %zu bytes", shown, shown + cut, budget);
 	for (uint32_t i = 0; i < f->n_nodes; i++)
 		assert_true(!total[i] || (a.spec.least && total[i] * a.spec.least < all) ||
 			    (query_info(q)->bounded && (budget < 200000 || total[i] * 20 < all)));

@@ -123,7 +123,9 @@ static int print_json(const struct sides *s, size_t n)
 					     .n_keys = o->by.n,
 					     .limit = n };
 	}
-	return cmd_print_json(answer_diff(&a, s->d));
+	const struct answer_diff of = { &a, s->d };
+	const struct json_rows rows = answer_diff_rows(&of);
+	return cmd_print_json_rows(answer_diff(&of), &rows);
 }
 
 /* ---- text ---- */

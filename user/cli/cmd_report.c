@@ -98,7 +98,9 @@ static int print_json(const struct reading *r, const struct report *opts,
 				  .limit = limit,
 				  .metric = opts->filter.metric,
 				  .lengths = opts->lengths };
-	return cmd_print_json(answer_table(&a, r->query, t));
+	const struct answer_table of = { &a, r->query, t };
+	const struct json_rows rows = answer_table_rows(&of);
+	return cmd_print_json_rows(answer_table(&of), &rows);
 }
 
 /* ---- text ---- */

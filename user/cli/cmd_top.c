@@ -168,26 +168,25 @@ static int open_live(struct top *t, struct err *err)
 
 /* ---- once ---- */
 
-/* What the shares of report's answer are in CPUs. */
-static int add_rates(json_t *answer, const struct top_view *v)
+/* The rows of report's answer, and what their shares are in CPUs. */
+struct rated {
+	const struct top_view *v;
+	struct json_rows rows;
+};
+
+static json_t *rated_row(const void *ctx, size_t i)
 {
-	json_t *rows = json_object_get(answer, "rows"), *row;
-	size_t i;
-	int rc = json_put(answer, "cpus", json_count(v->head.n_cpus));
-	rc = rc ? rc : json_put(answer, "covered", json_real(v->head.seconds));
-	rc = rc ? rc : json_put(answer, "rate", json_real(v->head.busy));
-	json_array_foreach(rows, i, row)
-	{
-		const struct query_table_row *r = &v->table->rows[i];
-		double low, high;
-		view_interval(v, v->level[0].kind == TOP_FUNCTION ? r->self : r->samples, &low,
-			      &high);
-		rc = rc ? rc : json_put(row, "rate", json_real(view_rate(v, r->samples)));
-		rc = rc ? rc : json_put(row, "self_rate", json_real(view_rate(v, r->self)));
-		rc = rc ? rc : json_put(row, "self_rate_low", json_real(low));
-		rc = rc ? rc : json_put(row, "self_rate_high", json_real(high));
-	}
-	return rc;
+	const struct rated *of = ctx;
+	const struct top_view *v = of->v;
+	const struct query_table_row *r = &v->table->rows[i];
+	json_t *row = of->rows.row(of->rows.ctx, i);
+	double low, high;
+	view_interval(v, v->level[0].kind == TOP_FUNCTION ? r->self : r->samples, &low, &high);
+	int rc = json_put(row, "rate", json_real(view_rate(v, r->samples)));
+	rc = rc ? rc : json_put(row, "self_rate", json_real(view_rate(v, r->self)));
+	rc = rc ? rc : json_put(row, "self_rate_low", json_real(low));
+	rc = rc ? rc : json_put(row, "self_rate_high", json_real(high));
+	return json_done(row, rc);
 }
 
 static int print_json(const struct top_view *v, const struct filter *f, uint64_t limit)
@@ -198,12 +197,14 @@ static int print_json(const struct top_view *v, const struct filter *f, uint64_t
 				  .keys = keys,
 				  .n_keys = v->level[0].key != NULL,
 				  .limit = limit };
-	json_t *answer = answer_table(&a, v->query, v->table);
-	if (answer && add_rates(answer, v)) {
-		json_decref(answer);
-		answer = NULL;
-	}
-	return cmd_print_json(answer);
+	const struct answer_table of = { &a, v->query, v->table };
+	const struct rated rated = { v, answer_table_rows(&of) };
+	const struct json_rows rows = { rated.rows.n, rated_row, &rated };
+	json_t *answer = answer_table(&of);
+	int rc = json_put(answer, "cpus", json_count(v->head.n_cpus));
+	rc = rc ? rc : json_put(answer, "covered", json_real(v->head.seconds));
+	rc = rc ? rc : json_put(answer, "rate", json_real(v->head.busy));
+	return cmd_print_json_rows(json_done(answer, rc), &rows);
 }
 
 static int print_table(const struct top_view *v, uint64_t limit)

@@ -123,9 +123,12 @@ static int add_lengths(json_t *o, const struct query_lengths *l, const struct hi
 	return rc;
 }
 
-static json_t *table_row(const struct answer *a, const struct query *q,
-			 const struct query_table_row *r)
+static json_t *table_row(const void *ctx, size_t i)
 {
+	const struct answer_table *of = ctx;
+	const struct answer *a = of->a;
+	const struct query *q = of->q;
+	const struct query_table_row *r = &of->t->rows[i];
 	const struct query_info *info = query_info(q);
 	json_t *o = json_object();
 	int rc = 0;
@@ -160,16 +163,20 @@ static json_t *table_row(const struct answer *a, const struct query *q,
 	return json_done(o, rc);
 }
 
-json_t *answer_table(const struct answer *a, const struct query *q, const struct query_table *t)
+struct json_rows answer_table_rows(const struct answer_table *of)
 {
+	size_t n = of->t->n_rows;
+	return (struct json_rows){ n < of->a->limit ? n : of->a->limit, table_row, of };
+}
+
+json_t *answer_table(const struct answer_table *of)
+{
+	const struct answer *a = of->a;
+	const struct query *q = of->q;
 	const struct query_info *info = query_info(q);
-	json_t *o = json_object(), *rows = json_array();
-	int rc = o && rows ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < t->n_rows && i < a->limit; i++)
-		rc = json_array_append_new(rows, table_row(a, q, &t->rows[i])) ? -ENOMEM : 0;
-	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
-	rc = rc ? rc : json_put(o, "n_rows", json_count(t->n_rows));
-	rc = rc ? rc : json_put(o, "exact", json_boolean(!t->approximate));
+	json_t *o = json_object();
+	int rc = json_put(o, "n_rows", json_count(of->t->n_rows));
+	rc = rc ? rc : json_put(o, "exact", json_boolean(!of->t->approximate));
 	rc = rc ? rc : answer_add_sum(o, info);
 	rc = rc ? rc : json_put(o, "value", json_count(info->value));
 	if (a->lengths)
@@ -181,7 +188,6 @@ json_t *answer_table(const struct answer *a, const struct query *q, const struct
 	rc = rc ? rc : json_put(o, "to", json_time(info->to_ns));
 	rc = rc ? rc : answer_add_read(o, info);
 	rc = rc ? rc : answer_accounting(o, a->store, info);
-	json_decref(rows);
 	return json_done(o, rc);
 }
 

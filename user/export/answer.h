@@ -46,7 +46,15 @@ extern const struct answer_quantile {
 } answer_quantiles[];
 #define ANSWER_QUANTILES 4
 
-json_t *answer_table(const struct answer *a, const struct query *q, const struct query_table *t);
+/* A table that is answered. Its rows are apart (json_rows), and borrow it. */
+struct answer_table {
+	const struct answer *a;
+	const struct query *q;
+	const struct query_table *t;
+};
+
+json_t *answer_table(const struct answer_table *of);
+struct json_rows answer_table_rows(const struct answer_table *of);
 /*
  * How long waits were: a row for each group, by how many there were. q: a query of the same range,
  * for what it says of it.
@@ -70,7 +78,14 @@ struct answer_sides {
 	uint64_t shared;
 };
 
-json_t *answer_diff(const struct answer_sides *s, const struct query_diff *d);
+/* The same of a comparison. */
+struct answer_diff {
+	const struct answer_sides *s;
+	const struct query_diff *d;
+};
+
+json_t *answer_diff(const struct answer_diff *of);
+struct json_rows answer_diff_rows(const struct answer_diff *of);
 extern const char *const answer_verdicts[]; /* by enum query_diff_verdict */
 
 /* The event that a query is about, one without a name when the store is empty. */

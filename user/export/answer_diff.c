@@ -36,8 +36,11 @@ static int add_name(json_t *o, const struct answer *a, const struct query_diff_r
 	return rc ? rc : json_put(o, "module", json_string_of(r->module));
 }
 
-static json_t *diff_row(const struct answer_sides *s, const struct query_diff_row *r)
+static json_t *diff_row(const void *ctx, size_t i)
 {
+	const struct answer_diff *of = ctx;
+	const struct answer_sides *s = of->s;
+	const struct query_diff_row *r = &of->d->rows[i];
 	const struct query *a = s->query[0], *b = s->query[1];
 	json_t *o = json_object();
 	int rc = add_name(o, &s->side[0], r);
@@ -82,16 +85,20 @@ static json_t *side_json(const struct answer *a, const struct query *q)
 	return json_done(o, rc);
 }
 
-json_t *answer_diff(const struct answer_sides *s, const struct query_diff *d)
+struct json_rows answer_diff_rows(const struct answer_diff *of)
 {
+	size_t n = of->d->n_rows, limit = of->s->side[0].limit;
+	return (struct json_rows){ n < limit ? n : limit, diff_row, of };
+}
+
+json_t *answer_diff(const struct answer_diff *of)
+{
+	const struct answer_sides *s = of->s;
+	const struct query_diff *d = of->d;
 	const struct store_event *event = answer_event(s->query[0]);
 	const struct answer *a = &s->side[0];
-	json_t *o = json_object(), *rows = json_array();
-	int rc = o && rows ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < d->n_rows && i < a->limit; i++)
-		rc = json_array_append_new(rows, diff_row(s, &d->rows[i])) ? -ENOMEM : 0;
-	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
-	rc = rc ? rc : json_put(o, "n_rows", json_count(d->n_rows));
+	json_t *o = json_object();
+	int rc = json_put(o, "n_rows", json_count(d->n_rows));
 	rc = rc ? rc : json_put(o, "n_tested", json_count(d->n_tested));
 	rc = rc ? rc : json_put(o, "n_changed", json_count(d->n_changed));
 	rc = rc ? rc : json_put(o, "compared", json_string(s->absolute ? "rate" : "share"));
@@ -105,6 +112,5 @@ json_t *answer_diff(const struct answer_sides *s, const struct query_diff *d)
 		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : json_put(o, "a", side_json(a, s->query[0]));
 	rc = rc ? rc : json_put(o, "b", side_json(&s->side[1], s->query[1]));
-	json_decref(rows);
 	return json_done(o, rc);
 }

@@ -520,7 +520,7 @@ int export_flame_json(const struct export_source *src, const struct export_flame
 	if (rc)
 		return rc;
 	errno = EIO;
-	if (json_print(data, f) || fflush(f))
+	if (json_print(data, NULL, f) || fflush(f))
 		rc = err_sys(err, -errno, "flame graph");
 	json_decref(data);
 	return rc;

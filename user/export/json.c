@@ -82,11 +82,52 @@ static int to_script(const char *data, size_t len, void *f)
 	return 0;
 }
 
-int json_print(const json_t *value, FILE *f)
+/* Passes on all but the first byte. */
+struct rest {
+	json_dump_callback_t write;
+	void *ctx;
+	bool begun;
+};
+
+static int to_rest(const char *data, size_t len, void *ctx)
 {
-	if (!value)
+	struct rest *r = ctx;
+	size_t skip = !r->begun && len;
+	r->begun |= len > 0;
+	return r->write(data + skip, len - skip, r->ctx);
+}
+
+static int write_rows(const struct json_rows *rows, json_dump_callback_t write, void *ctx)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < rows->n; i++) {
+		json_t *row = rows->row(rows->ctx, i);
+		rc = !row ? -ENOMEM : i && write(",", 1, ctx) ? -EIO : 0;
+		rc = rc || !json_dump_callback(row, write, ctx, FLAGS) ? rc : -EIO;
+		json_decref(row);
+	}
+	return rc;
+}
+
+int json_write(const json_t *object, const struct json_rows *rows, json_dump_callback_t write,
+	       void *ctx)
+{
+	static const char begin[] = "{\"rows\":[", end[] = "],";
+	struct rest rest = { .write = write, .ctx = ctx };
+	if (!object)
 		return -ENOMEM;
-	return json_dump_callback(value, to_file, f, FLAGS) || putc('\n', f) == EOF ? -EIO : 0;
+	if (!rows)
+		return json_dump_callback(object, write, ctx, FLAGS) ? -EIO : 0;
+	int rc = write(begin, sizeof(begin) - 1, ctx) ? -EIO : write_rows(rows, write, ctx);
+	/* The object is not empty, and has no rows itself. */
+	rc = rc || !write(end, sizeof(end) - 1, ctx) ? rc : -EIO;
+	return rc || !json_dump_callback(object, to_rest, &rest, FLAGS) ? rc : -EIO;
+}
+
+int json_print(const json_t *value, const struct json_rows *rows, FILE *f)
+{
+	int rc = json_write(value, rows, to_file, f);
+	return rc || putc('\n', f) != EOF ? rc : -EIO;
 }
 
 int json_print_script(const json_t *value, FILE *f)

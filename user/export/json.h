@@ -31,8 +31,22 @@ json_t *json_done(json_t *o, int rc);
 /* A count; what does not fit in a JSON integer is cut to INT64_MAX. */
 json_t *json_count(uint64_t n);
 
+/*
+ * The list `rows` of an object. Its rows are made one by one while it is written: all of them at
+ * once would take some ten times what they are made of.
+ */
+struct json_rows {
+	size_t n;
+	json_t *(*row)(const void *ctx, size_t i); /* NULL: out of memory */
+	const void *ctx;
+};
+
+/* Write an object, with rows (NULL: none) as its first member. -EIO, -ENOMEM. */
+int json_write(const json_t *object, const struct json_rows *rows, json_dump_callback_t write,
+	       void *ctx);
+
 /* One line and a newline, keys in the order they were set. -EIO, -ENOMEM. */
-int json_print(const json_t *value, FILE *f);
+int json_print(const json_t *value, const struct json_rows *rows, FILE *f);
 
 /*
  * The same without a newline, safe inside <script>: no '<' at all (\u003c). -EIO, -ENOMEM.

@@ -189,6 +189,24 @@ static int narrow(const struct request *r, struct query_table *t, uint64_t *ret_
 	return 0;
 }
 
+static json_t *with_matched(json_t *o, uint64_t n)
+{
+	return json_done(o, json_put(o, "n_matched", json_count(n)));
+}
+
+/* matched: rows that the parameter `match` names, UINT64_MAX: it is not given. */
+static int answer_rows(struct request *r, const struct answer *asked, const struct query *q,
+		       const struct query_table *t, uint64_t matched, struct err *err)
+{
+	struct answer answer = *asked;
+	bool all = matched == UINT64_MAX;
+	answer.limit = answer.limit < matched ? answer.limit : matched;
+	const struct answer_table of = { &answer, q, t };
+	const struct json_rows rows = answer_table_rows(&of);
+	json_t *o = answer_table(&of);
+	return request_json_rows(r, all ? o : with_matched(o, matched), &rows, err);
+}
+
 static int answer_top(struct request *r, struct store *s, struct asked *a, bool *ret_done,
 		      struct err *err)
 {
@@ -203,30 +221,11 @@ static int answer_top(struct request *r, struct store *s, struct asked *a, bool 
 	if (*ret_done) {
 		struct answer answer = asked_answer(a, s, &a->spec);
 		rc = query_top(q, a->keys[0], &t, err);
-		rc = rc ? rc : request_json(r, answer_table(&answer, q, t), err);
+		rc = rc ? rc : answer_rows(r, &answer, q, t, UINT64_MAX, err);
 	}
 	query_table_free(t);
 	query_close(q);
 	return rc;
-}
-
-static int answer_rows(struct request *r, const struct answer *asked, const struct query *q,
-		       struct query_table *t, struct err *err)
-{
-	struct answer answer = *asked;
-	uint64_t matched = 0;
-	int rc = narrow(r, t, &matched, err);
-	if (rc)
-		return rc;
-	answer.limit = answer.limit < matched ? answer.limit : matched;
-	json_t *o = answer_table(&answer, q, t);
-	rc = o ? 0 : -ENOMEM;
-	if (!rc && request_param(r, "match"))
-		rc = json_put(o, "n_matched", json_count(matched));
-	if (!rc)
-		return request_json(r, o, err);
-	json_decref(o);
-	return err_set(err, rc, "out of memory");
 }
 
 static int table(struct request *r, struct store *s, struct asked *a, struct err *err)
@@ -241,13 +240,16 @@ static int table(struct request *r, struct store *s, struct asked *a, struct err
 		return rc;
 	struct answer answer = asked_answer(a, s, &a->spec);
 	struct query_lengths *lengths = NULL;
+	uint64_t matched = 0;
 	a->spec.parts = query_lengths_serve(&a->spec) ? 2 : 1;
 	rc = query_open(&q, s, &a->spec, err);
 	rc = rc ? rc : query_table(q, a->spec.keys, a->n_keys, &t, err);
 	if (!rc && query_lengths_serve(&a->spec))
 		rc = query_lengths(&lengths, s, &a->spec, err);
 	answer.lengths = lengths;
-	rc = rc ? rc : answer_rows(r, &answer, q, t, err);
+	rc = rc ? rc : narrow(r, t, &matched, err);
+	matched = request_param(r, "match") ? matched : UINT64_MAX;
+	rc = rc ? rc : answer_rows(r, &answer, q, t, matched, err);
 	query_lengths_free(lengths);
 	query_table_free(t);
 	query_close(q);
@@ -390,14 +392,10 @@ static int answer_difference(struct request *r, struct answer_sides *sides, stru
 		d->rows[n++] = row;
 	}
 	sides->side[0].limit = sides->side[0].limit < n ? sides->side[0].limit : n;
-	json_t *o = answer_diff(sides, d);
-	int rc = o ? 0 : -ENOMEM;
-	if (!rc && request_param(r, "match"))
-		rc = json_put(o, "n_matched", json_count(n));
-	if (!rc)
-		return request_json(r, o, err);
-	json_decref(o);
-	return err_set(err, rc, "out of memory");
+	const struct answer_diff of = { sides, d };
+	const struct json_rows rows = answer_diff_rows(&of);
+	json_t *o = answer_diff(&of);
+	return request_json_rows(r, request_param(r, "match") ? with_matched(o, n) : o, &rows, err);
 }
 
 static int diff(struct request *r, struct store *s, struct asked *a, struct err *err)

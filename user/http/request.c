@@ -54,15 +54,19 @@ static int to_buf(const char *data, size_t len, void *b)
 	return buf_add(b, data, len);
 }
 
-int request_json(struct request *r, json_t *value, struct err *err)
+int request_json_rows(struct request *r, json_t *object, const struct json_rows *rows,
+		      struct err *err)
 {
 	r->type = "application/json";
-	int rc = value ? json_dump_callback(value, to_buf, &r->out,
-					    JSON_COMPACT | JSON_REAL_PRECISION(15))
-		       : -1;
-	json_decref(value);
+	int rc = json_write(object, rows, to_buf, &r->out);
+	json_decref(object);
 	rc = rc ? rc : buf_add_u8(&r->out, '\n');
 	return rc ? err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+int request_json(struct request *r, json_t *value, struct err *err)
+{
+	return request_json_rows(r, value, NULL, err);
 }
 
 /* The names are those of the connect protocol, so that one shape serves every client. */

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 struct request;
+struct json_rows;
 struct asset;
 
 /*
@@ -79,6 +80,9 @@ int request_number(const struct request *r, const char *name, uint64_t max, uint
 int request_check_params(const struct request *r, struct err *err);
 /* Answer with a value, which is taken over; -ENOMEM when it is NULL. */
 int request_json(struct request *r, json_t *value, struct err *err);
+/* The same of an object with these rows. */
+int request_json_rows(struct request *r, json_t *object, const struct json_rows *rows,
+		      struct err *err);
 /* The answer to an error: its code by name and its text. */
 void request_fail(struct request *r, unsigned status, const char *text);
 unsigned request_status(int rc);

@@ -21,11 +21,16 @@ void cmd_flush(void)
 		stdout_errno = errno ? errno : EIO;
 }
 
+int cmd_print_json_rows(json_t *object, const struct json_rows *rows)
+{
+	int rc = json_print(object, rows, stdout);
+	json_decref(object);
+	return rc;
+}
+
 int cmd_print_json(json_t *value)
 {
-	int rc = json_print(value, stdout);
-	json_decref(value);
-	return rc;
+	return cmd_print_json_rows(value, NULL);
 }
 
 /* Its first word in colour, where there is any. */

@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+struct json_rows;
+
 enum cmd_exit {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1, /* something that was asked for was not done */
@@ -32,6 +34,8 @@ void cmd_flush(void);
 
 /* A line of JSON on stdout, taking over the value. -EIO; -ENOMEM when there is none. */
 int cmd_print_json(json_t *value);
+/* The same of an object with these rows. */
+int cmd_print_json_rows(json_t *object, const struct json_rows *rows);
 
 /*
  * End the command: write what is left, wait for the pager's user, say if the output did not arrive.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/subtree.h"
 
+#include "query/seen.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +148,7 @@ int subtree_carry(struct keysums *k, const struct store *s)
 struct chosen {
 	struct keysum *v; /* [cap] */
 	size_t n, cap;
-	uint64_t least; /* samples; those with fewer were dropped */
+	uint64_t least; /* samples; what has fewer does not come in any more */
 };
 
 static int by_samples(const void *a, const void *b)
@@ -156,13 +158,12 @@ static int by_samples(const void *a, const void *b)
 					: (x->key > y->key) - (x->key < y->key);
 }
 
-/* Keep at most `most`. A parent has no fewer samples than its children, and equals go together. */
+/* Keep the first `most`. A parent has no fewer samples than its children, and is before them. */
 static void drop_least(struct chosen *c, size_t most)
 {
 	qsort(c->v, c->n, sizeof(*c->v), by_samples);
-	c->least = c->v[most].samples + 1;
-	while (c->n && c->v[c->n - 1].samples < c->least)
-		c->n--;
+	c->n = most;
+	c->least = c->v[most - 1].samples;
 }
 
 static void consider(struct chosen *c, struct keysum one)
@@ -173,29 +174,49 @@ static void consider(struct chosen *c, struct keysum one)
 		c->v[c->n++] = one;
 }
 
-int subtree_choose(struct subtree *ret, struct keysums *k, const struct store *s, size_t most)
+/* Add those with the most samples while there is room. */
+static int add_heaviest(struct subtree *t, const struct store *s, struct chosen *c,
+			const struct subtree_room *room)
 {
-	struct chosen c = { .cap = 2 * most + 2 };
+	size_t cost = 0;
+	struct seen seen;
+	if (seen_init(&seen, room->bytes / room->of_function, room->seed))
+		return -ENOMEM;
+	qsort(c->v, c->n, sizeof(*c->v), by_samples);
+	for (size_t i = 0; i < c->n; i++) {
+		uint32_t stack = (uint32_t)(c->v[i].key - 1), parent, frame;
+		store_stack(s, stack, &parent, &frame);
+		cost += room->of_stack;
+		cost += seen_add(&seen, store_frame(s, frame)) ? room->of_function : 0;
+		if (cost > room->bytes)
+			break;
+		subtree_add(t, s, stack);
+	}
+	seen_fini(&seen);
+	return 0;
+}
+
+int subtree_choose(struct subtree *ret, struct keysums *k, const struct store *s,
+		   const struct subtree_room *room)
+{
+	struct chosen c = { .cap = 2 * (room->bytes / room->of_stack) + 2 };
 	struct heap h;
 	int rc = subtree_init(ret, s);
 	c.v = rc ? NULL : malloc(c.cap * sizeof(*c.v));
-	if (!c.v) {
-		subtree_fini(ret);
-		return -ENOMEM;
-	}
+	rc = c.v ? 0 : -ENOMEM;
 	heap_of(&h, k);
-	while (h.n) {
+	while (!rc && h.n) {
 		struct keysum one = heap_take(&h);
 		if (one.key == ROOT)
 			break;
 		consider(&c, one);
 		heap_carry(&h, s, one);
 	}
-	if (c.n > most)
-		drop_least(&c, most);
-	for (size_t i = 0; i < c.n; i++)
-		subtree_add(ret, s, (uint32_t)(c.v[i].key - 1));
-	subtree_number(ret);
+	rc = rc ? rc : add_heaviest(ret, s, &c, room);
 	free(c.v);
-	return 0;
+	if (rc)
+		subtree_fini(ret);
+	else
+		subtree_number(ret);
+	return rc;
 }

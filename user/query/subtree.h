@@ -47,10 +47,17 @@ uint32_t subtree_nearest(const struct subtree *t, const struct store *s, uint32_
  */
 int subtree_carry(struct keysums *k, const struct store *s);
 
+/* Bytes that there are, and that a stack and a new function take. */
+struct subtree_room {
+	size_t bytes, of_stack, of_function;
+	uint64_t seed; /* of hashes */
+};
+
 /*
- * Choose at most `most` stacks, those whose subtrees have the most samples of k. k is used up.
- * -ENOMEM.
+ * Choose the stacks whose subtrees have the most samples of k, as many as there is room for; of
+ * equals those with the lowest ids. k is used up. -ENOMEM.
  */
-int subtree_choose(struct subtree *ret, struct keysums *k, const struct store *s, size_t most);
+int subtree_choose(struct subtree *ret, struct keysums *k, const struct store *s,
+		   const struct subtree_room *room);
 
 #endif

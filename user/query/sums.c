@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/sums.h"
 
+#include "query/seen.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -14,9 +15,8 @@
 #define NODE_BYTES 96
 #define FUNCTION_BYTES 250
 #define ROW_BYTES 128
-/* Bytes of a stack that was chosen: its two nodes, its two rows, its sums and a function. */
-#define CHOSEN_BYTES \
-	(2 * NODE_BYTES + 2 * sizeof(struct store_row) + sizeof(struct sum[2]) + FUNCTION_BYTES)
+/* Bytes of a stack that was chosen: its two nodes, its two rows and its sums. */
+#define CHOSEN_BYTES (2 * NODE_BYTES + 2 * sizeof(struct store_row) + sizeof(struct sum[2]))
 
 /* A label set in the answer: in the pool, in the sums and in a row of a table. */
 #define SET_BYTES 400
@@ -43,12 +43,20 @@ static size_t room_for_sets(const struct sums *s)
 
 static size_t room_for_rows(const struct sums *s)
 {
-	return s->budget / 3;
+	return by_stack(s) && !s->tree ? s->budget / 4 * 3 : s->budget / 3;
 }
 
-void sums_init(struct sums *s, struct query *q, enum query_labels labels, size_t budget)
+/* For the stacks of an answer: their rows, nodes and functions. */
+static size_t room_for_stacks(const struct sums *s)
 {
-	*s = (struct sums){ .q = q, .labels = labels, .budget = budget, .seed = q->sets.seed };
+	return s->budget / 4 * 3;
+}
+
+void sums_init(struct sums *s, struct query *q, enum query_labels labels, bool tree, size_t budget)
+{
+	*s = (struct sums){
+		.q = q, .labels = labels, .tree = tree, .budget = budget, .seed = q->sets.seed
+	};
 }
 
 static void free_sums(struct sums *s)
@@ -234,44 +242,42 @@ int sums_end_block(struct sums *s)
 
 /* ---- passes ---- */
 
-/* Count the frames of the members: there are at most as many functions. */
-static int count_frames(const struct store *s, const struct subtree *t, size_t *ret)
+/* Does the tree of a set of stacks fit, and a table of its functions? */
+static int subtree_fits(const struct sums *s, const struct subtree *t, size_t room, bool *ret)
 {
-	size_t words = (size_t)store_n_frames(s) / 64 + 1, n = 0;
-	uint64_t *bits = calloc(words, sizeof(*bits));
-	if (!bits)
+	struct seen seen;
+	size_t cost = t->n * NODE_BYTES;
+	*ret = cost <= room;
+	if (!*ret)
+		return 0;
+	if (seen_init(&seen, room / FUNCTION_BYTES, s->seed))
 		return -ENOMEM;
-	for (size_t i = 0; i < t->n_words; i++)
+	for (size_t i = 0; i < t->n_words && cost <= room; i++)
 		for (uint64_t left = t->bits[i]; left; left &= left - 1) {
 			uint32_t parent, frame;
-			store_stack(s, (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left),
-				    &parent, &frame);
-			bits[frame / 64] |= (uint64_t)1 << frame % 64;
+			store_stack(s->q->store,
+				    (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left), &parent,
+				    &frame);
+			if (frame && seen_add(&seen, store_frame(s->q->store, frame)))
+				cost += FUNCTION_BYTES;
 		}
-	for (size_t i = 0; i < words; i++)
-		n += (size_t)__builtin_popcountll(bits[i]);
-	free(bits);
-	*ret = n;
+	*ret = cost <= room;
+	seen_fini(&seen);
 	return 0;
 }
 
-/* Does the tree of all stacks fit, and a table of its functions? */
+/* The same of all stacks. */
 static int tree_fits(const struct sums *s, bool *ret)
 {
 	const struct store *store = s->q->store;
-	size_t room = s->budget / 2, frames = 0;
+	size_t room = room_for_stacks(s) - s->q->n_rows * sizeof(*s->q->rows);
 	struct subtree t;
 	*ret = (uint64_t)store_n_stacks(store) * (NODE_BYTES + FUNCTION_BYTES) <= room;
 	if (*ret || subtree_init(&t, store))
 		return *ret ? 0 : -ENOMEM;
 	for (size_t i = 0; i < s->q->n_rows; i++)
 		subtree_add(&t, store, s->q->rows[i].stack);
-	*ret = t.n * (NODE_BYTES + FUNCTION_BYTES) <= room;
-	int rc = 0;
-	if (!*ret && t.n * NODE_BYTES < room) {
-		rc = count_frames(store, &t, &frames);
-		*ret = t.n * NODE_BYTES + frames * FUNCTION_BYTES <= room;
-	}
+	int rc = subtree_fits(s, &t, room, ret);
 	subtree_fini(&t);
 	return rc;
 }
@@ -281,7 +287,7 @@ int sums_end(struct sums *s, bool *ret_again)
 	struct query *q = s->q;
 	bool fits = true;
 	int rc = s->pass != SUMS_CHOOSE ? runs_finish(&s->runs, &q->rows, &q->n_rows) : 0;
-	if (!rc && s->pass == SUMS_ALL && by_stack(s))
+	if (!rc && s->pass == SUMS_ALL && by_stack(s) && s->tree)
 		rc = tree_fits(s, &fits);
 	*ret_again = s->pass == SUMS_CHOOSE || !fits;
 	return rc;
@@ -303,8 +309,9 @@ static int begin_choice(struct sums *s)
 static int begin_chosen(struct sums *s)
 {
 	if (by_stack(s)) {
-		int rc = subtree_choose(&s->kept, &s->stacks, s->q->store,
-					s->budget / 4 * 3 / CHOSEN_BYTES);
+		const struct subtree_room room = { room_for_stacks(s), CHOSEN_BYTES, FUNCTION_BYTES,
+						   s->seed };
+		int rc = subtree_choose(&s->kept, &s->stacks, s->q->store, &room);
 		keysums_fini(&s->stacks);
 		s->node = rc ? NULL : calloc(s->kept.n, sizeof(*s->node));
 		return s->node ? 0 : -ENOMEM;

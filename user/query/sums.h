@@ -33,6 +33,7 @@ struct set_sums {
 struct sums {
 	struct query *q;
 	enum query_labels labels;
+	bool tree; /* by stack: a tree is made of the rows, and a table of its functions */
 	enum sums_pass pass;
 	size_t budget;
 	/* Of the label sets that are kept, about what the answer takes for them */
@@ -50,7 +51,7 @@ struct sums {
 		*node)[2]; /* [kept.n]: of a stack itself, of those below it that were not chosen */
 };
 
-void sums_init(struct sums *s, struct query *q, enum query_labels labels, size_t budget);
+void sums_init(struct sums *s, struct query *q, enum query_labels labels, bool tree, size_t budget);
 void sums_fini(struct sums *s);
 
 /* Give a label set its id in the rows of this pass. -ENOBUFS as sums_add; -ENOMEM. */

@@ -7,6 +7,15 @@
 #include <errno.h>
 #include <string.h>
 
+/*
+ * Parts of the memory. The waits of all sides are kept: a third of it is for them; totals and
+ * lengths take little. Of the rest there are six tables at a time, or two sides of a comparison and
+ * their difference.
+ */
+#define OPEN_PARTS 3 /* of that of one side */
+#define TABLE_PARTS 9
+#define CHANGE_PARTS 5
+
 static const enum query_metric metrics[] = {
 	[WHY_CPU] = QUERY_CPU, [WHY_RUNQ] = QUERY_RUNQ, [WHY_OFF] = QUERY_OFF
 };
@@ -30,8 +39,8 @@ int why_side_open(struct why_side *ret, struct store *s, const struct query_spec
 		of.labels = i == WHY_OFF
 				    ? QUERY_NO_LABELS
 				    : QUERY_TOTALS; /* where it was blocked is asked for, too */
-		of.parts = spec->parts ? spec->parts : 1;
-		of.parts *= WHY_PARTS + 1; /* and lengths */
+		of.rows_alone = true;
+		of.parts = (spec->parts ? spec->parts : 1) * OPEN_PARTS;
 		rc = query_open(&ret->part[i], s, &of, err);
 		if (rc)
 			break;
@@ -137,11 +146,11 @@ bool why_bounded(const struct why *w)
 	return any;
 }
 
-/* A question about one side, beside the answers that are kept. */
-static struct query_spec side_spec(const struct why *w, int side)
+/* A question about one side, which has such a part of the memory. */
+static struct query_spec side_spec(const struct why *w, int side, unsigned parts)
 {
 	struct query_spec spec = w->spec;
-	spec.parts = 4 * WHY_SIDES;
+	spec.parts = parts;
 	spec.by_start = side != WHY_BEFORE;
 	spec.rest = side == WHY_REST;
 	spec.from_ns = w->side[side].from_ns;
@@ -178,7 +187,7 @@ static int ask_sides(const struct why *w, enum query_metric metric, const char *
 {
 	int rc = 0;
 	for (int i = 0; !rc && i < WHY_SIDES; i++) {
-		struct query_spec spec = side_spec(w, i);
+		struct query_spec spec = side_spec(w, i, TABLE_PARTS);
 		spec.labels = QUERY_KEYS;
 		spec.metric = metric;
 		spec.keys = keys;
@@ -243,7 +252,8 @@ int why_changes(const struct why *w, int against, bool inclusive, struct why_cha
 	*ret = (struct why_changes){ 0 };
 	if (!w->side[against].there)
 		return 0;
-	struct query_spec a = side_spec(w, WHY_THIS), b = side_spec(w, against);
+	struct query_spec a = side_spec(w, WHY_THIS, CHANGE_PARTS);
+	struct query_spec b = side_spec(w, against, CHANGE_PARTS);
 	int rc = query_open(&ret->q[0], w->store, &a, err);
 	rc = rc ? rc : query_open(&ret->q[1], w->store, &b, err);
 	return rc ? rc : query_diff(&ret->diff, ret->q[0], ret->q[1], &how, err);
