@@ -27,4 +27,10 @@ test-kubernetes: ## the agent on a real node, as root; builds Kubernetes once, i
 	$(Q)tests/kubernetes/binaries >/dev/null
 	$(Q)tools/test $(call script_list,$(sort $(wildcard tests/kubernetes/*.sh)))
 
-.PHONY: image test-kubernetes
+bench-kubernetes: $(BUILD)/ascribe
+bench-kubernetes: ## the agent on a real node with 110 pods: names, requests, CPU, memory (root)
+	$(Q)tools/deps kubernetes image
+	$(Q)tests/kubernetes/binaries >/dev/null
+	$(Q)BUILD=$(BUILD) bash tests/bench/kubernetes.sh
+
+.PHONY: image test-kubernetes bench-kubernetes

@@ -80,6 +80,7 @@ run_pod 1
 serve log "$hasty" daemon -s store -F 49 --listen 127.0.0.1:0 --anonymous --cpu-max 0 \
 	--kubernetes-api "http://127.0.0.1:$(cat port)" --kubernetes-credentials "$dir/secrets" \
 	--container-names kubernetes --node n1 --pod-labels app.kubernetes.io/name || finish
+daemon=$pid
 ok "the list is there" until_metric ascribe_pods 1
 ok "by one request, for this node, from the server's memory" \
 	grep -qx 'list 0 - - spec.nodeName=n1' requests.log
@@ -131,7 +132,7 @@ cat >named.py <<'PY'
 import json, sys
 n, wrong, seen = int(sys.argv[1]), [], set()
 rows = [r['key'] for f in ('names.json', 'ids.json') for r in json.load(open(f))['rows']]
-# Others may run pods on this host, too.
+# Not those of a node that runs beside this test.
 rows = [k for k in rows if (k.get('pod_uid') or '').endswith('-1111-2222-3333-444444444444')]
 for k in rows:
     i = int(k['pod_uid'][:8], 16)
@@ -150,30 +151,81 @@ sys.exit(bool(wrong) or len(seen) != 2 * n)
 PY
 ok "each sample has the names of its own pod" python3 -S named.py "$n"
 ok "few requests: $(asked list) lists, $(asked watch) watches" test "$(wc -l <requests.log)" -le 60
-# Ten thousand pods on one node, more than there is room for.
-set_state 'fault="gone"' 'times=10000' "pods=$(python3 -c '
-import json
-p = json.load(open("state.json"))["pods"][0]
-p["metadata"].update(name="many-NUMBER", uid="00000000-0000-0000-0000-NUMBER")
-p["status"]["containerStatuses"][0]["containerID"] = "containerd://" + "0" * 52 + "NUMBER"
-print(json.dumps([p]))')"
+# ---- an id of a container that two pods claim: neither sample has the other's name ----
+claimed=$((n + 50))
+add_pod $claimed
+set_state "pods=$(jq --arg other "$(id_of $claimed)" --arg same "$(id_of 1)" \
+	'.pods | map(tojson | gsub($other; $same) | fromjson)' state.json)" 'fault="gone"' 'events=[]'
 sleep 0.5
-python3 - <<'PY'
-import json
+set_state 'fault=""'
+ok "a pod with the container id of another is listed" until_metric ascribe_pods $((n + 1))
+mkdir -p "$base/burstable/pod$(uid_of $claimed)/$(id_of 1)"
+background sh -c 'echo 0 >"$1/cgroup.procs"; while :; do :; done' _ \
+	"$base/burstable/pod$(uid_of $claimed)/$(id_of 1)"
+sleep 12
+curl -gsS --max-time 20 -o claim.json \
+	"$url/api/v1/table?by=container_id,pod_uid,namespace,container&limit=100"
+ok "samples of each have its own names, and no container's that is in doubt" jq -e \
+	--arg id "$(id_of 1)" --arg new "$(uid_of $claimed)" --arg space space-$claimed \
+	'[.rows[].key | select(.container_id == $id)] | any(.pod_uid == $new) and all(
+		if .pod_uid == $new then .namespace == $space and .container == null
+		else .namespace == "space-1" and (.container | IN(null, "c-1")) end)' claim.json
+
+# ---- what 500 pods of four containers cost the processes that name them ----
+many() { # pods, containers of each: in the state, in the place of all others
+	python3 - "$1" "$2" <<'PY'
+import json, os, sys
 s = json.load(open('state.json'))
-s['pods'], s['fault'] = s['pods'] * 1, ''
-json.dump(s, open('state.json', 'w'))
+pod = s['pods'][0]
+pod['metadata'].update(name='many-NUMBER', uid='00000000-0000-0000-0000-NUMBER')
+pod['status']['containerStatuses'] = [{'name': f'c-{i}', 'containerID': f'containerd://{i:052x}NUMBER'}
+                                      for i in range(int(sys.argv[2]))]
+s.update(pods=[pod], times=int(sys.argv[1]), fault='gone')
+json.dump(s, open('state.new', 'w'))
+os.rename('state.new', 'state.json')
 PY
-until_many() { # each is known, or was refused for want of room: within 30 s
-	local _ known refused
-	for _ in $(seq 300); do
-		known=$(metric ascribe_pods) refused=$(metric ascribe_pods_refused_total)
-		[ $((known + refused)) -lt 10000 ] || break
-		sleep 0.1
-	done
-	echo "$known known, $refused refused"
-	[ $((known + refused)) -ge 10000 ]
+	sleep 0.5
+	set_state 'fault=""'
 }
-ok "ten thousand pods on a node" until_many
+# Of the three processes that name pods: pages that are theirs alone, in KiB.
+own_pages() {
+	local keeper
+	keeper=$(pgrep -P "$daemon" -x ascribe-podkeep)
+	for p in "$keeper" $(pgrep -P "$keeper"); do
+		awk '/^Private_Dirty/ { print $2 }' "/proc/$p/smaps_rollup"
+	done | awk '{ n += $1 } END { print n }'
+}
+known() { # metric, number: that many at least
+	[ "$(metric "$1")" -ge "$2" ]
+}
+many 500 4
+ok "500 pods of four containers" within 30 known ascribe_containers 2000
+# The table of these takes 0.6 MiB: test_pods_table.
+own=$(own_pages)
+ok "they take at most 4 MiB with the table: $own KiB" test "$own" -gt 0 -a "$own" -le $((4096 - 614))
+
+# ---- ten thousand pods on a node, more than there is room for ----
+many 10000 1
+all_known() { # or refused for want of room
+	[ $(($(metric ascribe_pods) + $(metric ascribe_pods_refused_total))) -ge 10000 ]
+}
+ok "ten thousand pods on a node" within 30 all_known
+gets 200 '' "$url/readyz"
+
+# ---- a runtime whose socket takes connections and never answers ----
+background python3 -S -c 'import socket, time
+s = socket.socket(socket.AF_UNIX)
+s.bind("hang.sock")
+s.listen(5)
+time.sleep(600)'
+serve hang.log "$hasty" daemon -s hang.store --listen 127.0.0.1:0 --anonymous \
+	--container-names cri --container-socket "$dir/hang.sock" || finish
+run_pod 700
+ok "a socket that hangs is told" until_says 'hang.sock.*see whether its server' hang.log
+sleep 12
+curl -gsS --max-time 20 -o hang.json "$url/api/v1/table?by=pod_uid,container_id,pod"
+ok "samples have ids alone" jq -e --arg uid "$(uid_of 700)" --arg id "$(id_of 700)" \
+	'[.rows[].key | select(.pod_uid == $uid)] == [{pod_uid: $uid, container_id: $id, pod: null}]' \
+	hang.json
 gets 200 '' "$url/readyz"
 finish

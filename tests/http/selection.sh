@@ -128,6 +128,14 @@ ok "in: no other one is" test "$(grep -c 'nothing matches' in.err)" = 1
 outside=$(jq .outside in.stat.json)
 ok "in: what is left out is counted: $outside samples" test "$outside" -gt 1000
 
+# Waits, too, of what is selected alone: its shell waits for its sleeps. (other) is without labels.
+record_groups waits 1 -F 499 --wall --select '{namespace="shop"}' --exclude '{pod_label_tier="web"}'
+judge waits db
+report st_waits --by cgroup -e off-cpu -n 0 >off.json
+check "waits: of threads that are selected, and of no others" r=off.json a=after.json -- \
+	"[k for k in samples(r) if k and k.startswith('/$top/')] == ['/$top/' + a['db'][0]]" \
+	'{k: v["seconds"] for k, v in rows(r).items()}'
+
 # Rates: what each group has, and what a sample of it stands for.
 record_groups rates 4 -F 19 --rate '99{namespace="shop"}' --rate '49{cgroup=~".*/host"}'
 cat >rates.py <<PY

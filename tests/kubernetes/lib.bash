@@ -73,3 +73,20 @@ in_agent() { kubectl -n ascribe exec daemonset/ascribe -c ascribe -- "$@"; }
 agent_ready() {
 	[ "$(agent '{.items[*].status.containerStatuses[0].ready}')" = true ]
 }
+
+# A pod that computes for a fifth of the time.
+workload_pod() { # name
+	kubectl apply -f - >/dev/null <<-END
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: $1}
+		spec:
+		  terminationGracePeriodSeconds: 0
+		  containers: [{name: wheel, image: $workload, resources: {limits: {memory: 32Mi}}}]
+	END
+}
+running() { [ "$(kubectl get pod "$1" -o 'jsonpath={.status.phase}')" = Running ]; }
+
+agent_log() { kubectl -n ascribe logs daemonset/ascribe -c ascribe "$@"; }
+agent_says() { agent_log | grep -qE -- "$1"; }
+agent_process() { in_node pgrep -n -f '^/usr/bin/ascribe daemon --config /etc/ascribe'; }

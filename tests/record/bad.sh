@@ -45,6 +45,11 @@ exits 2 "no command '4096'" "${as_nobody[@]}" \
 rm -rf nobody/s
 setcap -r "$copy"
 exits 2 'unknown option --pids; did you mean --pid' "$ascribe" record --pids 1
+for c in record top; do
+	for o in --select --rate=9; do
+		exits 2 "${o%=*} is an option of ascribe daemon alone; here -F" "$ascribe" $c $o '{pod="x"}'
+	done
+done
 exits 127 'cannot run /nonexistent: No such file' "$ascribe" record -d 1s -o gone -- /nonexistent
 
 # This one is killed much later, when it has written some windows. What it records hardly needs a

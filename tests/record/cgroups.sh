@@ -95,6 +95,26 @@ judge waits shop
 report st_waits --by cgroup -e off-cpu -n 0 >off.json
 check "waits: only of threads in the selected cgroups" r=off.json -- \
 	"samples(r) and all(k == '/$in' for k in samples(r))" 'list(samples(r))[:5]'
+# ---- cgroups that are gone before the tables are drained, as of short containers ----
+background "$ascribe" record -a -F 499 -o st_brief 2>brief.err
+if recording brief.err; then
+	recorder=$pid
+	for i in 1 2 3 4 5; do
+		mkdir "$mount/$top/brief$i"
+		sh -c 'echo 0 >"$1/cgroup.procs"; exec timeout 0.4 sh -c "while :; do :; done"' sh \
+			"$mount/$top/brief$i"
+		sed -n "s/^usage_usec /brief$i /p" "$mount/$top/brief$i/cpu.stat" >>brief.used
+		rmdir "$mount/$top/brief$i"
+	done
+	kill -INT "$recorder"
+	wait "$recorder"
+	jq -nR '[inputs / " " | {(.[0]): (.[1] | tonumber / 1e6)}] | add' brief.used >used.json
+	report st_brief --by cgroup -n 0 >brief.json
+	check "brief: cgroups that are gone have their paths" r=brief.json u=used.json -- \
+		"all(abs(rows(r)['/$top/' + k]['seconds'] - v) < 0.1 + 0.1 * v for k, v in u.items())" \
+		"u, {k: v['seconds'] for k, v in rows(r).items() if k and '$top' in k}"
+fi
+
 command=(daemon -F 499 --listen none --store)
 record_groups daemon -G "$in" --exclude-cgroup "$in/cache"
 judge daemon shop

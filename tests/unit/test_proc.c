@@ -418,6 +418,31 @@ static void test_cgroup_names(void **state)
 	assert_int_equal(proc_pod_uid("/podium/pod123", pod, sizeof(pod)), 0);
 }
 
+static void test_lxc_names(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path, *name;
+	} of[] = {
+		{ "/lxc.payload.web", "web" },
+		{ "/lxc.payload.web/system.slice/nginx.service", "web" },
+		{ "/lxc.payload/web/x", "web" },
+		{ "/lxc/web", "web" },
+		{ "/machine/lxc/web/lxc/inner", "web" },
+		{ "/lxc.payload.", "" },
+		{ "/lxc/", "" },
+		{ "/lxc.monitor.web", "" },
+		{ "/system.slice/lxc-net.service", "" },
+		{ "", "" },
+	};
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		const char *name = "";
+		size_t n = proc_lxc_name(of[i].path, &name);
+		assert_int_equal(n, strlen(of[i].name));
+		assert_memory_equal(name, of[i].name, n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -433,6 +458,7 @@ int main(void)
 		cmocka_unit_test(test_mappings_fill),
 		cmocka_unit_test(test_open_refuses),
 		cmocka_unit_test(test_cgroup_names),
+		cmocka_unit_test(test_lxc_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,17 @@ static void add_names(struct pods *p, const struct pods_names *n, struct pod_lab
 		set_service(l, n->container, strlen(n->container));
 }
 
+/* LXC has no ids: the path has the name. */
+static void add_lxc(const char *cgroup, struct pod_labels *l)
+{
+	const char *name;
+	size_t len = cgroup ? proc_lxc_name(cgroup, &name) : 0;
+	if (!len)
+		return;
+	add(l, "container", name, len);
+	set_service(l, name, len);
+}
+
 void pod_labels_of(struct pods *p, const char *cgroup, struct pod_labels *ret)
 {
 	struct pods_names names = { 0 };
@@ -61,8 +72,10 @@ void pod_labels_of(struct pods *p, const char *cgroup, struct pod_labels *ret)
 	ret->service = ret->profile = NULL;
 	size_t id_len = cgroup ? proc_container_id(cgroup, &id) : 0;
 	size_t uid_len = cgroup ? proc_pod_uid(cgroup, ret->uid, sizeof(ret->uid)) : 0;
-	if (!id_len && !uid_len)
+	if (!id_len && !uid_len) {
+		add_lxc(cgroup, ret);
 		return;
+	}
 	int rc = p ? pods_find(p, id, id_len, ret->uid, uid_len, &names) : -ENOENT;
 	ret->late = rc == -EINPROGRESS;
 	add(ret, "container_id", id, id_len);

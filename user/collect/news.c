@@ -80,6 +80,9 @@ void news_admit(struct collector *c)
 		const struct wire_record *r = &a->record;
 		const struct proc_id id = { r->start_ns, r->tgid, r->exec_id };
 		struct proc_image *im = procs_identify(c->procs, &id, r->at_ns, PROC_NAME);
+		/* A short container's cgroup may be gone by the next drain: keep its path. */
+		if (r->cgroup)
+			procs_cgroup_path(c->procs, r->cgroup);
 		if (c->chooser && r->cgroup)
 			chooser_note(c->chooser, r->cgroup);
 		if (im)

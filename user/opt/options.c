@@ -251,17 +251,37 @@ static const char *other_name(const struct opt_command *cmd, const char *word)
 	return NULL;
 }
 
+/* Pods have names in the daemon alone, which asks for them all the time. */
+static bool is_of_daemon(const char *word)
+{
+	static const char *const options[] = { "select",     "exclude",		"annotated",
+					       "rate",	     "container-names", "node",
+					       "pod-labels", "pod-annotations" };
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (!strcmp(word, options[i]))
+			return true;
+	return false;
+}
+
 static int unknown_option(const struct opt_command *cmd, const char *name, int len, struct err *err)
 {
 	const char *names[64];
 	char word[32];
 	size_t n = 0;
+	snprintf(word, sizeof(word), "%.*s", len, name);
+	/* Of commands that choose what is recorded. */
+	for (size_t i = 0; i < cmd->n_opts && is_of_daemon(word); i++)
+		if (!strcmp(cmd->opts[i].name, "exclude-cgroup"))
+			return err_set(
+				err, -EINVAL,
+				"--%s is an option of ascribe daemon alone; here -F sets the "
+				"rate, -G and --exclude-cgroup what is recorded",
+				word);
 	for (size_t i = 0; i < cmd->n_opts && n < 60; i++)
 		names[n++] = cmd->opts[i].name;
 	for (size_t i = 0; i < opt_common_n; i++)
 		names[n++] = opt_common_table[i].name;
 	names[n] = NULL;
-	snprintf(word, sizeof(word), "%.*s", len, name);
 	const char *near = other_name(cmd, word);
 	near = near ? near : opt_suggest(word, names);
 	return err_set(err, -EINVAL, "unknown option --%.*s%s%s%s", len, name,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pods/pods.h"
 
+#include "hist/metrics.h"
 #include "pods/watcher.h"
 #include "util/clock.h"
 
@@ -18,10 +19,11 @@
 #define RECEIVE_MAX 256 /* records taken at a time */
 #define SOCKET_BYTES (1 << 20)
 
-/* A container or pod that the table lacks. */
+/* A container or pod that the table lacks, or lacked when it was looked for first. */
 struct missed {
 	uint64_t hash;
 	uint64_t since_ns; /* 0: a free place */
+	bool pod;	   /* its pod is missing, too */
 	bool late;
 };
 
@@ -138,19 +140,28 @@ void pods_receive(struct pods *p)
 
 /* ---- what is not known ---- */
 
+/* Measure how long the names of this container were waited for. */
+static void note_found(struct missed *m, uint64_t now_ns, bool container)
+{
+	if (m->pod)
+		metric_record(METRIC_pod_wait, now_ns - m->since_ns);
+	m->pod = false;
+	if (!container)
+		return;
+	metric_record(METRIC_container_wait, now_ns - m->since_ns);
+	m->since_ns = 0;
+}
+
 /*
  * Is this container's name still on its way? The watcher is told once, and again when another one
  * has taken its place here.
  */
-static bool is_coming(struct pods *p, const char *text, size_t len)
+static bool is_coming(struct pods *p, struct missed *m, uint64_t hash, uint64_t now_ns)
 {
-	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-	uint64_t hash = XXH3_64bits(text, len);
-	struct missed *m = &p->missed[hash % MISSED];
 	if (p->fd < 0 || (p->said && !p->ok))
 		return false;
 	if (!m->since_ns || m->hash != hash) {
-		*m = (struct missed){ .hash = hash, .since_ns = now_ns };
+		*m = (struct missed){ .hash = hash, .since_ns = now_ns, .pod = true };
 		(void)!send(p->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 	if (now_ns - m->since_ns < PODS_LATE_NS)
@@ -163,12 +174,17 @@ static bool is_coming(struct pods *p, const char *text, size_t len)
 int pods_find(struct pods *p, const char *id, size_t id_len, const char *uid, size_t uid_len,
 	      struct pods_names *ret)
 {
+	const uint64_t hash = XXH3_64bits(id_len ? id : uid, id_len ? id_len : uid_len);
+	struct missed *m = &p->missed[hash % MISSED];
 	bool found = pods_table_find(p->table, id, id_len, uid, uid_len, ret);
-	if (found && (ret->container || !id_len))
-		return 0;
-	if (is_coming(p, id_len ? id : uid, id_len ? id_len : uid_len))
-		return -EINPROGRESS;
-	return found ? 0 : -ENOENT;
+	bool whole = found && (ret->container || !id_len);
+	uint64_t now_ns = 0;
+	bool coming = false;
+	if (!whole)
+		coming = is_coming(p, m, hash, now_ns = clock_ns(CLOCK_MONOTONIC));
+	if (found && m->since_ns && m->hash == hash && (m->pod || whole))
+		note_found(m, now_ns ? now_ns : clock_ns(CLOCK_MONOTONIC), whole);
+	return whole ? 0 : coming ? -EINPROGRESS : found ? 0 : -ENOENT;
 }
 
 uint64_t pods_changes(const struct pods *p)

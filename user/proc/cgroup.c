@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find the path of a v2 cgroup id, and the container, pod and unit in a path. */
+/* Find the path of a v2 cgroup id, and the container (also of LXC), pod and unit in a path. */
 #include "proc/proc_int.h"
 
 #include <ctype.h>
@@ -146,6 +146,22 @@ size_t proc_pod_uid(const char *cgroup, char *out, size_t cap)
 		out[n] = 0;
 		return n;
 	}
+	return 0;
+}
+
+size_t proc_lxc_name(const char *cgroup, const char **ret)
+{
+	/* Since LXC 4.0, in 3.1, and before: src/lxc/cgroups/cgfsng.c. */
+	static const char *const before[] = { "/lxc.payload.", "/lxc.payload/", "/lxc/" };
+	for (const char *s = strchr(cgroup, '/'); s; s = strchr(s + 1, '/'))
+		for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+			size_t skip = strlen(before[i]);
+			size_t n = strncmp(s, before[i], skip) ? 0 : strcspn(s + skip, "/");
+			if (n) {
+				*ret = s + skip;
+				return n;
+			}
+		}
 	return 0;
 }
 

@@ -410,5 +410,7 @@ size_t proc_unit(const char *cgroup, const char **ret);
  */
 size_t proc_container_id(const char *cgroup, const char **ret);
 size_t proc_pod_uid(const char *cgroup, char *out, size_t cap);
+/* Return the length of the name of the outermost LXC container in a cgroup path, or 0. */
+size_t proc_lxc_name(const char *cgroup, const char **ret);
 
 #endif
