@@ -330,7 +330,10 @@ static int fold_segment(struct store *s, const struct block_ref *const *refs, si
 		rc = sum_blocks(of, refs, n, t->from, &now, err);
 	if (!rc && (rc = y ? take_chosen(s, f, y, &now) : take_all(s, f, t, &now)) < 0)
 		err_sys(err, rc, "cannot read %s", s->dir);
-	keep_or_free(s, f, i, &now);
+	if (rc < 0)
+		segment_sums_fini(&now);
+	else
+		keep_or_free(s, f, i, &now);
 	return rc;
 }
 
