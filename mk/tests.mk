@@ -61,8 +61,8 @@ BESIDE := $(addprefix tests/, \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
-	record/started.sh record/periodic.sh record/harassed.sh record/mappings.sh \
-	record/runc.sh http/sql.sh)
+	record/started.sh record/periodic.sh record/harassed.sh record/runc.sh \
+	http/sql.sh)
 BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
