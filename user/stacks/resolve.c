@@ -228,12 +228,15 @@ static bool is_cold(struct resolver *r, const struct user_frame *u)
 	       m->n_cold++ < RESOLVER_COLD;
 }
 
-/* What the name of a frame may lack. */
+/*
+ * What the name of a frame may lack. A file whose table is being read again still has the names
+ * that were looked up before.
+ */
 static void note_flags(const struct user_frame *u, bool named, struct resolver_flags *flags)
 {
 	const struct binary *b = u->module->binary;
-	bool late = !named && is_late(u);
-	flags->names_late |= late;
+	bool late = is_late(u);
+	flags->names_late |= late && !named;
 	flags->names_refused |= u->module->refused || (b && !late && binary_refused(b));
 }
 
