@@ -139,8 +139,9 @@ static inline char *model_draw_set(struct model *m)
 			snprintf(text + len, sizeof(text) - len, "comm=%s\n",
 				 model_random(m, 2) ? "sh" : "postgres");
 		else if (i == 1)
-			snprintf(text + len, sizeof(text) - len, "query_id=%d\n",
-				 (int)model_random(m, 9) - 4);
+			/* over all of a 64-bit integer, as PostgreSQL's ids are */
+			snprintf(text + len, sizeof(text) - len, "query_id=%" PRId64 "\n",
+				 ((int64_t)model_random(m, 9) - 4) * (INT64_MAX / 4));
 		else
 			snprintf(text + len, sizeof(text) - len, "tenant=t%u\n",
 				 model_random(m, 6));

@@ -7,6 +7,7 @@
 #include "part.h"
 
 #include "query/diff.h"
+#include "query/found.h"
 #include "query/series.h"
 
 #include <errno.h>
@@ -428,6 +429,39 @@ static void large_store(void **state)
 	       (long long)most_over / 1024, n_bounded, n_whole);
 }
 
+/* Of a key with too many values for the budget, too, and of those beside it. */
+static void keys_have_all_samples(void **state)
+{
+	(void)state;
+	struct fixture *f = &fixture;
+	struct query_spec spec = { .labels = QUERY_TOTALS,
+				   .from_ns = INT64_MIN,
+				   .to_ns = INT64_MAX };
+	struct found_list l = { 0 };
+	struct query *q;
+	struct err err = { 0 };
+	uint64_t all = 0, named = 0;
+	make(f, (struct size){ 40, 4000, 300, 3000, NODES_MAX, false }, 5);
+	for (size_t i = 0; i < f->n_rows; i++) {
+		all += f->rows[i].event ? 0 : f->rows[i].samples;
+		named += f->rows[i].event || !(f->rows[i].query % 7) ? 0 : f->rows[i].samples;
+	}
+	store_limit(f->s, &(struct store_limits){ .bytes = (size_t)1 << 18 });
+	assert_int_equal(query_open(&q, f->s, &spec, &err), 0);
+	assert_int_equal(found_collect(&l, f->s, q, &spec, NULL, &err), 0);
+	assert_true(l.info.bounded);
+	assert_int_equal(l.n, 4);
+	for (size_t i = 0; i < l.n; i++) {
+		bool with_all = l.v[i].label.key_len != 6 && l.v[i].label.key_len != 8;
+		assert_int_equal(l.v[i].samples, with_all ? all : named); /* comm, event */
+		if (l.v[i].label.key_len == 6)
+			assert_int_equal(l.v[i].values, 300);
+	}
+	found_fini(&l);
+	query_close(q);
+	fini(f);
+}
+
 /* Small stacks may be left out, which differ from large ones in source lines alone. */
 static void small_stacks(void **state)
 {
@@ -497,6 +531,7 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(small_stores),
 					    cmocka_unit_test(small_stacks),
 					    cmocka_unit_test(large_store),
+					    cmocka_unit_test(keys_have_all_samples),
 					    cmocka_unit_test(many_events) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

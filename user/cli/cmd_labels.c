@@ -45,7 +45,7 @@ static int print_json(const struct reading *r, const struct filter *f, const str
 		      size_t limit)
 {
 	const struct answer a = { .store = r->store, .where = f->where, .limit = limit };
-	return cmd_print_json(answer_found(&a, r->query, l));
+	return cmd_print_json(answer_found(&a, l));
 }
 
 static int print_found(const struct found_list *l, const struct found *f)
@@ -102,6 +102,8 @@ static int labels(struct reading *r, const struct filter *f, const char *key)
 	int rc = found_collect(&l, r->store, r->query, &spec, key, &err);
 	if (!rc) {
 		reading_step(r, "merge");
+		if (!key && l.info.blocks)
+			reading_lacks(r->store, f, &l.info);
 		rc = f->json ? print_json(r, f, &l, limit) : print_text(r, &l, limit);
 	}
 	if (!rc && key && !l.n && query_info(r->query)->samples)
@@ -135,7 +137,7 @@ int cmd_labels(int argc, char **argv)
 	char *keys[] = { (char *)key };
 	const struct opt_list list = { keys, 1 };
 	status = reading_open_keys(&r, args.v, args.n, &opts.filter,
-				   key ? QUERY_KEYS : QUERY_ALL_LABELS, key ? &list : NULL);
+				   key ? QUERY_KEYS : QUERY_TOTALS, key ? &list : NULL);
 	if (!status)
 		status = labels(&r, &opts.filter, key);
 	reading_close(&r);

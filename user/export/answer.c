@@ -414,9 +414,9 @@ static json_t *found_json(const struct found *f, bool keys)
 	return json_done(o, rc);
 }
 
-json_t *answer_found(const struct answer *a, const struct query *q, const struct found_list *l)
+json_t *answer_found(const struct answer *a, const struct found_list *l)
 {
-	const struct query_info *info = query_info(q);
+	const struct query_info *info = &l->info;
 	json_t *o = json_object(), *rows = json_array();
 	int rc = o && rows ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < l->n && i < a->limit; i++)

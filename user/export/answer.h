@@ -67,7 +67,7 @@ json_t *answer_buckets(const struct hist_snapshot *h);
 json_t *answer_quantile_values(const struct hist_snapshot *h);
 json_t *answer_series(const struct answer *a, const struct query_series *s);
 /* The keys, or the values of one key. */
-json_t *answer_found(const struct answer *a, const struct query *q, const struct found_list *l);
+json_t *answer_found(const struct answer *a, const struct found_list *l);
 /* own: what the recorder measured of itself. */
 json_t *answer_account(const struct store *s, const struct account *t, const struct query_own *own);
 

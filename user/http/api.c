@@ -124,12 +124,12 @@ static int answer_list(struct request *r, struct store *s, struct asked *a, cons
 		a->spec.keys = &key;
 		a->spec.n_keys = 1;
 	}
-	a->spec.labels = key ? QUERY_KEYS : QUERY_ALL_LABELS;
+	a->spec.labels = key ? QUERY_KEYS : QUERY_TOTALS;
 	int rc = query_open(&q, s, &a->spec, err);
 	rc = rc ? rc : found_collect(&l, s, q, &a->spec, key, err);
 	if (!rc) {
 		struct answer answer = asked_answer(a, s, &a->spec);
-		rc = request_json(r, answer_found(&answer, q, &l), err);
+		rc = request_json(r, answer_found(&answer, &l), err);
 	}
 	found_fini(&l);
 	query_close(q);
@@ -276,6 +276,7 @@ static int list_of_table(const struct query *q, const struct query_table *t, con
 	l->v = calloc(t->n_rows + 1, sizeof(*l->v));
 	if (!l->v)
 		return -ENOMEM;
+	l->info = *query_info(q);
 	for (size_t i = 0; i < t->n_rows; i++) {
 		const struct query_table_row *row = &t->rows[i];
 		if (row->other || !row->present[0])
@@ -307,7 +308,7 @@ static int answer_values(struct request *r, struct store *s, struct asked *a, co
 		rc = err_set(err, -ENOMEM, "out of memory");
 	if (!rc) {
 		struct answer answer = asked_answer(a, s, &a->spec);
-		rc = request_json(r, answer_found(&answer, q, &l), err);
+		rc = request_json(r, answer_found(&answer, &l), err);
 	}
 	found_fini(&l);
 	query_table_free(t);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* At first one entry per label of each matching set, then sorted and merged. */
+/*
+ * Values: at first one entry per matching set, then sorted and merged. Keys: a question by each, so
+ * that blocks above the windows answer, and no set with all labels takes memory.
+ */
 #include "query/found.h"
 
 #include <errno.h>
@@ -69,13 +72,13 @@ static int add_event(struct found_list *l, const struct query_info *info)
 	return info->samples ? add(l, &label, info->samples, info->seconds) : 0;
 }
 
-/* The labels of every set that has samples; only those of key when it is given. */
+/* The values of key in every set that has samples. */
 static int collect(struct store *s, const struct query *q, const char *key, struct found_list *l,
 		   struct err *err)
 {
 	const struct query_info *info = query_info(q);
 	double ns = info->event ? (double)info->event->ns_per_sample : 0;
-	size_t n_rows, key_len = key ? strlen(key) : 0;
+	size_t n_rows, key_len = strlen(key);
 	const struct store_row *rows = query_rows(q, &n_rows);
 	for (size_t i = 0, next; i < n_rows; i = next) {
 		const struct label *labels;
@@ -86,17 +89,16 @@ static int collect(struct store *s, const struct query *q, const char *key, stru
 		for (next = i; next < n_rows && rows[next].set == rows[i].set; next++)
 			samples += rows[next].samples;
 		size_t n = rows[i].set == QUERY_OTHER ? 0 : query_set(q, rows[i].set, &labels);
-		for (size_t j = 0; j < n; j++) {
-			if (key &&
-			    (labels[j].key_len != key_len || memcmp(labels[j].key, key, key_len)))
-				continue;
-			if (add(l, &labels[j], samples, (double)samples * ns / 1e9))
+		for (size_t j = 0; j < n; j++)
+			if (labels[j].key_len == key_len && !memcmp(labels[j].key, key, key_len) &&
+			    add(l, &labels[j], samples, (double)samples * ns / 1e9))
 				return -ENOMEM;
-		}
+		if (rows[i].set == QUERY_OTHER)
+			l->other += samples;
 	}
 	l->samples = info->samples;
 	l->time = ns > 0;
-	return !key && info->event ? add_event(l, info) : 0;
+	return 0;
 }
 
 /* The key `event` names every event that matches, not only the one that a query is about. */
@@ -128,13 +130,7 @@ static int collect_events(struct store *s, const struct query_spec *asked, struc
 	return 0;
 }
 
-static void absorb(struct found *to, const struct found *f)
-{
-	to->samples += f->samples;
-	to->seconds += f->seconds;
-}
-
-/* Merge equal values; then, for the list of keys, equal keys. */
+/* Merge equal values. */
 static void merge(struct found_list *l)
 {
 	size_t n = 0;
@@ -142,43 +138,107 @@ static void merge(struct found_list *l)
 		qsort(l->v, l->n, sizeof(*l->v), by_key_and_value);
 	for (size_t i = 0; i < l->n; i++) {
 		struct found *last = n ? &l->v[n - 1] : NULL;
-		if (last && !by_key_and_value(last, &l->v[i]))
-			absorb(last, &l->v[i]);
-		else
-			l->v[n++] = l->v[i];
-	}
-	l->n = n;
-	for (size_t i = n = 0; l->keys && i < l->n; i++) {
-		struct found *last = n ? &l->v[n - 1] : NULL;
-		if (last && !compare_keys(&last->label, &l->v[i].label)) {
-			absorb(last, &l->v[i]);
-			last->values++;
+		if (last && !by_key_and_value(last, &l->v[i])) {
+			last->samples += l->v[i].samples;
+			last->seconds += l->v[i].seconds;
 		} else {
 			l->v[n++] = l->v[i];
 		}
 	}
-	if (l->keys)
-		l->n = n;
-	if (l->n)
-		qsort(l->v, l->n, sizeof(*l->v), by_samples);
+	l->n = n;
+}
+
+/* ---- keys ---- */
+
+/* A set of one label without a value stands for a key: it is there once, and its text stays. */
+static int note_key(void *ctx, const char *key, size_t len)
+{
+	const struct label l = { .key = key, .key_len = (uint32_t)len, .str = "" };
+	uint32_t id;
+	return setpool_add(ctx, &l, 1, &id);
+}
+
+static void note_info(struct query_info *to, const struct query_info *of)
+{
+	to->bounded |= of->bounded;
+	to->coarse = of->coarse > to->coarse ? of->coarse : to->coarse;
+	to->gone = of->gone > to->gone ? of->gone : to->gone;
+}
+
+/* What is (other) for want of room has the key: these are the values with the fewest samples. */
+static int add_key(struct found_list *l, const struct label *key, struct found_list *values,
+		   double ns)
+{
+	uint64_t samples = values->other;
+	merge(values);
+	for (size_t i = 0; i < values->n; i++)
+		samples += values->v[i].samples;
+	if (!values->n)
+		return 0;
+	int rc = add(l, key, samples, (double)samples * ns / 1e9);
+	if (!rc)
+		l->v[l->n - 1].values = values->n;
+	return rc;
+}
+
+static int collect_key(struct store *s, const struct query_spec *asked, const struct label *key,
+		       struct found_list *l, struct err *err)
+{
+	struct query_spec spec = *asked;
+	struct found_list values = { 0 };
+	struct query *q = NULL;
+	char *text = strndup(key->key, key->key_len);
+	const char *const keys[] = { text };
+	spec.labels = QUERY_KEYS;
+	spec.keys = keys;
+	spec.n_keys = 1;
+	int rc = text ? query_open(&q, s, &spec, err) : -ENOMEM;
+	rc = rc ? rc : collect(s, q, text, &values, err);
+	if (!rc && query_info(q)->event) {
+		note_info(&l->info, query_info(q));
+		rc = add_key(l, key, &values, (double)query_info(q)->event->ns_per_sample);
+	}
+	free(values.v);
+	free(text);
+	query_close(q);
+	return rc;
+}
+
+static int collect_keys(struct store *s, const struct query *q, const struct query_spec *asked,
+			struct found_list *l, struct err *err)
+{
+	const struct label *key;
+	int rc = setpool_init(&l->names);
+	rc = rc ? rc : store_each_key(s, note_key, &l->names, err);
+	l->samples = l->info.samples;
+	l->time = l->info.event && l->info.event->ns_per_sample > 0;
+	for (uint32_t id = 1; !rc && id < l->names.n; id++)
+		if (setpool_get(&l->names, id, &key))
+			rc = collect_key(s, asked, key, l, err);
+	return rc || !l->info.event ? rc : add_event(l, query_info(q));
 }
 
 int found_collect(struct found_list *l, struct store *s, struct query *q,
 		  const struct query_spec *spec, const char *key, struct err *err)
 {
 	l->keys = !key;
-	int rc = key && !strcmp(key, "event") ? collect_events(s, spec, l, err)
-					      : collect(s, q, key, l, err);
+	l->info = *query_info(q);
+	int rc = !key			 ? collect_keys(s, q, spec, l, err)
+		 : !strcmp(key, "event") ? collect_events(s, spec, l, err)
+					 : collect(s, q, key, l, err);
 	if (rc == -ENOMEM)
 		return err_set(err, rc, "out of memory");
-	if (!rc)
+	if (!rc && key)
 		merge(l);
+	if (!rc && l->n)
+		qsort(l->v, l->n, sizeof(*l->v), by_samples);
 	return rc;
 }
 
 void found_fini(struct found_list *l)
 {
 	free(l->v);
+	setpool_fini(&l->names);
 	*l = (struct found_list){ 0 };
 }
 

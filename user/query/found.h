@@ -4,8 +4,9 @@
 #define ASCRIBE_QUERY_FOUND_H
 
 #include "query/query.h"
+#include "store/dict/setpool.h"
 
-/* A key, or a value of the key that was asked for. The label is borrowed from the query. */
+/* A key, or a value of the key that was asked for: its label is borrowed from the query. */
 struct found {
 	struct label label;
 	uint64_t values, samples;
@@ -18,12 +19,16 @@ struct found_list {
 	uint64_t samples; /* of which the shares are */
 	bool keys;	  /* a list of keys, not of values */
 	bool time;	  /* samples stand for time */
+	uint64_t other;	  /* of values: samples of sets that had no room */
+	/* That of the query; of keys: bounded, coarse and gone as that of the worst of them */
+	struct query_info info;
+	struct setpool names; /* of keys */
 };
 
 /*
- * key NULL: the keys, of a query with QUERY_ALL_LABELS; else the values of key, of one with
- * QUERY_KEYS of it. The key `event` has every event that spec admits. 0 or an error with its text
- * in err; the list is to be released either way.
+ * key NULL: the keys, of a query with QUERY_TOTALS; else the values of key, of one with QUERY_KEYS
+ * of it. A key that had to be cut has more values than are counted. The key `event` has every event
+ * that spec admits. 0 or an error with its text in err; the list is to be released either way.
  */
 int found_collect(struct found_list *l, struct store *s, struct query *q,
 		  const struct query_spec *spec, const char *key, struct err *err);

@@ -430,6 +430,12 @@ int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uin
 		      void *ctx, struct err *err);
 /* How many files of windows there are. */
 size_t store_n_files(const struct store *s);
+typedef int store_key(void *ctx, const char *key, size_t len);
+/*
+ * The keys of the label sets of all files, those of the newest first, most of them more than once.
+ * Ends with the first result of cb that is not 0, and returns it.
+ */
+int store_each_key(struct store *s, store_key *cb, void *ctx, struct err *err);
 /*
  * Whether any label set of the store has this key. Cost: reads files from the newest on until one
  * has it; a key of none reads all.

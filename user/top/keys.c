@@ -31,7 +31,8 @@ int view_keys(const struct top_view *v, struct top_keys *k, struct err *err)
 					 .from_ns = view_from(v, to_ns),
 					 .to_ns = to_ns,
 					 .event = v->event,
-					 .idle = v->idle };
+					 .idle = v->idle,
+					 .labels = QUERY_TOTALS };
 	if (!v->store)
 		return err_set(err, -ENODATA, "there are no samples yet");
 	int rc = query_open(&q, v->store, &spec, err);

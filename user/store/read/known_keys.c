@@ -95,57 +95,71 @@ int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uin
 	return rc;
 }
 
-static int windows_have(struct store *s, size_t i, const char *key, bool *ret, struct err *err)
+static int keys_of_windows(struct store *s, size_t i, store_key *cb, void *ctx, struct err *err)
 {
 	const struct segment *g = &s->segments[i];
 	const struct dicts *d;
 	uint32_t *sets;
-	for (size_t k = 0; k < g->m.n_wide; k++)
-		if (!strcmp(g->m.wide[k].key, key)) {
-			*ret = true;
-			return 0;
-		}
-	int rc = count_keys(s, (uint32_t)i, &d, &sets, err);
-	for (uint32_t k = 0; !rc && !*ret && k < d->label_text.n; k++)
-		*ret = sets[k] && !strcmp(strings_get(&d->label_text, k, NULL), key);
-	if (!rc)
-		free(sets);
+	int rc = 0;
+	for (size_t k = 0; !rc && k < g->m.n_wide; k++)
+		rc = cb(ctx, g->m.wide[k].key, strlen(g->m.wide[k].key));
+	if (rc || (rc = count_keys(s, (uint32_t)i, &d, &sets, err)))
+		return rc;
+	for (uint32_t k = 0; !rc && k < d->label_text.n; k++) {
+		size_t len;
+		const char *key = strings_get(&d->label_text, k, &len);
+		rc = sets[k] ? cb(ctx, key, len) : 0;
+	}
+	free(sets);
 	return rc;
 }
 
-static int parents_have(struct store *s, struct segment *g, const char *key, bool *ret,
-			struct err *err)
+static int keys_of_parents(struct store *s, struct segment *g, store_key *cb, void *ctx,
+			   struct err *err)
 {
 	int rc = segment_load(s, g, err);
-	for (size_t i = 0; !rc && !*ret && i < g->n_refs; i++) {
+	for (size_t i = 0; !rc && i < g->n_refs; i++) {
 		struct block_data d;
 		struct block_keys keys = { 0 };
 		rc = block_read(s, &g->refs[i], WANT_KEYS, &d, err);
 		if (rc)
 			break;
 		rc = contents_keys(s, &g->refs[i], &d, &keys, err);
-		*ret = !rc && block_keys_find(&keys, key, strlen(key));
+		for (size_t k = 0; !rc && k < keys.n; k++)
+			rc = cb(ctx, keys.v[k].key, keys.v[k].len);
 		block_keys_fini(&keys);
 		block_data_fini(&d);
 	}
 	return rc;
 }
 
+int store_each_key(struct store *s, store_key *cb, void *ctx, struct err *err)
+{
+	int rc = s->host.str_len ? cb(ctx, s->host.key, s->host.key_len) : 0;
+	for (size_t i = 0; !rc && i < s->n_parts; i++)
+		rc = store_each_key(s->parts[i], cb, ctx, err);
+	for (size_t i = s->n_segments; !rc && i-- > 0;)
+		if (!s->segments[i].m.level)
+			rc = keys_of_windows(s, i, cb, ctx, err);
+	for (size_t i = s->n_segments; !rc && i-- > 0;)
+		if (s->segments[i].m.level >= COARSE_LEVEL && s->segments[i].m.level < N_LEVELS)
+			rc = keys_of_parents(s, &s->segments[i], cb, ctx, err);
+	return rc;
+}
+
+static int is_key(void *ctx, const char *key, size_t len)
+{
+	const char *wanted = ctx;
+	return strlen(wanted) == len && !memcmp(wanted, key, len);
+}
+
 int store_has_key(struct store *s, const char *key, bool *ret, struct err *err)
 {
-	int rc = 0;
-	bool found = s->host.str_len && !strcmp(key, s->host.key);
-	for (size_t i = 0; !rc && !found && i < s->n_parts; i++)
-		rc = store_has_key(s->parts[i], key, &found, err);
-	for (size_t i = s->n_segments; !rc && !found && i-- > 0;)
-		if (!s->segments[i].m.level)
-			rc = windows_have(s, i, key, &found, err);
-	for (size_t i = s->n_segments; !rc && !found && i-- > 0;)
-		if (s->segments[i].m.level >= COARSE_LEVEL && s->segments[i].m.level < N_LEVELS)
-			rc = parents_have(s, &s->segments[i], key, &found, err);
-	if (!rc)
-		*ret = found;
-	return rc;
+	int rc = store_each_key(s, is_key, (void *)key, err);
+	if (rc < 0)
+		return rc;
+	*ret = rc > 0;
+	return 0;
 }
 
 size_t store_n_files(const struct store *s)
