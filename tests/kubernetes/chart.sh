@@ -60,6 +60,21 @@ on_server base.helm >chart.server
 ok "the server takes the base" [ "$(grep -c '^  "kind"' base.server)" = 6 ]
 ok "and makes the same of the chart" diff base.server chart.server
 
+# The operator's CRD, as far as we need it.
+kubectl apply -f "$here/podmonitor.yaml" >/dev/null
+ok "there are PodMonitors" kubectl wait --for=condition=Established --timeout=30s \
+	crd/podmonitors.monitoring.coreos.com
+awk 'BEGIN { RS = "---\n"; ORS = RS } !/(^|\n)kind: Namespace\n/' podmonitor.kustomize >monitor.without
+monitored() { # file
+	kubectl apply --server-side --dry-run=server -f "$1" |
+		grep -q '^podmonitor.monitoring.coreos.com/ascribe serverside-applied'
+}
+ok "the server takes the PodMonitor of kustomize" within 20 monitored monitor.without
+ok "and that of the chart" monitored podmonitor.helm
+sed 's/sourceLabels:/sourceLabel:/' podmonitor.helm >podmonitor.wrong
+refused() { ! monitored podmonitor.wrong && grep -q 'sourceLabel' ok.err; }
+ok "it takes no field that there is not" refused
+
 # ---- Helm installs it ----
 in_node "$helm" install ascribe "$chart" --namespace ascribe \
 	--set image.repository="${image%:*}" --set image.tag="${image#*:}" >install.out 2>&1

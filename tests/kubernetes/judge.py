@@ -50,6 +50,7 @@ def names(share='0.02'):
         uid = key['pod_uid']
         if not uid:
             wrong += [key] if key['pod'] or key['namespace'] or key['container'] else []
+            without['cgroup'] += n if key['comm'].startswith('l-') else 0
             continue
         total += n
         pod = pods.get(uid)
@@ -69,6 +70,7 @@ def names(share='0.02'):
         without['workload'] += n if pod['kind'] and not key['workload'] else 0
     print(f'{total} samples of pods; without {dict(without)}; wrong: {wrong[:3]}')
     return not wrong and total > 100 and not without['pod'] and not without['workload'] \
+        and without['cgroup'] <= 0.01 * total \
         and without['container'] <= float(share) * total
 
 

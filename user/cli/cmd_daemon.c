@@ -125,21 +125,24 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 	published_use(&d->published, &d->saving);
 }
 
-/* Say once who names pods, and when that changes. */
+/* Log who names pods when that changes, and while nobody does another reason, once a minute. */
 static void look_at_pods(struct daemon *d)
 {
+	const uint64_t now_ns = proc_now_ns();
 	struct pods_stats st;
 	if (!d->pods)
 		return;
 	pods_stats(d->pods, &st);
 	published_pods(&d->published, &st);
-	if (*st.text && (st.ok != d->pods_ok || !d->pods_said)) {
-		log_line(st.ok ? LOG_LINE_INFO : LOG_LINE_WARNING,
-			 "names of pods and containers: %s%s", st.text,
-			 st.ok ? "" : "; new ones have ids alone until then");
-		d->pods_said = true;
-		d->pods_ok = st.ok;
-	}
+	bool changed = st.ok != d->pods_ok || !*d->pods_said;
+	bool other = !st.ok && strcmp(st.text, d->pods_said) && now_ns >= d->pods_next_ns;
+	if (!*st.text || (!changed && !other))
+		return;
+	log_line(st.ok ? LOG_LINE_INFO : LOG_LINE_WARNING, "names of pods and containers: %s%s",
+		 st.text, st.ok ? "" : "; new ones have ids alone until then");
+	snprintf(d->pods_said, sizeof(d->pods_said), "%s", st.text);
+	d->pods_ok = st.ok;
+	d->pods_next_ns = now_ns + MINUTE_NS;
 }
 
 /* Say once which rules match nothing: they may be misspelt. */

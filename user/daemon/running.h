@@ -21,9 +21,12 @@ struct daemon {
 	struct daemon_settings s;
 	struct recipes recipes; /* a recorder points into it: read once */
 	struct downloads *downloads;
-	struct pods *pods;	 /* NULL: nobody names containers */
-	bool pods_ok, pods_said; /* as it was logged last */
-	struct sql_texts *sql;	 /* NULL: not asked for */
+	struct pods *pods; /* NULL: nobody names containers */
+	/* As it was logged last, and when another reason may be */
+	bool pods_ok;
+	char pods_said[256];
+	uint64_t pods_next_ns;
+	struct sql_texts *sql; /* NULL: not asked for */
 	/*
 	 * Its key is nowhere else, and ends with us: what is redacted is the same in all recorders
 	 */
