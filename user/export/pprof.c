@@ -167,13 +167,6 @@ static int add_function(struct pprof *p, uint32_t frame_id, const struct store_f
 	return emit(p, &part);
 }
 
-/* Frame 0 is (other), what the budget of the query cut. */
-static const struct store_frame *frame_of(const struct pprof *p, uint32_t id)
-{
-	static const struct store_frame other;
-	return id ? store_frame(p->src->store, id) : &other;
-}
-
 /* One location from n frames: inlined calls, innermost first, and the function they are in. */
 static int add_location(struct pprof *p, const uint32_t *frames, size_t n, uint64_t *ret_id)
 {
@@ -191,7 +184,7 @@ static int add_location(struct pprof *p, const uint32_t *frames, size_t n, uint6
 	const struct store_frame *frame = NULL;
 	rc = lines && ptrs ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n; i++) {
-		frame = frame_of(p, frames[i]);
+		frame = export_frame(p->src->store, frames[i]);
 		pprof__line__init(&lines[i]);
 		ptrs[i] = &lines[i];
 		lines[i].line = frame->line;
@@ -215,16 +208,10 @@ static int add_location(struct pprof *p, const uint32_t *frames, size_t n, uint6
 /* The locations of a stack, leaf first. */
 static int add_stack(struct pprof *p, const struct store_row *row, uint64_t *ret, size_t *ret_n)
 {
-	uint32_t frames[EXPORT_DEPTH_MAX + 1] = { 0 };
-	size_t other = query_row_is_other(p->src->query, row), n = 0;
-	size_t depth = other + export_stack(p->src->store, row->stack, frames + other);
+	uint32_t frames[EXPORT_DEPTH_MAX + 1];
+	size_t n = 0, depth = export_row_stack(p->src, row, frames);
 	for (size_t i = 0, len; i < depth; i += len) {
-		len = 1;
-		for (; i + len < depth; len++) {
-			const struct store_frame *f = frame_of(p, frames[i + len - 1]);
-			if (!(f->flags & FRAME_INLINED))
-				break;
-		}
+		len = export_inlined(p->src->store, frames + i, depth - i);
 		int rc = add_location(p, frames + i, len, &ret[n++]);
 		if (rc)
 			return rc;
