@@ -8,7 +8,7 @@
 
 #include "pods/parse.h"
 #include "pods/pods.h"
-#include "pods/web.h"
+#include "client/web.h"
 
 struct watcher {
 	const struct pods_config *cfg;

@@ -103,7 +103,9 @@ struct query_spec {
 	enum query_labels labels; /* which labels the rows keep */
 	const char *const *keys;  /* QUERY_KEYS: these */
 	size_t n_keys;
-	bool by_start;	/* windows that begin in [from, to), not rounded */
+	bool by_start; /* windows that begin in [from, to), not rounded */
+	/* Only this block of the store (store_cover), whatever the range; not QUERY_NO_LABELS */
+	const struct store_block *block;
 	uint32_t least; /* QUERY_NO_LABELS: stacks with less than 1/least of the samples may be
 			   summed as (other) below their parents, and lines left out; 0: no */
 	unsigned parts; /* so many answers are kept at a time, and each has that part of the budget;
