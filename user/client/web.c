@@ -16,8 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#define BACKOFF_MIN_MS 500u
+#define BACKOFF_MAX_MS 30000u
 #define CONNECT_MS 5000L
 #define CONNECTIONS_MAX 4L	 /* kept open: two addresses at most are asked in turn */
 #define HEADERS_MAX (256u << 10) /* bytes, of one answer */
@@ -527,4 +530,13 @@ void web_free(struct web *w)
 	buf_fini(&w->sent);
 	buf_fini(&w->line);
 	free(w);
+}
+
+unsigned web_backoff_ms(unsigned n)
+{
+	uint32_t chance = 0;
+	unsigned ms = n < 6 ? BACKOFF_MIN_MS << n : BACKOFF_MAX_MS;
+	ms = ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
+	(void)!getrandom(&chance, sizeof(chance), GRND_NONBLOCK);
+	return ms / 2 + chance % ms;
 }

@@ -24,6 +24,9 @@ struct export_source {
 	bool otel;		  /* pprof: labels have OpenTelemetry's names (otel_names.h) */
 	bool bare;		  /* pprof: no tags */
 	struct export_part *part; /* pprof, otlp: NULL: all rows */
+	/* otlp: only these labels; n_keys 0: all */
+	const char *const *keys;
+	size_t n_keys;
 	/* otlp: further attributes of each resource, which replace labels of that name */
 	const struct label *external;
 	size_t n_external;
@@ -33,7 +36,8 @@ struct export_source {
 struct export_part {
 	size_t from, to;  /* rows of the query, [from, to); to is at most their number */
 	size_t max_bytes; /* end behind the row that reaches this, before compression */
-	size_t end;	  /* result: [from, end) were written */
+	/* Results: [from, end) were written, as so many bytes before compression (pprof alone) */
+	size_t end, bytes;
 };
 
 /*

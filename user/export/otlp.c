@@ -178,6 +178,14 @@ static int find_resource(struct otlp *o)
 	return rc;
 }
 
+static bool is_wanted(const struct export_source *src, const struct label *l)
+{
+	for (size_t i = 0; i < src->n_keys; i++)
+		if (is(l, src->keys[i]))
+			return true;
+	return !src->n_keys;
+}
+
 /* The names live as long as those of the resource are compared. */
 static int add_labels(struct packing *p, const struct label *labels, size_t n, bool linked)
 {
@@ -186,6 +194,8 @@ static int add_labels(struct packing *p, const struct label *labels, size_t n, b
 	for (size_t i = 0; !rc && i < n && i < STORE_SET_MAX; i++) {
 		const struct label *l = &labels[i];
 		size_t len;
+		if (!is_wanted(p->o->src, l))
+			continue;
 		const char *name = otel_name(labels, n, i, names[i], &len);
 		if (!name || (linked && (is(l, "trace_id") || is(l, "span_id"))))
 			continue;

@@ -20,6 +20,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#define STRING_OVERHEAD 3 /* bytes before a string: its tag, and its length below 16 KiB */
+
 /*
  * A label's value 0 means "no string" in the format, also for an empty value. So this key, which no
  * UTF-8 text equals, gets another number and is written as an empty string.
@@ -272,7 +274,7 @@ static int load_labels(struct pprof *p, uint32_t set)
 	const struct label *labels;
 	if (p->set_valid && p->set == set)
 		return 0;
-	size_t n = query_set(p->src->query, set, &labels);
+	size_t n = p->src->bare ? 0 : query_set(p->src->query, set, &labels);
 	int rc = reserve_labels(p, n + 1);
 	p->n_labels = 0;
 	p->set_valid = false;
@@ -289,7 +291,8 @@ static int load_labels(struct pprof *p, uint32_t set)
 			rc = add_string_label(p, l.key, len, l.str, l.str_len);
 	}
 	const char *event = p->info->event->name;
-	rc = rc ? rc : add_string_label(p, "event", 5, event, strlen(event));
+	if (!p->src->bare)
+		rc = rc ? rc : add_string_label(p, "event", 5, event, strlen(event));
 	p->set = set;
 	p->set_valid = !rc;
 	return rc;
@@ -377,17 +380,40 @@ static int emit_header(struct pprof *p)
 	return rc ? rc : emit(p, &m);
 }
 
+/* What there will be before compression: strings come last. */
+static size_t bytes_so_far(const struct pprof *p)
+{
+	return p->z.total_in + p->strings.bytes.len + p->strings.n * STRING_OVERHEAD;
+}
+
+static int emit_rows(struct pprof *p)
+{
+	struct export_part *part = p->src->part;
+	size_t n, i = part ? part->from : 0;
+	const struct store_row *rows = query_rows(p->src->query, &n);
+	size_t end = part && part->to < n ? part->to : n;
+	int rc = 0;
+	while (!rc && i < end) {
+		rc = emit_row(p, &rows[i++]);
+		if (part && bytes_so_far(p) >= part->max_bytes)
+			break;
+	}
+	if (part)
+		part->end = i;
+	return rc;
+}
+
 static int emit_profile(struct pprof *p)
 {
-	size_t n;
 	uint32_t empty;
-	const struct store_row *rows = query_rows(p->src->query, &n);
 	int rc = intern_add(&p->strings, "", 0, &empty, NULL);
 	rc = rc ? rc : emit_header(p);
-	for (size_t i = 0; !rc && i < n; i++)
-		rc = emit_row(p, &rows[i]);
+	rc = rc ? rc : emit_rows(p);
 	rc = rc ? rc : emit_strings(p);
-	return rc ? rc : deflate_all(p, NULL, 0, Z_FINISH);
+	rc = rc ? rc : deflate_all(p, NULL, 0, Z_FINISH);
+	if (p->src->part)
+		p->src->part->bytes = p->z.total_in;
+	return rc;
 }
 
 int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err)
