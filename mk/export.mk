@@ -2,12 +2,12 @@
 # user/FOLDER/x.proto -> build/gen/FOLDER/x.pb-c.[ch], part of the library; the flame page:
 # mk/web.mk.
 
-PROTOS := $(wildcard user/export/*.proto user/http/*.proto user/pods/*.proto \
+PROTOS := $(wildcard user/export/*.proto user/http/*.proto user/pods/*.proto user/push/*.proto \
 	user/store/*/*.proto)
 PB_SRC := $(PROTOS:user/%.proto=$(BUILD)/gen/%.pb-c.c)
 PB_OBJ := $(PB_SRC:.c=.o)
 EXPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/export/*.c user/http/*.c user/pods/*.c \
-	user/store/*/*.c))
+	user/push/*.c user/store/*/*.c))
 
 $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: user/%.proto
 	$(call say,PROTO,$<)

@@ -10,7 +10,7 @@ TMPFILES := $(PREFIX)/lib/tmpfiles.d
 MAN1 := $(PREFIX)/share/man/man1
 # What the help and the manual refer to, and whoever labels programs.
 DOC_DIR := $(PREFIX)/share/doc/ascribe
-DOCS := http json labels recipes
+DOCS := http json labels recipes fleet
 # Where each shell looks for completions; Debian's zsh has a place of its own for packages.
 BASH_DIR := $(PREFIX)/share/bash-completion/completions
 ZSH_DIR := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)

@@ -3,7 +3,7 @@
  * webask SOCKET PATH <BODY: call by gRPC, write the answer, and its status to standard error.
  * webask -t TOKEN -c CA|- URL PATH: GET. "-": any certificate.
  */
-#include "pods/web.h"
+#include "client/web.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -18,23 +18,25 @@ static const struct format {
 	const char *name;
 	int (*write)(const struct export_source *src, enum export_unit unit, FILE *f,
 		     struct err *err);
-	bool binary;
+	bool binary, has_styles;
 } formats[] = {
-	{ "pprof", export_pprof, true },
-	{ "folded", export_folded, false },
+	{ "pprof", export_pprof, true, true },
+	{ "otlp", export_otlp, true, false },
+	{ "folded", export_folded, false, false },
 };
 
-#define FORMATS "pprof, folded"
+#define FORMATS "pprof, otlp, folded"
 
 static const struct opt options[] = {
 	{ "format", 'f', OPT_STRING, "FORMAT",
-	  "pprof: profile.proto, gzipped, each label a tag folded: one stack a line, "
-	  "for flame graph scripts",
+	  "pprof: profile.proto, gzipped, each label a tag. otlp: OpenTelemetry profiles, a request "
+	  "in protobuf (opentelemetry-proto 1.10), each label an attribute. folded: one stack a "
+	  "line, for flame graph scripts",
 	  offsetof(struct export_options, format), 0, 0 },
 	{ "unit", 'u', OPT_STRING, "UNIT",
 	  "samples, or value: nanoseconds of CPU time or of a wait, else the event's own unit. "
 	  "Default: samples, value for waits (off-cpu, runq); pprof has both, and shows value "
-	  "first unless this says samples",
+	  "first unless this says samples; otlp has samples with their period",
 	  offsetof(struct export_options, unit), 0, 0 },
 	{ "label-names", 0, OPT_STRING, "STYLE",
 	  "pprof: ascribe (default), or otel: labels have OpenTelemetry's names, as "
@@ -55,6 +57,7 @@ static const struct opt_command command = {
 	.examples =
 		"  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n  "
 		"ascribe export --format pprof --where '{tenant=\"acme\"}' -o acme.pb.gz\n  ascribe "
+		"export --format otlp -o cpu.otlp      # for OpenTelemetry collectors\n  ascribe "
 		"export --format folded > stacks.txt\n  ascribe export --format folded --metric "
 		"off > blocked.txt    # nanoseconds\n  ascribe export --format pprof --metric "
 		"wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",
@@ -92,8 +95,12 @@ static int unit_of(const char *name)
 
 static int export(struct reading *r, const struct export_options *opts, const struct format *format)
 {
-	struct export_source src = { r->store, r->query, opts->filter.where, opts->filter.idle,
-				     opts->label_names && !strcmp(opts->label_names, "otel") };
+	struct export_source src = { .store = r->store,
+				     .query = r->query,
+				     .where = opts->filter.where,
+				     .idle = opts->filter.idle,
+				     .otel = opts->label_names &&
+					     !strcmp(opts->label_names, "otel") };
 	struct output out = OUTPUT_INIT;
 	struct err err = { 0 };
 	int rc = output_open(&out, opts->output, &err);
@@ -130,9 +137,9 @@ int cmd_export(int argc, char **argv)
 		cmd_error("export: --label-names: %s is none of ascribe, otel", opts.label_names);
 		return EXIT_USAGE;
 	}
-	if (opts.label_names && !format->binary) {
-		cmd_error("export: --label-names: %s has no labels; use --format pprof",
-			  format->name);
+	if (opts.label_names && !format->has_styles) {
+		cmd_error("export: --label-names is for --format pprof: %s %s", format->name,
+			  format->binary ? "has OpenTelemetry's names" : "has no labels");
 		return EXIT_USAGE;
 	}
 	if (opts.filter.metric && unit_of(opts.unit) == EXPORT_SAMPLES) {

@@ -143,8 +143,10 @@ static int open_baseline(struct reading *r, const struct filter *side, struct qu
 static int flame(struct reading *r, const struct flame_options *opts,
 		 const struct query_view_spec *view, struct query *against)
 {
-	struct export_source src = { r->store, r->query, opts->filter.where, opts->filter.idle,
-				     false };
+	struct export_source src = { .store = r->store,
+				     .query = r->query,
+				     .where = opts->filter.where,
+				     .idle = opts->filter.idle };
 	struct export_flame_spec spec = { .max_nodes = opts->filter.limit == UINT64_MAX
 							       ? 0
 							       : opts->filter.limit,

@@ -19,9 +19,25 @@
 struct export_source {
 	struct store *store;
 	struct query *query;
-	const char *where; /* the selector's text, NULL or "" for everything */
-	bool idle;	   /* idle samples are included */
-	bool otel;	   /* pprof: labels have OpenTelemetry's names (otel_names.h) */
+	const char *where;	  /* the selector's text, NULL or "" for everything */
+	bool idle;		  /* idle samples are included */
+	bool otel;		  /* pprof: labels have OpenTelemetry's names (otel_names.h) */
+	bool bare;		  /* pprof: no tags */
+	struct export_part *part; /* pprof, otlp: NULL: all rows */
+	/* otlp: only these labels; n_keys 0: all */
+	const char *const *keys;
+	size_t n_keys;
+	/* otlp: further attributes of each resource, which replace labels of that name */
+	const struct label *external;
+	size_t n_external;
+};
+
+/* Some of the rows, for who sends them in pieces. */
+struct export_part {
+	size_t from, to;  /* rows of the query, [from, to); to is at most their number */
+	size_t max_bytes; /* end behind the row that reaches this, before compression */
+	/* Results: [from, end) were written, as so many bytes before compression (pprof alone) */
+	size_t end, bytes;
 };
 
 /*
@@ -43,6 +59,13 @@ enum export_unit {
 
 /* The frames of a stack, leaf first; returns how many, at most EXPORT_DEPTH_MAX. */
 size_t export_stack(const struct store *s, uint32_t stack, uint32_t *out);
+/* The same of a row: where samples below its stack were cut, the leaf is frame 0, (other). */
+size_t export_row_stack(const struct export_source *src, const struct store_row *row,
+			uint32_t out[EXPORT_DEPTH_MAX + 1]);
+/* A frame of these; an empty one for frame 0. */
+const struct store_frame *export_frame(const struct store *s, uint32_t id);
+/* How many of n frames, leaf first, are at one address: inlined calls and their function. */
+size_t export_inlined(const struct store *s, const uint32_t *frames, size_t n);
 
 enum export_kind {
 	EXPORT_KERNEL,
@@ -68,6 +91,12 @@ int export_folded(const struct export_source *src, enum export_unit unit, FILE *
  * the second. Each label is a tag.
  */
 int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
+/*
+ * An ExportProfilesServiceRequest of OpenTelemetry, protobuf, not compressed: of one profile for
+ * each resource, which is a container or else a service. Events that stand for time are counted in
+ * samples with their period, others have their value; with EXPORT_VALUE all have it.
+ */
+int export_otlp(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
 /* The value of a row of this event, as above. */
 uint64_t export_value(const struct store_event *e, const struct store_row *row);
 

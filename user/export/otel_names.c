@@ -66,6 +66,8 @@ const char *otel_name(const struct label *labels, size_t n, size_t i, char buf[O
 		name = is(l->key, l->key_len, names[k].ours) ? names[k].theirs : NULL;
 	if (is(l->key, l->key_len, "workload_kind") && workload_name(labels, n))
 		return NULL;
+	if (is(l->key, l->key_len, "service_name") && !named(labels, n, "service"))
+		name = "service.name"; /* profiles of others */
 	if (is(l->key, l->key_len, "workload"))
 		name = workload_name(labels, n);
 	for (size_t k = 0; !name && k < COUNT(prefixes); k++) {

@@ -20,6 +20,8 @@
 #include <string.h>
 #include <zlib.h>
 
+#define STRING_OVERHEAD 3 /* bytes before a string: its tag, and its length below 16 KiB */
+
 /*
  * A label's value 0 means "no string" in the format, also for an empty value. So this key, which no
  * UTF-8 text equals, gets another number and is written as an empty string.
@@ -167,13 +169,6 @@ static int add_function(struct pprof *p, uint32_t frame_id, const struct store_f
 	return emit(p, &part);
 }
 
-/* Frame 0 is (other), what the budget of the query cut. */
-static const struct store_frame *frame_of(const struct pprof *p, uint32_t id)
-{
-	static const struct store_frame other;
-	return id ? store_frame(p->src->store, id) : &other;
-}
-
 /* One location from n frames: inlined calls, innermost first, and the function they are in. */
 static int add_location(struct pprof *p, const uint32_t *frames, size_t n, uint64_t *ret_id)
 {
@@ -191,7 +186,7 @@ static int add_location(struct pprof *p, const uint32_t *frames, size_t n, uint6
 	const struct store_frame *frame = NULL;
 	rc = lines && ptrs ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n; i++) {
-		frame = frame_of(p, frames[i]);
+		frame = export_frame(p->src->store, frames[i]);
 		pprof__line__init(&lines[i]);
 		ptrs[i] = &lines[i];
 		lines[i].line = frame->line;
@@ -215,16 +210,10 @@ static int add_location(struct pprof *p, const uint32_t *frames, size_t n, uint6
 /* The locations of a stack, leaf first. */
 static int add_stack(struct pprof *p, const struct store_row *row, uint64_t *ret, size_t *ret_n)
 {
-	uint32_t frames[EXPORT_DEPTH_MAX + 1] = { 0 };
-	size_t other = query_row_is_other(p->src->query, row), n = 0;
-	size_t depth = other + export_stack(p->src->store, row->stack, frames + other);
+	uint32_t frames[EXPORT_DEPTH_MAX + 1];
+	size_t n = 0, depth = export_row_stack(p->src, row, frames);
 	for (size_t i = 0, len; i < depth; i += len) {
-		len = 1;
-		for (; i + len < depth; len++) {
-			const struct store_frame *f = frame_of(p, frames[i + len - 1]);
-			if (!(f->flags & FRAME_INLINED))
-				break;
-		}
+		len = export_inlined(p->src->store, frames + i, depth - i);
 		int rc = add_location(p, frames + i, len, &ret[n++]);
 		if (rc)
 			return rc;
@@ -285,7 +274,7 @@ static int load_labels(struct pprof *p, uint32_t set)
 	const struct label *labels;
 	if (p->set_valid && p->set == set)
 		return 0;
-	size_t n = query_set(p->src->query, set, &labels);
+	size_t n = p->src->bare ? 0 : query_set(p->src->query, set, &labels);
 	int rc = reserve_labels(p, n + 1);
 	p->n_labels = 0;
 	p->set_valid = false;
@@ -302,7 +291,8 @@ static int load_labels(struct pprof *p, uint32_t set)
 			rc = add_string_label(p, l.key, len, l.str, l.str_len);
 	}
 	const char *event = p->info->event->name;
-	rc = rc ? rc : add_string_label(p, "event", 5, event, strlen(event));
+	if (!p->src->bare)
+		rc = rc ? rc : add_string_label(p, "event", 5, event, strlen(event));
 	p->set = set;
 	p->set_valid = !rc;
 	return rc;
@@ -390,17 +380,40 @@ static int emit_header(struct pprof *p)
 	return rc ? rc : emit(p, &m);
 }
 
+/* What there will be before compression: strings come last. */
+static size_t bytes_so_far(const struct pprof *p)
+{
+	return p->z.total_in + p->strings.bytes.len + p->strings.n * STRING_OVERHEAD;
+}
+
+static int emit_rows(struct pprof *p)
+{
+	struct export_part *part = p->src->part;
+	size_t n, i = part ? part->from : 0;
+	const struct store_row *rows = query_rows(p->src->query, &n);
+	size_t end = part && part->to < n ? part->to : n;
+	int rc = 0;
+	while (!rc && i < end) {
+		rc = emit_row(p, &rows[i++]);
+		if (part && bytes_so_far(p) >= part->max_bytes)
+			break;
+	}
+	if (part)
+		part->end = i;
+	return rc;
+}
+
 static int emit_profile(struct pprof *p)
 {
-	size_t n;
 	uint32_t empty;
-	const struct store_row *rows = query_rows(p->src->query, &n);
 	int rc = intern_add(&p->strings, "", 0, &empty, NULL);
 	rc = rc ? rc : emit_header(p);
-	for (size_t i = 0; !rc && i < n; i++)
-		rc = emit_row(p, &rows[i]);
+	rc = rc ? rc : emit_rows(p);
 	rc = rc ? rc : emit_strings(p);
-	return rc ? rc : deflate_all(p, NULL, 0, Z_FINISH);
+	rc = rc ? rc : deflate_all(p, NULL, 0, Z_FINISH);
+	if (p->src->part)
+		p->src->part->bytes = p->z.total_in;
+	return rc;
 }
 
 int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err)

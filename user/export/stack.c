@@ -16,6 +16,28 @@ size_t export_stack(const struct store *s, uint32_t stack, uint32_t *out)
 	return n;
 }
 
+size_t export_row_stack(const struct export_source *src, const struct store_row *row,
+			uint32_t out[EXPORT_DEPTH_MAX + 1])
+{
+	size_t other = query_row_is_other(src->query, row);
+	out[0] = 0;
+	return other + export_stack(src->store, row->stack, out + other);
+}
+
+const struct store_frame *export_frame(const struct store *s, uint32_t id)
+{
+	static const struct store_frame other;
+	return id ? store_frame(s, id) : &other;
+}
+
+size_t export_inlined(const struct store *s, const uint32_t *frames, size_t n)
+{
+	size_t len = 1;
+	while (len < n && export_frame(s, frames[len - 1])->flags & FRAME_INLINED)
+		len++;
+	return len;
+}
+
 /* "libc.so.6", "x.so": a library by the name's convention. */
 static bool is_library(const char *module)
 {

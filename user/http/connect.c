@@ -407,7 +407,7 @@ int pyro_stacktraces(struct request *r, struct store *store, struct err *err)
 		rc = err_set(err, -EOPNOTSUPP, "format: flame graphs alone");
 	rc = rc ? rc : query_open(&q, store, &spec, err);
 	if (!rc) {
-		struct export_source src = { store, q, where, false, false };
+		struct export_source src = { .store = store, .query = q, .where = where };
 		rc = levels_of_query(&l, &src, node_limit(m->max_nodes),
 				     pyro_scale(query_info(q)->event), err);
 	}
@@ -520,7 +520,7 @@ int pyro_profile(struct request *r, struct store *store, struct err *err)
 			    &where, err);
 	rc = rc ? rc : query_open(&q, store, &spec, err);
 	if (!rc) {
-		struct export_source src = { store, q, where, false, false };
+		struct export_source src = { .store = store, .query = q, .where = where };
 		r->type = "application/proto";
 		rc = write_pprof(r, &src, false, err);
 	}
@@ -583,7 +583,9 @@ int http_pprof(struct request *r, struct store *store, struct err *err)
 	spec.to_ns = to;
 	rc = rc ? rc : query_open(&q, store, &spec, err);
 	if (!rc) {
-		struct export_source src = { store, q, spec.where, spec.idle, false };
+		struct export_source src = {
+			.store = store, .query = q, .where = spec.where, .idle = spec.idle
+		};
 		r->type = "application/octet-stream";
 		rc = write_pprof(r, &src, true, err);
 	}

@@ -100,8 +100,9 @@ static int flame_open(struct flame *f, const struct request *r, struct store *s,
 	rc = rc ? rc : query_open(&f->query[0], s, &f->spec[0], err);
 	rc = rc || !has_baseline(r) ? rc : open_baseline(f, r, s, err);
 	f->how.max_nodes = f->asked.max_nodes;
-	f->source =
-		(struct export_source){ s, f->query[0], f->spec[0].where, f->spec[0].idle, false };
+	f->source = (struct export_source){
+		.store = s, .query = f->query[0], .where = f->spec[0].where, .idle = f->spec[0].idle
+	};
 	return rc;
 }
 
@@ -169,7 +170,9 @@ static int export_samples(struct request *r, struct store *s, const char *type, 
 	f.spec[0] = f.asked.spec;
 	f.spec[0].labels = QUERY_ALL_LABELS;
 	rc = rc ? rc : query_open(&f.query[0], s, &f.spec[0], err);
-	f.source = (struct export_source){ s, f.query[0], f.spec[0].where, f.spec[0].idle, false };
+	f.source = (struct export_source){
+		.store = s, .query = f.query[0], .where = f.spec[0].where, .idle = f.spec[0].idle
+	};
 	rc = rc ? rc : answer_file(r, &f, type, write, err);
 	flame_close(&f);
 	return rc;

@@ -171,7 +171,7 @@ int pyro_render(struct request *r, struct store *s, struct err *err)
 	rc = rc ? rc : take_nodes(r, &nodes, err);
 	rc = rc ? rc : query_open(&q, s, &side.spec, err);
 	if (!rc) {
-		struct export_source src = { s, q, side.where, false, false };
+		struct export_source src = { .store = s, .query = q, .where = side.where };
 		side.scale = pyro_scale(query_info(q)->event);
 		rc = levels_of_query(&l, &src, nodes, side.scale, err);
 	}

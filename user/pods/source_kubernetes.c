@@ -176,7 +176,7 @@ static int watch(struct server *s, struct err *err)
 	snprintf(path, sizeof(path),
 		 "/api/v1/pods?%s&watch=1&allowWatchBookmarks=true&resourceVersion=%s"
 		 "&timeoutSeconds=%u",
-		 s->selector, s->version, WATCH_S - watcher_backoff_ms(0) / 10);
+		 s->selector, s->version, WATCH_S - web_backoff_ms(0) / 10);
 	int rc = ask(s, &q, err);
 	return rc == -ETIMEDOUT ? 0 : rc;
 }
@@ -201,7 +201,7 @@ int source_kubernetes(struct watcher *w, struct err *err)
 			continue;
 		early = clock_ns(CLOCK_MONOTONIC) - began < LASTED_NS ? early + 1 : 0;
 		if (rc || early)
-			watcher_sleep(w, watcher_backoff_ms(early), false);
+			watcher_sleep(w, web_backoff_ms(early), false);
 	}
 	return rc;
 }

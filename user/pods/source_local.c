@@ -61,7 +61,7 @@ static int poll_place(struct place *p, struct err *err)
 		rc = p->list(p, err);
 		if (rc) {
 			watcher_say(w, false, "%s", err->text);
-			watcher_sleep(w, watcher_backoff_ms(failed++), false);
+			watcher_sleep(w, web_backoff_ms(failed++), false);
 			continue;
 		}
 		watcher_mark(w, POD_LIST_END);

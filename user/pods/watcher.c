@@ -13,23 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BACKOFF_MIN_MS 500u
-#define BACKOFF_MAX_MS 30000u
 #define LIVED_NS 60000000000ull /* a watcher that lived so long is started again at once */
-
-unsigned watcher_backoff_ms(unsigned n)
-{
-	uint32_t chance = 0;
-	unsigned ms = n < 6 ? BACKOFF_MIN_MS << n : BACKOFF_MAX_MS;
-	ms = ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
-	(void)!getrandom(&chance, sizeof(chance), GRND_NONBLOCK);
-	return ms / 2 + chance % ms;
-}
 
 /* ---- the watcher ---- */
 
@@ -137,7 +125,7 @@ static _Noreturn void watch(const struct pods_config *cfg, int out, int parser)
 		err = (struct err){ 0 };
 		ask_all(&w, &err);
 		watcher_say(&w, false, "%s", err.text);
-		watcher_sleep(&w, watcher_backoff_ms(n), false);
+		watcher_sleep(&w, web_backoff_ms(n), false);
 	}
 }
 
@@ -199,7 +187,7 @@ int watcher_start(const struct pods_config *cfg, int fd)
 		run_both(cfg, fd);
 		n = clock_ns(CLOCK_MONOTONIC) - began > LIVED_NS ? 0 : n + 1;
 		struct pollfd p = { .fd = fd };
-		poll(&p, 1, (int)watcher_backoff_ms(n));
+		poll(&p, 1, (int)web_backoff_ms(n));
 	}
 	_exit(0);
 }

@@ -8,7 +8,7 @@
 
 #include "pods/parse.h"
 #include "pods/pods.h"
-#include "pods/web.h"
+#include "client/web.h"
 
 struct watcher {
 	const struct pods_config *cfg;
@@ -34,8 +34,6 @@ int watcher_parse(struct watcher *w, enum pods_format f, const uint8_t *bytes, s
 		  struct pods_page *ret);
 /* Sleep; true when the recorder missed a container meanwhile (early: then at once). */
 bool watcher_sleep(struct watcher *w, unsigned ms, bool early);
-/* The delay before try n (0, 1, ..) of what failed: doubled up to 30 s, half more or less. */
-unsigned watcher_backoff_ms(unsigned n);
 
 /*
  * Serve from one source for as long as it answers. Return when it never did: -ENOENT when it is not

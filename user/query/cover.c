@@ -5,6 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The one block that is asked for; freed as any cover. */
+static int cover_block(const struct store_block *b, struct store_cover *ret, struct err *err)
+{
+	*ret = (struct store_cover){ .n = 1, .from_ns = b->t0_ns, .to_ns = b->t1_ns };
+	ret->blocks = malloc(sizeof(*ret->blocks));
+	if (!ret->blocks)
+		return err_sys(err, -ENOMEM, "cannot query");
+	ret->blocks[0] = b;
+	ret->coarse = b->level ? b->n_windows : 0;
+	return 0;
+}
+
 /* The matcher that postings can answer, with the forms that its value may have. */
 static size_t posted_value(const struct store *s, const struct selector *sel,
 			   struct label values[STORE_VALUES_MAX])
@@ -101,10 +113,11 @@ int plan_make(struct plan *p, struct query *q, const struct query_spec *spec,
 	if (rc)
 		return err_sys(err, rc, "cannot query");
 	bool labels = p->want == STORE_NARROW_KEYS || p->want == STORE_KEY_SUMS;
-	size_t n_values = labels && !spec->rest ? posted_value(s, sel, values) : 0;
-	rc = n_values ? store_cover_value(s, spec->from_ns, spec->to_ns, !spec->by_start, values,
-					  n_values, p->keys, p->n_keys, &p->blocks, err)
-		      : plan_cover(q, p->want, p->keys, p->n_keys, &p->blocks, err);
+	size_t n_values = labels && !spec->rest && !spec->block ? posted_value(s, sel, values) : 0;
+	rc = spec->block ? cover_block(spec->block, &p->blocks, err)
+	     : n_values	 ? store_cover_value(s, spec->from_ns, spec->to_ns, !spec->by_start, values,
+					     n_values, p->keys, p->n_keys, &p->blocks, err)
+			 : plan_cover(q, p->want, p->keys, p->n_keys, &p->blocks, err);
 	if (rc)
 		return rc;
 	if (n_values)

@@ -105,7 +105,9 @@ struct query_spec {
 	size_t n_keys;
 	bool rows_alone; /* QUERY_NO_LABELS: no tree or table of functions will be asked for */
 	bool by_start;	 /* windows that begin in [from, to), not rounded */
-	uint32_t least;	 /* QUERY_NO_LABELS: stacks with less than 1/least of the samples may be
+	/* Only this block of the store (store_cover), whatever the range; not QUERY_NO_LABELS */
+	const struct store_block *block;
+	uint32_t least; /* QUERY_NO_LABELS: stacks with less than 1/least of the samples may be
 			   summed as (other) below their parents, and lines left out; 0: no */
 	unsigned parts; /* so many answers are kept at a time, and each has that part of the budget;
 			   0: 1 */

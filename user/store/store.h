@@ -281,6 +281,11 @@ const char *store_damage(const struct store *s);
 bool store_lost_windows(const struct store *s);
 
 const struct store_meta *store_meta(const struct store *s);
+/*
+ * A random number given when the store was made, also when it was written anew (delete, compact of
+ * an old format): numbers of windows are of this store alone. 0 of a union.
+ */
+uint64_t store_id(const struct store *s);
 
 /*
  * Pointers stay valid until store_close. Ids out of range give the empty string / NULL / the empty

@@ -48,6 +48,11 @@ const struct store_meta *store_meta(const struct store *s)
 	return &s->header.meta;
 }
 
+uint64_t store_id(const struct store *s)
+{
+	return s->n_parts ? 0 : s->header.store_id;
+}
+
 const char *store_level_name(uint8_t level)
 {
 	return level < N_SEGMENT_LEVELS ? levels[level].name : "?";

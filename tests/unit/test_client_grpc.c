@@ -3,8 +3,8 @@
  * Calls by gRPC: what is sent, and answers as they should be and as they should not, by a server
  * that writes HTTP/2's frames (RFC 9113) itself. tests/others/containerd.sh asks a real one.
  */
-#include "pods/grpc.h"
-#include "pods/web.h"
+#include "client/grpc.h"
+#include "client/web.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

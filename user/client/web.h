@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests of the watcher, by libcurl, which web_new loads. Blocking: the watcher has nothing else
- * to do. Connections stay open from one request to the next. Redirects are not followed.
+ * HTTP requests by libcurl, which web_new loads. Blocking, for processes that have nothing else to
+ * do. Connections stay open from one request to the next. Redirects are not followed.
  *
  * Not thread-safe.
  */
-#ifndef ASCRIBE_PODS_WEB_H
-#define ASCRIBE_PODS_WEB_H
+#ifndef ASCRIBE_CLIENT_WEB_H
+#define ASCRIBE_CLIENT_WEB_H
 
 #include "util/buf.h"
 #include "util/err.h"
@@ -27,14 +27,20 @@ struct web_place {
 	 */
 	const char *token;
 	const char *authority; /* file with the CA's certificates; NULL: those of the system */
+	/* Files with our own certificate and its key, PEM; NULL: none */
+	const char *certificate, *key;
 	/* Take any: a kubelet signs its own, and is asked on this host only. No proxy is used. */
 	bool any_certificate;
 };
 
 struct web_request {
 	const char *path; /* with the query, "/api/v1/pods?limit=100" */
-	/* A unary call by POST and HTTP/2 without TLS, whose message is body; false: GET */
+	/* A unary call by POST and HTTP/2 without TLS, whose message is body */
 	bool grpc;
+	/* The Content-Type of a body that is sent by POST; NULL, and no call: GET */
+	const char *type;
+	const char *const *headers; /* of a POST: "Name: value", a NULL ends them; NULL: none */
+#define WEB_HEADERS_MAX 32
 	const void *body;
 	size_t body_len;
 	size_t max_bytes;     /* of the answer: more fails with -EFBIG */
@@ -47,7 +53,8 @@ struct web_request {
 	 */
 	int (*lines)(void *ctx, const uint8_t *bytes, size_t len);
 	void *ctx;
-	int stop_fd; /* readable or closed: give up with -EINTR. -1: none */
+	int stop_fd;	      /* readable or closed: give up with -EINTR. -1: none */
+	unsigned *ret_wait_s; /* Retry-After of the answer, 0: none; NULL: of no interest */
 };
 
 struct web;
@@ -68,5 +75,8 @@ void web_free(struct web *w);
  */
 int web_ask(struct web *w, const struct web_place *at, const struct web_request *q,
 	    unsigned *ret_status, struct buf *out, struct err *err);
+
+/* The delay before try n (0, 1, ..) of what failed: doubled up to 30 s, half more or less. */
+unsigned web_backoff_ms(unsigned n);
 
 #endif

@@ -5,8 +5,8 @@
  * its length, 4 bytes, big-endian. How the call ended stands in the trailers, or, where no message
  * comes, in the headers.
  */
-#ifndef ASCRIBE_PODS_GRPC_H
-#define ASCRIBE_PODS_GRPC_H
+#ifndef ASCRIBE_CLIENT_GRPC_H
+#define ASCRIBE_CLIENT_GRPC_H
 
 #include "util/buf.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pods/grpc.h"
+#include "client/grpc.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Requests of the watcher to servers of this test's own, on loopback, on a Unix socket and with
  * TLS. Checked is what the caller gets of their answers, and what ends a request.
  */
-#include "pods/web.h"
+#include "client/web.h"
 #include "unit/web_server.h"
 #include "util/clock.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of libcurl that is used, loaded when it is first needed. */
-#ifndef ASCRIBE_PODS_LIBCURL_H
-#define ASCRIBE_PODS_LIBCURL_H
+#ifndef ASCRIBE_CLIENT_LIBCURL_H
+#define ASCRIBE_CLIENT_LIBCURL_H
 
 #include "util/err.h"
 

@@ -4,10 +4,10 @@
  * wait for another descriptor, too. Whatever has to end a request (a limit, the caller) is looked
  * at each time before it waits.
  */
-#include "pods/web.h"
+#include "client/web.h"
 
-#include "pods/grpc.h"
-#include "pods/libcurl.h"
+#include "client/grpc.h"
+#include "client/libcurl.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -16,8 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#define BACKOFF_MIN_MS 500u
+#define BACKOFF_MAX_MS 30000u
 #define CONNECT_MS 5000L
 #define CONNECTIONS_MAX 4L	 /* kept open: two addresses at most are asked in turn */
 #define HEADERS_MAX (256u << 10) /* bytes, of one answer */
@@ -266,6 +269,10 @@ static void set_certificates(struct transfer *t)
 		set_pointer(t, CURLOPT_CAINFO, t->at->authority);
 		set_pointer(t, CURLOPT_CAPATH, NULL); /* else those of the system count, too */
 	}
+	if (t->at->certificate)
+		set_pointer(t, CURLOPT_SSLCERT, t->at->certificate);
+	if (t->at->key)
+		set_pointer(t, CURLOPT_SSLKEY, t->at->key);
 	if (t->at->any_certificate) {
 		set_long(t, CURLOPT_SSL_VERIFYPEER, 0);
 		set_long(t, CURLOPT_SSL_VERIFYHOST, 0);
@@ -295,6 +302,12 @@ static void set_options(struct transfer *t, const char *url, struct curl_slist *
 	if (t->at->socket || t->at->any_certificate)
 		set_pointer(t, CURLOPT_PROXY, "");
 	set_certificates(t);
+	if (t->q->type || t->q->grpc) {
+		set_long(t, CURLOPT_POST, 1);
+		set_pointer(t, CURLOPT_POSTFIELDS, t->q->grpc ? w->sent.data : t->q->body);
+		set_long(t, CURLOPT_POSTFIELDSIZE,
+			 (long)(t->q->grpc ? w->sent.len : t->q->body_len));
+	}
 	if (!t->q->grpc) {
 		set_long(t, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
 		return;
@@ -306,9 +319,6 @@ static void set_options(struct transfer *t, const char *url, struct curl_slist *
 	 */
 	set_long(t, CURLOPT_FRESH_CONNECT, 1);
 	set_long(t, CURLOPT_FORBID_REUSE, 1);
-	set_long(t, CURLOPT_POST, 1);
-	set_pointer(t, CURLOPT_POSTFIELDS, w->sent.data);
-	set_long(t, CURLOPT_POSTFIELDSIZE, (long)w->sent.len);
 }
 
 /* Only these protocols, the host is the one of base, and libcurl need not explain a file. */
@@ -318,8 +328,15 @@ static int check_place(const struct web_place *at, const struct web_request *q, 
 		return err_set(err, -EINVAL, "%s: not an http:// or https:// address", at->base);
 	if (q->path[0] != '/')
 		return err_set(err, -EINVAL, "%s: not a path that begins with /", q->path);
-	if (at->authority && euidaccess(at->authority, R_OK))
-		return err_sys(err, -errno, "cannot read the CA's file %s", at->authority);
+	const struct {
+		const char *what, *path;
+	} files[] = { { "CA's file", at->authority },
+		      { "certificate", at->certificate },
+		      { "certificate's key", at->key } };
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (files[i].path && euidaccess(files[i].path, R_OK))
+			return err_sys(err, -errno, "cannot read the %s %s", files[i].what,
+				       files[i].path);
 	return 0;
 }
 
@@ -391,20 +408,60 @@ static int end_call(struct transfer *t, unsigned *ret_status, struct err *err)
 	return 0;
 }
 
+/* The headers of a request, in a list of libcurl's that is not libcurl's to free. */
+struct headers {
+	struct curl_slist v[WEB_HEADERS_MAX + 4];
+	size_t n;
+	char type[200];
+};
+
+static void add_header(struct headers *h, const char *line)
+{
+	h->v[h->n].data = (char *)line;
+	if (h->n)
+		h->v[h->n - 1].next = &h->v[h->n];
+	h->v[h->n++].next = NULL;
+}
+
+static struct curl_slist *list_headers(const struct transfer *t, struct headers *h)
+{
+	const char *type = t->q->grpc ? "application/grpc" : t->q->type;
+	h->n = 0;
+	if (t->w->bearer[0])
+		add_header(h, t->w->bearer);
+	if (type) {
+		snprintf(h->type, sizeof(h->type), "content-type: %s", type);
+		add_header(h, h->type);
+	}
+	if (t->q->grpc)
+		add_header(h, "te: trailers");
+	if (t->q->type)
+		add_header(h, "expect:"); /* do not wait for a server that knows no 100 */
+	for (size_t i = 0; t->q->headers && t->q->headers[i] && i < WEB_HEADERS_MAX; i++)
+		add_header(h, t->q->headers[i]);
+	return h->n ? h->v : NULL;
+}
+
+static void tell_wait(const struct transfer *t)
+{
+	curl_off_t s = 0;
+	if (t->q->ret_wait_s && !t->w->curl.easy_getinfo(t->w->easy, CURLINFO_RETRY_AFTER, &s))
+		*t->q->ret_wait_s = s > 0 && s < UINT32_MAX ? (unsigned)s : 0;
+}
+
 static int run(struct transfer *t, const char *url, unsigned *ret_status, struct err *err)
 {
 	struct web *w = t->w;
-	char type[] = "content-type: application/grpc", trailers[] = "te: trailers";
-	struct curl_slist call[] = { { type, &call[1] }, { trailers, NULL } };
-	struct curl_slist token = { w->bearer, t->q->grpc ? call : NULL };
+	struct headers headers;
 	int rc = 0;
-	set_options(t, url, w->bearer[0] ? &token : token.next);
+	set_options(t, url, list_headers(t, &headers));
 	bool added = !t->code && !w->curl.multi_add(w->multi, w->easy);
 	if (added)
 		rc = perform(t);
 	else if (!t->code)
 		t->code = CURLE_OUT_OF_MEMORY;
 	unsigned status = status_of(t);
+	tell_wait(t);
 	if (rc)
 		rc = fail(t, rc, rc == -ENOMEM ? "out of memory" : t->why, err);
 	else if (t->code)
@@ -473,4 +530,13 @@ void web_free(struct web *w)
 	buf_fini(&w->sent);
 	buf_fini(&w->line);
 	free(w);
+}
+
+unsigned web_backoff_ms(unsigned n)
+{
+	uint32_t chance = 0;
+	unsigned ms = n < 6 ? BACKOFF_MIN_MS << n : BACKOFF_MAX_MS;
+	ms = ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
+	(void)!getrandom(&chance, sizeof(chance), GRND_NONBLOCK);
+	return ms / 2 + chance % ms;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pods/libcurl.h"
+#include "client/libcurl.h"
 
 #include <dlfcn.h>
 #include <errno.h>

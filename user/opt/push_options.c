@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "opt/push_options.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int add_label(struct push_receiver *r, bool otlp, const char *text, struct err *err)
+{
+	static const char cluster[] = "k8s.cluster.name";
+	const char *eq = strchr(text, '=');
+	if (r->c.n_external == PUSH_LABELS_MAX)
+		return err_set(err, -EINVAL, "label: more than %d", PUSH_LABELS_MAX);
+	if (!eq || eq == text || !eq[1])
+		return err_set(err, -EINVAL, "label: '%s' is no KEY=VALUE", text);
+	struct label *l = &r->labels[r->c.n_external++];
+	*l = (struct label){ .key = text,
+			     .key_len = (uint32_t)(eq - text),
+			     .str = eq + 1,
+			     .str_len = (uint32_t)strlen(eq + 1),
+			     .type = LABEL_STRING };
+	if (otlp && l->key_len == 7 && !memcmp(text, "cluster", 7)) {
+		l->key = cluster;
+		l->key_len = sizeof(cluster) - 1;
+	}
+	return 0;
+}
+
+int push_options_config(const struct push_options *o, struct push_receiver *ret, struct err *err)
+{
+	*ret = (struct push_receiver){ .c = {
+					       .url = o->url,
+					       .format = o->format,
+					       .cursor = o->cursor,
+					       .tenant = o->tenant,
+					       .token = o->token_file,
+					       .authority = o->ca_file,
+					       .certificate = o->cert_file,
+					       .key = o->key_file,
+					       .compression = o->compression,
+					       .where = o->where,
+					       .keys = (const char *const *)o->keys.v,
+					       .n_keys = o->keys.n,
+					       .headers = (const char *const *)o->headers.v,
+					       .n_headers = o->headers.n,
+					       .external = ret->labels,
+					       .idle = o->idle,
+					       .follow = o->follow,
+					       .from_ns = o->from_ns,
+					       .to_ns = o->to_ns,
+					       .max_age_ns = o->max_age_ns,
+					       .max_bytes = o->max_bytes,
+					       .timeout_ms = (unsigned)(o->timeout_ns / 1000000),
+					       .give_up_ns = o->give_up_ns,
+					       .stop_fd = -1,
+				       } };
+	bool otlp = !o->format || !strcmp(o->format, "otlp");
+	int rc = 0;
+	for (size_t i = 0; !rc && i < o->labels.n; i++)
+		rc = add_label(ret, otlp, o->labels.v[i], err);
+	return rc ? rc : push_check(&ret->c, err);
+}

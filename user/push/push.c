@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loop. Each window is read from the store as it is opened anew: so memory does not grow with
+ * the number of windows, and the rows of a window come in the same order each time. A cursor that
+ * names a row therefore means the same after a restart.
+ */
+#include "push/push.h"
+
+#include "push/message.h"
+#include "push/queue.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#define QUERY_BYTES ((size_t)6 << 20) /* of the rows of a window; what is beyond is (other) */
+#define ANSWER_MAX (1u << 20)
+#define LOOK_MS 2000 /* between looks for new windows: they come each 10 s */
+#define TIMEOUT_MS 30000u
+#define WAIT_MAX_MS 600000u /* of a Retry-After */
+#define CUT_BYTES 1024u	    /* a message that is too large is not cut further */
+
+struct pushing {
+	const struct push_config *c;
+	struct push_target t;
+	struct web *web;
+	struct push_cursor cursor;
+	bool moved; /* the cursor, since it was written */
+	struct push_stats *st;
+	struct push_message m;
+	struct buf answer;
+};
+
+static int64_t now_ns(void)
+{
+	return (int64_t)clock_ns(CLOCK_REALTIME);
+}
+
+static void report(struct pushing *p)
+{
+	if (p->c->report)
+		p->c->report(p->c->ctx, p->st);
+}
+
+/* True: it is time to end. */
+static bool rest(const struct pushing *p, unsigned ms)
+{
+	struct pollfd stop = { .fd = p->c->stop_fd, .events = POLLIN };
+	return poll(&stop, 1, (int)ms) > 0;
+}
+
+static int write_cursor(struct pushing *p, struct err *err)
+{
+	int rc = push_cursor_write(&p->cursor, err);
+	p->cursor.there |= !rc;
+	p->moved &= !!rc;
+	return rc;
+}
+
+/* ---- a message ---- */
+
+enum verdict {
+	TAKEN,
+	REFUSED, /* it never will be */
+	SMALLER, /* less at a time */
+	PLAINER, /* not compressed */
+	AGAIN,
+};
+
+/*
+ * What a token, an address or a receiver's state causes is tried again: mending it is somebody's
+ * business, and the store keeps the windows meanwhile.
+ */
+static enum verdict judge(const struct pushing *p, unsigned status)
+{
+	switch (status) {
+	case 400:
+	case 422:
+		return REFUSED;
+	case 413:
+		return p->m.part.max_bytes > CUT_BYTES && p->m.part.end - p->m.part.from > 1
+			       ? SMALLER
+			       : REFUSED;
+	case 415:
+		return p->t.compression == PUSH_PLAIN ? REFUSED : PLAINER;
+	default:
+		return status >= 200 && status < 300 ? TAKEN : AGAIN;
+	}
+}
+
+/* Part of an answer, for people. What is said of a wrong token may repeat it. */
+static void tell_answer(struct pushing *p, unsigned status)
+{
+	char said[200];
+	size_t n = 0;
+	for (size_t i = 0; i < p->answer.len && n < sizeof(said) - 1; i++)
+		said[n++] = p->answer.data[i] >= ' ' && p->answer.data[i] <= '~'
+				    ? (char)p->answer.data[i]
+				    : ' ';
+	while (n && said[n - 1] == ' ')
+		n--;
+	bool shown = n && status != 401 && status != 403;
+	snprintf(p->st->text, sizeof(p->st->text), "%s: HTTP status %u%s%.*s%s", p->t.name, status,
+		 shown ? ": " : "", shown ? (int)n : 0, said,
+		 status >= 300 && status < 400 ? " (redirects are not followed)" : "");
+}
+
+/* One try. */
+static int post(struct pushing *p, unsigned *ret_status, unsigned *ret_wait_s, struct err *err)
+{
+	const struct push_config *c = p->c;
+	const struct web_place at = { .base = p->t.base,
+				      .token = c->token,
+				      .authority = c->authority,
+				      .certificate = c->certificate,
+				      .key = c->key };
+	const struct web_request q = { .path = p->t.path,
+				       .type = p->t.format->type,
+				       .headers = p->t.headers,
+				       .body = p->m.body.data,
+				       .body_len = p->m.body.len,
+				       .max_bytes = ANSWER_MAX,
+				       .deadline_ms = c->timeout_ms ? c->timeout_ms : TIMEOUT_MS,
+				       .stop_fd = -1, /* a try that is broken off may be taken */
+				       .ret_wait_s = ret_wait_s };
+	*ret_wait_s = 0;
+	return web_ask(p->web, &at, &q, ret_status, &p->answer, err);
+}
+
+/* Post the message until something is known of it. -EINTR: asked to end, between two tries. */
+static int send_message(struct pushing *p, enum verdict *ret, struct err *err)
+{
+	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
+	for (unsigned n = 0;; n++) {
+		unsigned status = 0, wait_s;
+		int rc = post(p, &status, &wait_s, err);
+		*ret = rc ? AGAIN : judge(p, status);
+		if (rc)
+			snprintf(p->st->text, sizeof(p->st->text), "%s: %.300s", p->t.name,
+				 err->text);
+		else if (*ret != TAKEN)
+			tell_answer(p, status);
+		p->st->failing = *ret == AGAIN;
+		if (*ret != AGAIN)
+			return 0;
+		p->st->failures++;
+		report(p);
+		if (p->c->give_up_ns &&
+		    clock_ns(CLOCK_MONOTONIC) - began > (uint64_t)p->c->give_up_ns)
+			return err_set(err, -ETIMEDOUT, "given up: %.300s", p->st->text);
+		unsigned ms = web_backoff_ms(n);
+		if (wait_s)
+			ms += wait_s < WAIT_MAX_MS / 1000 ? wait_s * 1000 : WAIT_MAX_MS;
+		if (rest(p, ms))
+			return -EINTR;
+	}
+}
+
+static void count_answer(struct pushing *p, enum verdict v)
+{
+	struct push_stats *st = p->st;
+	if (v == REFUSED) {
+		st->refused++;
+		return;
+	}
+	st->messages++;
+	st->rows += p->m.part.end - p->m.part.from;
+	st->bytes += p->m.body.len;
+	if (p->t.format->rejected) {
+		char why[200];
+		uint64_t n = p->t.format->rejected(p->answer.data, p->answer.len, why, sizeof(why));
+		st->rejected += n;
+		if (n)
+			snprintf(st->text, sizeof(st->text), "%s: %llu profiles were not kept: %s",
+				 p->t.name, (unsigned long long)n, why);
+	}
+}
+
+/* Send rows from m.part.from on, as many as one message has. */
+static int send_rows(struct pushing *p, struct err *err)
+{
+	enum verdict v = AGAIN;
+	p->m.part.max_bytes = p->t.max_bytes;
+	for (;;) {
+		int rc = push_message_encode(&p->m, err);
+		rc = rc ? rc : send_message(p, &v, err);
+		if (rc)
+			return rc;
+		if (v != SMALLER && v != PLAINER)
+			break;
+		if (v == SMALLER)
+			p->m.part.max_bytes /= 2;
+		else
+			p->t.compression = PUSH_PLAIN;
+		push_target_headers(&p->t);
+	}
+	count_answer(p, v);
+	return 0;
+}
+
+/* ---- a window ---- */
+
+static int send_event(struct pushing *p, struct store *s, const struct store_block *b,
+		      const char *event, struct err *err)
+{
+	const struct query_spec spec = { .where = p->c->where,
+					 .from_ns = b->t0_ns,
+					 .to_ns = b->t1_ns,
+					 .block = b,
+					 .event = event,
+					 .idle = p->c->idle,
+					 .labels =
+						 p->t.n_keys ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS,
+					 .keys = p->t.keys,
+					 .n_keys = p->t.n_keys };
+	bool begun = !strcmp(event, p->cursor.event);
+	size_t n;
+	p->m.src = (struct export_source){ .store = s,
+					   .where = p->c->where,
+					   .idle = p->c->idle,
+					   .keys = p->t.keys,
+					   .n_keys = p->t.n_keys,
+					   .external = p->c->external,
+					   .n_external = p->c->n_external };
+	int rc = query_open(&p->m.src.query, s, &spec, err);
+	if (rc)
+		return rc;
+	query_rows(p->m.src.query, &n);
+	p->m.part = (struct export_part){ .from = begun ? p->cursor.row : 0, .to = n };
+	while (!rc && p->m.part.from < n) {
+		rc = send_rows(p, err);
+		if (rc)
+			break;
+		p->cursor.row = p->m.part.from = p->m.part.end;
+		snprintf(p->cursor.event, sizeof(p->cursor.event), "%s", event);
+		p->moved = true;
+		rc = write_cursor(p, err);
+	}
+	query_close(p->m.src.query);
+	return rc;
+}
+
+static int send_window(struct pushing *p, struct store *s, const struct store_block *b,
+		       struct err *err)
+{
+	const char **events;
+	size_t n;
+	int rc = push_queue_events(s, &events, &n, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; !rc && i < n; i++)
+		if (strcmp(events[i], p->cursor.event) >= 0)
+			rc = send_event(p, s, b, events[i], err);
+	free(events);
+	if (rc == -EBADMSG) { /* of the store: nobody can read it */
+		snprintf(p->st->text, sizeof(p->st->text), "%s: %.300s", p->t.name, err->text);
+		p->st->cut += b->n_windows;
+		rc = 0;
+	} else if (!rc) {
+		p->st->windows += b->n_windows;
+	}
+	if (rc)
+		return rc;
+	push_cursor_advance(&p->cursor, b->window_hi);
+	p->moved = true;
+	return write_cursor(p, err);
+}
+
+/* ---- the store ---- */
+
+/* The directory of cursors in the store, and a name that tells receivers apart. */
+static int cursor_path(const struct pushing *p, char ret[1024], struct err *err)
+{
+	const struct push_config *c = p->c;
+	char name[PUSH_NAME_MAX];
+	if (c->cursor)
+		return snprintf(ret, 1024, "%s", c->cursor) < 1000
+			       ? 0
+			       : err_set(err, -ENAMETOOLONG, "cursor: too long a name");
+	XXH64_hash_t h = XXH3_64bits(c->url, strlen(c->url));
+	if (c->tenant)
+		h = XXH3_64bits_withSeed(c->tenant, strlen(c->tenant), h);
+	snprintf(name, sizeof(name), "%s", p->t.name);
+	for (char *s = name; *s; s++)
+		*s = (*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'z') ||
+				     (*s >= 'A' && *s <= 'Z') || *s == '.'
+			     ? *s
+			     : '-';
+	int n = snprintf(ret, 1024, "%s/push", c->store);
+	if (n < 0 || n > 600)
+		return err_set(err, -ENAMETOOLONG, "%.40s...: too long a name", c->store);
+	if (mkdir(ret, 0700) && errno != EEXIST)
+		return err_sys(err, -errno,
+			       "cannot make the directory %s for the cursor; name a file with "
+			       "--cursor",
+			       ret);
+	snprintf(ret + n, 1024 - (size_t)n, "/%s-%08x", name, (unsigned)h);
+	return 0;
+}
+
+static int open_store(const struct pushing *p, struct store **ret, struct err *err)
+{
+	int rc = store_open(ret, p->c->store, err);
+	if (!rc)
+		store_limit(*ret, &(struct store_limits){ .bytes = QUERY_BYTES });
+	return rc;
+}
+
+/* Find the place to begin at. */
+static int begin(struct pushing *p, struct err *err)
+{
+	struct store *s = NULL;
+	char path[1024];
+	int rc = open_store(p, &s, err);
+	rc = rc ? rc : cursor_path(p, path, err);
+	rc = rc ? rc : push_cursor_lock(path, err);
+	rc = rc ? rc : push_cursor_read(&p->cursor, path, s, err);
+	if (!rc && !p->cursor.there && p->c->newest)
+		rc = push_queue_skip_all(s, &p->cursor, err);
+	store_close(s);
+	return rc ? rc : write_cursor(p, err);
+}
+
+/* One window, if there is any. */
+static int send_next(struct pushing *p, bool *ret_any, struct err *err)
+{
+	const struct push_config *c = p->c;
+	const struct store_block *b = NULL;
+	struct store *s = NULL;
+	int64_t now = now_ns();
+	const struct push_range range = {
+		.from_ns = c->from_ns,
+		.to_ns = c->to_ns ? c->to_ns : INT64_MAX,
+		.oldest_ns = p->t.max_age_ns ? now - p->t.max_age_ns : INT64_MIN,
+	};
+	*ret_any = false;
+	int rc = open_store(p, &s, err);
+	uint32_t before = p->cursor.window;
+	rc = rc ? rc : push_queue_next(s, &range, &p->cursor, p->st, &b, err);
+	p->moved |= p->cursor.window != before;
+	if (!rc && b) {
+		*ret_any = true;
+		p->st->behind_ns = now > b->t1_ns ? now - b->t1_ns : 0;
+		rc = send_window(p, s, b, err);
+	} else if (!rc) {
+		p->st->behind_ns = 0;
+		rc = p->moved ? write_cursor(p, err) : 0;
+	}
+	store_close(s);
+	return rc;
+}
+
+/* What may be over later: the store is being replaced, its disk is full, memory is short. */
+static bool may_pass(const struct pushing *p, int rc)
+{
+	return rc && rc != -EINTR && (p->c->follow || rc == -ESTALE);
+}
+
+static int run(struct pushing *p, struct err *err)
+{
+	unsigned failed = 0;
+	for (;;) {
+		bool any;
+		int rc = send_next(p, &any, err);
+		if (may_pass(p, rc)) {
+			p->st->failing = true;
+			snprintf(p->st->text, sizeof(p->st->text), "%s: %.300s", p->t.name,
+				 err->text);
+			report(p);
+			if (rest(p, web_backoff_ms(failed++)))
+				return 0;
+			continue;
+		}
+		if (rc)
+			return rc == -EINTR ? 0 : rc;
+		failed = 0;
+		report(p);
+		if (!any && !p->c->follow)
+			return 0;
+		if (rest(p, any ? 0 : LOOK_MS))
+			return 0;
+	}
+}
+
+int push_run(const struct push_config *c, struct push_stats *ret, struct err *err)
+{
+	struct pushing p = { .c = c, .st = ret };
+	*ret = (struct push_stats){ 0 };
+	int rc = push_target_init(&p.t, c, err);
+	if (rc)
+		return rc;
+	p.m.to = &p.t;
+	rc = web_new(&p.web, err);
+	rc = rc ? rc : begin(&p, err);
+	rc = rc ? rc : run(&p, err);
+	push_message_fini(&p.m);
+	buf_fini(&p.answer);
+	web_free(p.web);
+	return rc;
+}
