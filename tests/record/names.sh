@@ -65,9 +65,9 @@ fi
 for c in $commands; do
 	check "$c was recorded" r=comm.json -- "sum(n for c, n in samples(r).items() if '$c' in c or '$c' == 'python3' and 'python' in c) > 20"
 done
-ok "frames are named" python3 "$here/names.py" flame.json $raw
-cat ok.out
 "$ascribe" stat host --json >stat.json
+ok "frames are named" python3 "$here/names.py" flame.json stat.json $raw
+cat ok.out
 check "accounting" s=stat.json -- 'exact(s)'
 
 # ---- the leaf functions of one process, by ascribe and by perf at the same time ----
