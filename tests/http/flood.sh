@@ -17,7 +17,7 @@ ticks() { # of the recorder's thread; of all others
 read -r main_before others_before < <(ticks)
 # Each of these questions is another one: none is answered from memory.
 for i in 1 2 3; do
-	background curl -s --max-time 9 "$url/api/v1/flame?max_nodes=[${i}0000-${i}9999]" \
+	background curl -s --max-time 60 "$url/api/v1/flame?max_nodes=[${i}0000-${i}9999]" \
 		"$url/api/v1/table?limit=[${i}0000-${i}9999]" >/dev/null
 done
 sleep 4.5
@@ -26,9 +26,12 @@ ok "the recorder runs at nice -20" test "$(awk '{ print $19 }' "/proc/$daemon/ta
 	= -20
 ok "whoever answers at nice 0: $nice" test "$nice" = 0
 sleep 4.5
-read -r main_after others_after < <(ticks)
+flooded() {
+	read -r main_after others_after < <(ticks)
+	[ $((others_after - others_before)) -gt 200 ]
+}
+ok "it was a flood" within 50 flooded
 echo "recorder $((main_after - main_before)), questions $((others_after - others_before)) hundredths of a second"
-ok "it was a flood" test $((others_after - others_before)) -gt 200
 ok "each sample still stands for one" test \
 	"$(curl -s "$url/metrics" | awk '/^ascribe_sample_weight/ { print $2 }')" = 1
 ok "the governor had nothing to say" sh -c '! grep -qE "stands for|no longer" log'
