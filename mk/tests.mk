@@ -278,7 +278,7 @@ test-with-packages:
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
 		$(foreach t,$(BESIDE_KERNELS),$(call one_test,$(t))) \
-		-r5
+		-r8
 
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples \
 	$(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore \

@@ -142,9 +142,10 @@ for f in link buildid; do
 		jq -e --arg m "/$f" '[.rows[] | select(.function == "hot" and .inlined and (.module | endswith($m)))] | length == 1' all.json
 done
 "$ascribe" export st --where '{comm="full"}' --format folded -o folded 2>/dev/null
-ok "folded" awk '/;main;full_work;hot_\[i\] [0-9]+$/ { n += $NF; lines++ } END { print n " samples in " lines " line"; exit !(n > 20 && lines == 1) }' folded
+# Of libc's frames before main some may have their names late, on a busy host.
+ok "folded" awk '/;main;full_work;hot_\[i\] [0-9]+$/ { n += $NF; sub(/.*;main;/, ""); lines += !seen[$1]++ } END { print n " samples in " lines " line"; exit !(n > 20 && lines == 1) }' folded
 "$ascribe" flame st --where '{comm="full"}' --json >flame.json 2>/dev/null
-ok "flame" jq -e '[.frames[] | select(. == "hot (inlined)")] | length == 1' flame.json
+ok "flame" jq -ce '.frames as $f | [range(0; $f | length; 3) | select($f[.] == "hot (inlined)") | $f[.:. + 3]] | ., length == 1' flame.json
 if command -v go >/dev/null; then
 	"$ascribe" export st --where '{comm="full"}' --format pprof -o full.pb.gz 2>/dev/null
 	go tool pprof -lines -top full.pb.gz >lines 2>/dev/null
