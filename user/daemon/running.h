@@ -11,6 +11,7 @@
 #define ASCRIBE_DAEMON_RUNNING_H
 
 #include "daemon/metrics.h"
+#include "daemon/pushing.h"
 #include "daemon/saving.h"
 #include "daemon/settings.h"
 #include "labels/recipe.h"
@@ -24,6 +25,7 @@ struct daemon {
 	struct pods *pods;	 /* NULL: nobody names containers */
 	bool pods_ok, pods_said; /* as it was logged last */
 	struct sql_texts *sql;	 /* NULL: not asked for */
+	struct pushing pushing;
 	/*
 	 * Its key is nowhere else, and ends with us: what is redacted is the same in all recorders
 	 */
