@@ -57,8 +57,8 @@ BESIDE := $(addprefix tests/, \
 	http/install.sh http/flood.sh record/python.sh record/renew.sh record/unwind_jit.sh \
 	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
 	record/pprof.sh \
-	record/loading.sh http/push.sh http/tables.sh http/old.sh http/token.sh http/pods.sh \
-	record/cgo.sh \
+	record/loading.sh http/push.sh http/push_daemon.sh http/tables.sh http/old.sh \
+	http/token.sh http/pods.sh record/cgo.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
@@ -188,12 +188,13 @@ $(BUILD)/tests/long.json: $(BUILD)/tests/mkstore
 
 # The program with a daemon that looks each second, and whose minutes have four: what its budgets do
 # would take minutes to see.
-HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,daemon/governor daemon/saving cli/cmd_daemon)
+HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,daemon/governor daemon/saving daemon/pushing \
+	cli/cmd_daemon)
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull -DMINUTE_NS=4000000000ull \
-		-DEARLY_DRAINS=4 -DCPU_PATIENCE=1 \
+		-DEARLY_DRAINS=4 -DCPU_PATIENCE=1 -DLONG_NS=3000000000ull \
 		-DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
 
 $(BUILD)/tests/hasty/ascribe: $(filter-out %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a

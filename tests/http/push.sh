@@ -6,7 +6,8 @@
 . "$(dirname "$0")/lib.bash"
 "$build/tests/mkstore" store >truth.json || exit 1
 cp -r "$build/tests/long" long
-[ -n "${ASCRIBE_TEST_ALL:-}" ] || "$ascribe" store delete long --where '{comm=~".*"}' --from 2026-05-01T14:00:00Z >/dev/null 2>&1
+[ -n "${ASCRIBE_TEST_ALL:-}" ] || "$ascribe" store delete long --where '{comm=~".*"}' \
+	--from 2026-05-01T14:00:00Z >/dev/null 2>&1
 windows=$(in_part 240 1200) # that are not empty
 export PUSHED=$dir
 
@@ -80,7 +81,8 @@ export ASCRIBE=$ascribe
 # ---- each format: whole, and in small pieces ----
 for format in otlp pyroscope parca pprof; do
 	receive "$format"
-	pushes 0 'sent: 3 windows' store "$url/" --format $format --max-age 99w -l cluster=prod,region=eu
+	pushes 0 'sent: 3 windows' store "$url/" --format $format --max-age 99w \
+		-l cluster=prod,region=eu
 	ok "$format: sums, windows" python3 compare.py "$format" store $format 3
 	pushes 0 'sent: 0 windows, 0 messages' store "$url/" --format $format --max-age 99w
 done
@@ -106,6 +108,12 @@ receive some.in
 pushes 0 'sent: 2 windows' store "$url" --where '{tenant="a"}' --keys comm --to 2026-05-01T10:00:15Z
 ok "a selector, a range, one label" jq -es --argjson a "$(jq .a truth.json)" \
 	'[.[].profiles[].samples[]] | all(.[1] | keys == ["comm"]) and length > 10' some.in/taken
+
+cp -r store since
+receive since.in
+pushes 0 'sent: 1 windows' since "$url" --from 2026-05-01T10:00:20Z
+pushes 0 'sent: 0 windows' since "$url" --from 2026-05-01T09:00:00Z
+ok "it begins there, and goes on" jq -es '[.[].profiles[].time] | unique == [1777629620000000000]' since.in/taken
 
 # ---- bad answers: each window is there once all the same ----
 cp -r store answers
@@ -156,7 +164,8 @@ receive lost
 printf 'cut\n' >lost/plan
 cp -r store answer
 pushes 0 'sent: 3 windows' answer "$url"
-ok "an answer that was lost: the same profile ids again" jq -es '.[0].ids == .[1].ids and (.[0].ids | length > 0)' lost/taken
+ok "an answer that was lost: the same profile ids again" jq -es \
+	'.[0].ids == .[1].ids and (.[0].ids | length > 0)' lost/taken
 sed -i 1d lost/taken
 ok "and the rest once" python3 compare.py lost answer otlp 3
 

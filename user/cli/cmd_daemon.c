@@ -145,6 +145,13 @@ static void look_at_pods(struct daemon *d)
 	d->pods_next_ns = now_ns + MINUTE_NS;
 }
 
+/* Tell how pushing goes, and say once when a receiver has failed for long. */
+static void look_at_push(struct daemon *d)
+{
+	pushing_look(&d->pushing);
+	published_push(&d->published, &d->pushing);
+}
+
 /* Say once which rules match nothing: they may be misspelt. */
 static void look_at_rules(struct daemon *d)
 {
@@ -191,6 +198,7 @@ static void tick(struct daemon *d)
 	look_at_switch(d);
 	look_at_store(d);
 	look_at_pods(d);
+	look_at_push(d);
 	look_at_rules(d);
 	give_back();
 	if (d->collector) {
@@ -455,6 +463,7 @@ static int begin(struct daemon *d, struct err *err)
 						    d->s.o.debuginfod_cache, err)
 				 : 0;
 	rc = rc ? rc : pods_open(&d->pods, &d->s.pods, err);
+	rc = rc ? rc : pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.n_push, err);
 	rc = rc || !d->s.o.postgres ? rc : sql_texts_open(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
@@ -535,6 +544,7 @@ int cmd_daemon(int argc, char **argv)
 out:
 	downloads_free(d.downloads);
 	pods_close(d.pods);
+	pushing_end(&d.pushing);
 	sql_texts_close(d.sql);
 	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);

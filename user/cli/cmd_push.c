@@ -13,10 +13,6 @@
 
 static const struct opt options[] = {
 	PUSH_TARGET_OPTIONS(struct push_options),
-	{ "from", 0, OPT_TIME, "T",
-	  "begin with windows that end behind this (default: the oldest). Windows behind the "
-	  "cursor alone are looked at",
-	  AT(from_ns), 0, 0 },
 	{ "to", 0, OPT_TIME, "T", "end with windows that begin before this", AT(to_ns), 0, 0 },
 	{ "follow", 0, OPT_FLAG, NULL, "go on with the windows that come, until a signal",
 	  AT(follow), 0, 0 },

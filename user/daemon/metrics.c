@@ -67,6 +67,13 @@ void published_pods(struct published *p, const struct pods_stats *st)
 	pthread_mutex_unlock(&p->lock);
 }
 
+void published_push(struct published *p, struct pushing *of)
+{
+	pthread_mutex_lock(&p->lock);
+	p->n_push = pushing_publish(of, p->push);
+	pthread_mutex_unlock(&p->lock);
+}
+
 void published_store(struct published *p, bool is_there)
 {
 	pthread_mutex_lock(&p->lock);
@@ -221,7 +228,8 @@ int published_metrics(void *ctx, struct buf *out)
 	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)
 		rc = buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", v[i].name, v[i].help,
 				v[i].name, v[i].type, v[i].name, v[i].value);
-	return rc ? rc : add_parts(&p.account, out);
+	rc = rc ? rc : add_parts(&p.account, out);
+	return rc ? rc : pushing_metrics(p.push, p.n_push, out);
 }
 
 int published_ingest(void *ctx, const struct profile *p, struct err *err)

@@ -8,6 +8,7 @@
 
 #include "collect/collector.h"
 #include "daemon/ingest.h"
+#include "daemon/pushing.h"
 #include "daemon/saving.h"
 #include "util/buf.h"
 
@@ -26,6 +27,8 @@ struct published {
 	bool killed, gone;	/* gone: the store */
 	bool standing_by;	/* another process writes the store */
 	struct ingest ingest;
+	struct push_published push[DAEMON_PUSH_MAX];
+	size_t n_push;
 };
 
 /* late_ns: without a window for so long it is not ready. */
@@ -38,6 +41,7 @@ void published_ended(struct published *p, const struct collector_progress *last)
 /* What is used, and what is given up. */
 void published_use(struct published *p, const struct saving *s);
 void published_pods(struct published *p, const struct pods_stats *st);
+void published_push(struct published *p, struct pushing *of);
 void published_killed(struct published *p, bool killed);
 void published_standing_by(struct published *p, bool standing_by);
 

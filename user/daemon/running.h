@@ -11,6 +11,7 @@
 #define ASCRIBE_DAEMON_RUNNING_H
 
 #include "daemon/metrics.h"
+#include "daemon/pushing.h"
 #include "daemon/saving.h"
 #include "daemon/settings.h"
 #include "labels/recipe.h"
@@ -27,6 +28,7 @@ struct daemon {
 	char pods_said[256];
 	uint64_t pods_next_ns;
 	struct sql_texts *sql; /* NULL: not asked for */
+	struct pushing pushing;
 	/*
 	 * Its key is nowhere else, and ends with us: what is redacted is the same in all recorders
 	 */

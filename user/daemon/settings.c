@@ -126,6 +126,10 @@ static const struct opt options[] = {
 	  "string of libpq, such as \"host=/run/postgresql user=monitor dbname=postgres\"; "
 	  "read when the daemon begins",
 	  AT(postgres), 0, 0 },
+	{ "push", 0, OPT_SECTIONS, "URL",
+	  "send the windows to this receiver of profiles, by otlp; in the file a list of mappings, "
+	  "with url and the options of ascribe push (docs/fleet.md); read when the daemon begins",
+	  AT(push), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1,
 	  16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
@@ -377,6 +381,23 @@ static int parse_selection(struct daemon_settings *s, struct err *err)
 				       &s->selection, &s->blamed, err);
 }
 
+static int parse_push(struct daemon_settings *s, struct err *err)
+{
+	const struct opt_list *l = &s->o.push;
+	struct err why = { 0 };
+	if (l->n > DAEMON_PUSH_MAX)
+		return err_set(err, -EINVAL, "more than %d receivers", DAEMON_PUSH_MAX);
+	s->push = l->n ? calloc(l->n, sizeof(*s->push)) : NULL;
+	if (l->n && !s->push)
+		return err_sys(err, -ENOMEM, "push");
+	for (size_t i = 0; i < l->n; i++) {
+		int rc = push_section_parse(&s->push[s->n_push++], l->v[i], &why);
+		if (rc)
+			return err_set(err, rc, "receiver %zu: %.400s", i + 1, why.text);
+	}
+	return 0;
+}
+
 static int parse_cgroups(struct daemon_settings *s, struct err *err)
 {
 	return target_choose(&s->target, &s->o.target, err);
@@ -396,7 +417,7 @@ static const struct {
 	{ "waker", check_waker },      { "debuginfod", parse_debuginfod },
 	{ "socket-mode", parse_mode }, { "token-file", read_token },
 	{ "tls-cert", read_cert },     { "tls-key", read_key },
-	{ "listen", parse_listen },
+	{ "listen", parse_listen },    { "push", parse_push },
 };
 
 /* The list that has the rule which is complained of. */
@@ -479,6 +500,9 @@ void daemon_settings_fini(struct daemon_settings *s)
 	filter_free(s->filter);
 	target_fini(&s->target);
 	selection_options_release(&s->selection);
+	for (size_t i = 0; i < s->n_push; i++)
+		push_section_fini(&s->push[i]);
+	free(s->push);
 	free(s->token);
 	free(s->cert);
 	free(s->key);

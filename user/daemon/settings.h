@@ -4,11 +4,13 @@
 #define ASCRIBE_DAEMON_SETTINGS_H
 
 #include "collect/collector.h"
+#include "daemon/pushing.h"
 #include "http/http.h"
 #include "opt/config.h"
 #include "opt/label_rules.h"
 #include "opt/options.h"
 #include "opt/pod_options.h"
+#include "opt/push_options.h"
 #include "opt/selection_options.h"
 #include "opt/target.h"
 
@@ -20,7 +22,7 @@ struct daemon_options {
 	bool check_config, print_token, anonymous, plain, no_recipes, wall, waker, jvm_attach,
 		cmdline, stand_by;
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
-	struct opt_list events, keep, listen, hosts, debuginfod;
+	struct opt_list events, keep, listen, hosts, debuginfod, push;
 	struct label_rules labels;
 	struct pod_options pods;
 	struct target_options target; /* cgroups alone */
@@ -44,6 +46,8 @@ struct daemon_settings {
 	/* No token was configured: http.token in the store has it (daemon_settings_keep_token) */
 	bool own_token;
 	struct pods_config pods;
+	struct push_section *push; /* [n_push]; they refer to themselves */
+	size_t n_push;
 	struct target target;
 	struct selection_rules selection;
 	const char *blamed; /* the option of the selection that is wrong */

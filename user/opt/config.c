@@ -3,6 +3,7 @@
 
 #include "opt/files.h"
 #include "util/array.h"
+#include "util/buf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -85,6 +86,79 @@ static int set(struct reader *r, const char *key, const yaml_event_t *e)
 			has_key ? why.text + n + 1 + (why.text[n] == ':') : why.text);
 }
 
+/* A value of a section, behind the lines that it has. */
+static int add_line(struct reader *r, const char *key, const char *name, const yaml_event_t *e,
+		    struct buf *lines)
+{
+	const char *value = (const char *)e->data.scalar.value;
+	if (!e->data.scalar.length || strlen(value) != e->data.scalar.length || strchr(value, '\n'))
+		return complain(r, e->start_mark.line, key, "a value of one line");
+	return buf_printf(lines, "%s %s\n", name, value) ? err_set(r->err, -ENOMEM, "out of memory")
+							 : 0;
+}
+
+/* What stands behind a name of a section: a value, or a list of them. */
+static int read_section_value(struct reader *r, const char *key, const char *name,
+			      struct buf *lines)
+{
+	int depth = 0, rc;
+	do {
+		yaml_event_t e;
+		rc = next(r, &e);
+		if (rc)
+			return rc;
+		depth +=
+			(e.type == YAML_SEQUENCE_START_EVENT) - (e.type == YAML_SEQUENCE_END_EVENT);
+		if (e.type == YAML_SCALAR_EVENT)
+			rc = add_line(r, key, name, &e, lines);
+		else if (depth > 1 || e.type == YAML_MAPPING_START_EVENT)
+			rc = complain(r, e.start_mark.line, key, "a value or a list of values");
+		yaml_event_delete(&e);
+	} while (!rc && depth);
+	return rc;
+}
+
+/* Its names and values as lines. */
+static int read_section_lines(struct reader *r, const char *key, struct buf *lines)
+{
+	for (;;) {
+		yaml_event_t e;
+		char name[64];
+		int rc = next(r, &e);
+		if (rc)
+			return rc;
+		bool end = e.type == YAML_MAPPING_END_EVENT;
+		const char *text = e.type == YAML_SCALAR_EVENT ? (char *)e.data.scalar.value : "";
+		if (!end && (!*text || strlen(text) >= sizeof(name) || strpbrk(text, " \n")))
+			rc = complain(r, e.start_mark.line, key, "a key is one word");
+		else if (!end)
+			strcpy(name, text);
+		yaml_event_delete(&e);
+		if (rc || end)
+			return rc;
+		rc = read_section_value(r, key, name, lines);
+		if (rc)
+			return rc;
+	}
+}
+
+static int read_section(struct reader *r, const char *key, size_t line)
+{
+	struct buf lines = BUF_INIT;
+	struct err why = { 0 };
+	int i = option_index(r->cmd, key);
+	bool given = i >= 0 && i < CONFIG_OPTIONS_MAX && (r->given >> i & 1);
+	int rc = read_section_lines(r, key, &lines);
+	if (!rc && !lines.len)
+		rc = complain(r, line, key, "nothing stands in it");
+	if (!rc && buf_add_u8(&lines, 0))
+		rc = err_set(r->err, -ENOMEM, "out of memory");
+	if (!rc && !given && opt_set(r->cmd, key, (const char *)lines.data, r->out, &why))
+		rc = complain(r, line, key, why.text);
+	buf_fini(&lines);
+	return rc;
+}
+
 static int read_sequence(struct reader *r, const char *key)
 {
 	yaml_event_t e;
@@ -95,10 +169,12 @@ static int read_sequence(struct reader *r, const char *key)
 			return rc;
 		if (e.type == YAML_SEQUENCE_END_EVENT)
 			break;
-		if (e.type != YAML_SCALAR_EVENT)
+		if (e.type == YAML_MAPPING_START_EVENT && i >= 0 &&
+		    r->cmd->opts[i].type == OPT_SECTIONS)
+			rc = read_section(r, key, e.start_mark.line);
+		else if (e.type != YAML_SCALAR_EVENT)
 			rc = complain(r, e.start_mark.line, key, "a list of plain values");
-		else if (i >= 0 && r->cmd->opts[i].type != OPT_LIST &&
-			 r->cmd->opts[i].type != OPT_TEXTS)
+		else if (i >= 0 && !opt_is_list(r->cmd->opts[i].type))
 			rc = complain(r, e.start_mark.line, key, "one value, not a list");
 		else
 			rc = set(r, key, &e);

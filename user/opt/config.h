@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A YAML file of a command's options: one mapping, keys are the long names, values what would stand
- * behind them; a list may be a sequence. No anchors, no tags, no nesting; 256 KiB and 1,000 values
- * at most.
+ * behind them; a list may be a sequence. An element of sections (OPT_SECTIONS) may be a mapping of
+ * values and lists. No anchors, no tags, no further nesting; 256 KiB and 1,000 values at most.
  */
 #ifndef ASCRIBE_OPT_CONFIG_H
 #define ASCRIBE_OPT_CONFIG_H

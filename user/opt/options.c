@@ -205,6 +205,7 @@ static int set_value(const struct opt *o, const char *text, void *out, struct er
 		rc = list_add(member(o, out), text);
 		break;
 	case OPT_TEXTS:
+	case OPT_SECTIONS:
 		rc = list_add_text(member(o, out), text);
 		break;
 	}
@@ -433,7 +434,7 @@ bool opt_list_same(const struct opt_list *a, const struct opt_list *b)
 void opt_release(const struct opt_command *cmd, void *out)
 {
 	for (size_t i = 0; i < cmd->n_opts; i++) {
-		if (cmd->opts[i].type != OPT_LIST && cmd->opts[i].type != OPT_TEXTS)
+		if (!opt_is_list(cmd->opts[i].type))
 			continue;
 		struct opt_list *l = member(&cmd->opts[i], out);
 		for (size_t j = 0; j < l->n; j++)

@@ -26,7 +26,13 @@ enum opt_type {
 	OPT_LIST,     /* struct opt_list */
 	OPT_SIZE,     /* uint64_t, bytes: 64MiB, 1G; a bare number is bytes */
 	OPT_TEXTS,    /* struct opt_list; a comma is a part of its element */
+	OPT_SECTIONS, /* the same; in a file an element may be a mapping: lines "name value" */
 };
+
+static inline bool opt_is_list(enum opt_type t)
+{
+	return t == OPT_LIST || t == OPT_TEXTS || t == OPT_SECTIONS;
+}
 
 /* Never holds an empty element; given twice, the option appends. Release with opt_release. */
 struct opt_list {

@@ -2,6 +2,7 @@
 #include "opt/push_options.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int add_label(struct push_receiver *r, bool otlp, const char *text, struct err *err)
@@ -58,4 +59,52 @@ int push_options_config(const struct push_options *o, struct push_receiver *ret,
 	for (size_t i = 0; !rc && i < o->labels.n; i++)
 		rc = add_label(ret, otlp, o->labels.v[i], err);
 	return rc ? rc : push_check(&ret->c, err);
+}
+
+static const struct opt section_options[] = {
+	{ "url", 0, OPT_STRING, "URL", "where to", offsetof(struct push_options, url), 0, 0 },
+	PUSH_TARGET_OPTIONS(struct push_options),
+};
+
+static const struct opt_command section = {
+	.name = "push",
+	.opts = section_options,
+	.n_opts = sizeof(section_options) / sizeof(section_options[0]),
+};
+
+static int set_line(struct push_section *s, char *line, struct err *err)
+{
+	char *value = strchr(line, ' ');
+	struct err why = { 0 };
+	if (!value)
+		return opt_set(&section, "url", line, &s->o, err);
+	*value++ = 0;
+	int rc = opt_set(&section, line, value, &s->o, &why);
+	if (!rc)
+		return 0;
+	bool named = !strncmp(why.text, line, strlen(line));
+	return err_set(err, rc == -ENOMEM ? rc : -EINVAL, "%s%s%.400s", named ? "" : line,
+		       named ? "" : ": ", why.text);
+}
+
+int push_section_parse(struct push_section *s, const char *text, struct err *err)
+{
+	char *rest;
+	*s = (struct push_section){ .o = PUSH_OPTIONS_INIT, .text = strdup(text) };
+	if (!s->text)
+		return err_sys(err, -ENOMEM, "push");
+	int rc = 0;
+	for (char *l = strtok_r(s->text, "\n", &rest); !rc && l; l = strtok_r(NULL, "\n", &rest))
+		rc = set_line(s, l, err);
+	s->o.follow = true;
+	rc = rc ? rc : push_options_config(&s->o, &s->r, err);
+	s->r.c.newest = s->o.from_ns == INT64_MIN;
+	return rc;
+}
+
+void push_section_fini(struct push_section *s)
+{
+	opt_release(&section, &s->o);
+	free(s->text);
+	*s = (struct push_section){ 0 };
 }

@@ -36,6 +36,15 @@ struct push_options {
 		  offsetof(type, where), \
 		  0, \
 		  0 }, \
+		{ "from", \
+		  0, \
+		  OPT_TIME, \
+		  "T", \
+		  "begin with windows that end behind this, where there is no cursor yet (default: the " \
+		  "oldest; of the daemon: now)", \
+		  offsetof(type, from_ns), \
+		  0, \
+		  0 }, \
 		{ "keys", \
 		  0, \
 		  OPT_LIST, \
@@ -61,8 +70,14 @@ struct push_options {
 		  offsetof(type, idle), \
 		  0, \
 		  0 }, \
-		{ "tenant", 0, OPT_STRING, "NAME", "sent as X-Scope-OrgID", offsetof(type, tenant), \
-		  0,	    0 }, \
+		{ "tenant", \
+		  0, \
+		  OPT_STRING, \
+		  "NAME", \
+		  "of Pyroscope and others: sent in the header X-Scope-OrgID", \
+		  offsetof(type, tenant), \
+		  0, \
+		  0 }, \
 		{ "header", \
 		  0, \
 		  OPT_TEXTS, \
@@ -95,7 +110,14 @@ struct push_options {
 		  offsetof(type, cert_file), \
 		  0, \
 		  0 }, \
-		{ "key-file", 0, OPT_STRING, "FILE", "and its key", offsetof(type, key_file), 0, 0 }, \
+		{ "key-file", \
+		  0, \
+		  OPT_STRING, \
+		  "FILE", \
+		  "the key of that certificate, PEM, without a password", \
+		  offsetof(type, key_file), \
+		  0, \
+		  0 }, \
 		{ "compression", \
 		  0, \
 		  OPT_STRING, \
@@ -149,5 +171,19 @@ struct push_receiver {
 
 /* *ret refers to itself. -EINVAL: the text begins with the option's name. */
 int push_options_config(const struct push_options *o, struct push_receiver *ret, struct err *err);
+
+/* A receiver of the daemon's file. */
+struct push_section {
+	char *text; /* what the options borrow */
+	struct push_options o;
+	struct push_receiver r;
+};
+
+/*
+ * Parse a section (OPT_SECTIONS): a line "name value" for each option and `url`, or a URL alone.
+ * *ret refers to itself. -EINVAL; to be released either way.
+ */
+int push_section_parse(struct push_section *ret, const char *text, struct err *err);
+void push_section_fini(struct push_section *s);
 
 #endif

@@ -25,7 +25,7 @@
 #define WAIT_MAX_MS 600000u /* of a Retry-After */
 #define CUT_BYTES 1024u	    /* a message that is too large is not cut further */
 
-struct pushing {
+struct push_loop {
 	const struct push_config *c;
 	struct push_target t;
 	struct web *web;
@@ -41,20 +41,20 @@ static int64_t now_ns(void)
 	return (int64_t)clock_ns(CLOCK_REALTIME);
 }
 
-static void report(struct pushing *p)
+static void report(struct push_loop *p)
 {
 	if (p->c->report)
 		p->c->report(p->c->ctx, p->st);
 }
 
 /* True: it is time to end. */
-static bool rest(const struct pushing *p, unsigned ms)
+static bool rest(const struct push_loop *p, unsigned ms)
 {
 	struct pollfd stop = { .fd = p->c->stop_fd, .events = POLLIN };
 	return poll(&stop, 1, (int)ms) > 0;
 }
 
-static int write_cursor(struct pushing *p, struct err *err)
+static int write_cursor(struct push_loop *p, struct err *err)
 {
 	int rc = push_cursor_write(&p->cursor, err);
 	p->cursor.there |= !rc;
@@ -76,7 +76,7 @@ enum verdict {
  * What a token, an address or a receiver's state causes is tried again: mending it is somebody's
  * business, and the store keeps the windows meanwhile.
  */
-static enum verdict judge(const struct pushing *p, unsigned status)
+static enum verdict judge(const struct push_loop *p, unsigned status)
 {
 	switch (status) {
 	case 400:
@@ -94,7 +94,7 @@ static enum verdict judge(const struct pushing *p, unsigned status)
 }
 
 /* Part of an answer, for people. What is said of a wrong token may repeat it. */
-static void tell_answer(struct pushing *p, unsigned status)
+static void tell_answer(struct push_loop *p, unsigned status)
 {
 	char said[200];
 	size_t n = 0;
@@ -111,7 +111,7 @@ static void tell_answer(struct pushing *p, unsigned status)
 }
 
 /* One try. */
-static int post(struct pushing *p, unsigned *ret_status, unsigned *ret_wait_s, struct err *err)
+static int post(struct push_loop *p, unsigned *ret_status, unsigned *ret_wait_s, struct err *err)
 {
 	const struct push_config *c = p->c;
 	const struct web_place at = { .base = p->t.base,
@@ -133,7 +133,7 @@ static int post(struct pushing *p, unsigned *ret_status, unsigned *ret_wait_s, s
 }
 
 /* Post the message until something is known of it. -EINTR: asked to end, between two tries. */
-static int send_message(struct pushing *p, enum verdict *ret, struct err *err)
+static int send_message(struct push_loop *p, enum verdict *ret, struct err *err)
 {
 	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	for (unsigned n = 0;; n++) {
@@ -161,7 +161,7 @@ static int send_message(struct pushing *p, enum verdict *ret, struct err *err)
 	}
 }
 
-static void count_answer(struct pushing *p, enum verdict v)
+static void count_answer(struct push_loop *p, enum verdict v)
 {
 	struct push_stats *st = p->st;
 	if (v == REFUSED) {
@@ -182,7 +182,7 @@ static void count_answer(struct pushing *p, enum verdict v)
 }
 
 /* Send rows from m.part.from on, as many as one message has. */
-static int send_rows(struct pushing *p, struct err *err)
+static int send_rows(struct push_loop *p, struct err *err)
 {
 	enum verdict v = AGAIN;
 	p->m.part.max_bytes = p->t.max_bytes;
@@ -205,7 +205,7 @@ static int send_rows(struct pushing *p, struct err *err)
 
 /* ---- a window ---- */
 
-static int send_event(struct pushing *p, struct store *s, const struct store_block *b,
+static int send_event(struct push_loop *p, struct store *s, const struct store_block *b,
 		      const char *event, struct err *err)
 {
 	const struct query_spec spec = { .where = p->c->where,
@@ -245,7 +245,7 @@ static int send_event(struct pushing *p, struct store *s, const struct store_blo
 	return rc;
 }
 
-static int send_window(struct pushing *p, struct store *s, const struct store_block *b,
+static int send_window(struct push_loop *p, struct store *s, const struct store_block *b,
 		       struct err *err)
 {
 	const char **events;
@@ -274,7 +274,7 @@ static int send_window(struct pushing *p, struct store *s, const struct store_bl
 /* ---- the store ---- */
 
 /* The directory of cursors in the store, and a name that tells receivers apart. */
-static int cursor_path(const struct pushing *p, char ret[1024], struct err *err)
+static int cursor_path(const struct push_loop *p, char ret[1024], struct err *err)
 {
 	const struct push_config *c = p->c;
 	char name[PUSH_NAME_MAX];
@@ -303,7 +303,7 @@ static int cursor_path(const struct pushing *p, char ret[1024], struct err *err)
 	return 0;
 }
 
-static int open_store(const struct pushing *p, struct store **ret, struct err *err)
+static int open_store(const struct push_loop *p, struct store **ret, struct err *err)
 {
 	int rc = store_open(ret, p->c->store, err);
 	if (!rc)
@@ -312,8 +312,10 @@ static int open_store(const struct pushing *p, struct store **ret, struct err *e
 }
 
 /* Find the place to begin at. */
-static int begin(struct pushing *p, struct err *err)
+static int begin(struct push_loop *p, struct err *err)
 {
+	const struct push_range first = { p->c->from_ns, INT64_MAX, INT64_MIN };
+	const struct store_block *b;
 	struct store *s = NULL;
 	char path[1024];
 	int rc = open_store(p, &s, err);
@@ -322,19 +324,21 @@ static int begin(struct pushing *p, struct err *err)
 	rc = rc ? rc : push_cursor_read(&p->cursor, path, s, err);
 	if (!rc && !p->cursor.there && p->c->newest)
 		rc = push_queue_skip_all(s, &p->cursor, err);
+	else if (!rc && !p->cursor.there)
+		rc = push_queue_next(s, &first, &p->cursor, p->st, &b, err);
 	store_close(s);
 	return rc ? rc : write_cursor(p, err);
 }
 
 /* One window, if there is any. */
-static int send_next(struct pushing *p, bool *ret_any, struct err *err)
+static int send_next(struct push_loop *p, bool *ret_any, struct err *err)
 {
 	const struct push_config *c = p->c;
 	const struct store_block *b = NULL;
 	struct store *s = NULL;
 	int64_t now = now_ns();
 	const struct push_range range = {
-		.from_ns = c->from_ns,
+		.from_ns = INT64_MIN,
 		.to_ns = c->to_ns ? c->to_ns : INT64_MAX,
 		.oldest_ns = p->t.max_age_ns ? now - p->t.max_age_ns : INT64_MIN,
 	};
@@ -345,10 +349,11 @@ static int send_next(struct pushing *p, bool *ret_any, struct err *err)
 	p->moved |= p->cursor.window != before;
 	if (!rc && b) {
 		*ret_any = true;
-		p->st->behind_ns = now > b->t1_ns ? now - b->t1_ns : 0;
+		p->st->oldest_ns = b->t1_ns;
 		rc = send_window(p, s, b, err);
 	} else if (!rc) {
-		p->st->behind_ns = 0;
+		p->st->oldest_ns = 0;
+		p->st->failing = false;
 		rc = p->moved ? write_cursor(p, err) : 0;
 	}
 	store_close(s);
@@ -356,12 +361,12 @@ static int send_next(struct pushing *p, bool *ret_any, struct err *err)
 }
 
 /* What may be over later: the store is being replaced, its disk is full, memory is short. */
-static bool may_pass(const struct pushing *p, int rc)
+static bool may_pass(const struct push_loop *p, int rc)
 {
 	return rc && rc != -EINTR && (p->c->follow || rc == -ESTALE);
 }
 
-static int run(struct pushing *p, struct err *err)
+static int run(struct push_loop *p, struct err *err)
 {
 	unsigned failed = 0;
 	for (;;) {
@@ -389,8 +394,8 @@ static int run(struct pushing *p, struct err *err)
 
 int push_run(const struct push_config *c, struct push_stats *ret, struct err *err)
 {
-	struct pushing p = { .c = c, .st = ret };
-	*ret = (struct push_stats){ 0 };
+	struct push_loop p = { .c = c, .st = ret };
+	*ret = (struct push_stats){ .began_ns = clock_ns(CLOCK_MONOTONIC) };
 	int rc = push_target_init(&p.t, c, err);
 	if (rc)
 		return rc;

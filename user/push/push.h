@@ -5,9 +5,9 @@
  *   store --> window behind the cursor --> rows of an event --> messages --> POST --> cursor
  *
  * The store is the queue: nothing else is kept of what is to be sent. The cursor is a file that
- * says what was sent (cursor.h). It moves when the receiver has answered, so an outage loses nothing
- * that retention keeps, and a restart sends nothing twice. Only a message whose answer was lost is
- * sent again.
+ * says what was sent (cursor.h). It moves when the receiver has answered, so an outage loses
+ * nothing that retention keeps, and a restart sends nothing twice. Only a message whose answer was
+ * lost is sent again.
  *
  * Everything here blocks: a process that pushes does nothing else.
  */
@@ -72,7 +72,8 @@ struct push_stats {
 	uint64_t refused;  /* messages that the receiver will never take (400, 413, 422) */
 	uint64_t rejected; /* profiles that it says it did not keep (OTLP: partial success) */
 	uint64_t failures; /* tries that are repeated */
-	int64_t behind_ns; /* from the end of the oldest window that is to be sent until now */
+	int64_t oldest_ns; /* end of the oldest window that is to be sent; 0: there is none */
+	uint64_t began_ns; /* CLOCK_MONOTONIC; all of these count from then on */
 	bool failing;	   /* the last try failed */
 	char text[700];	   /* why; also of the last refusal */
 };

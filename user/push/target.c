@@ -74,8 +74,8 @@ static int find_host(const char *url, const char **ret_host, size_t *ret_len, st
 			       "url: it has a user or password, which messages and lists of "
 			       "processes would show; use token-file");
 	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)at[i] <= ' ' || at[i] > '~')
-			return err_set(err, -EINVAL, "url: no host: a blank or control character");
+		if (!isalnum((unsigned char)at[i]) && !strchr(".-_:[]%", at[i]))
+			return err_set(err, -EINVAL, "url: no host: it has a character of no name");
 	if (!n)
 		return err_set(err, -EINVAL, "url: it has no host");
 	*ret_host = at;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -248,6 +249,7 @@ int confine_worker(size_t memory)
 
 #define DOWNLOADER_ADDRESS_SPACE ((rlim_t)1 << 30)
 #define DOWNLOADER_DESCRIPTORS 64
+#define PUSHER_FILE_BYTES 4096 /* a cursor */
 
 /* Calls that no download needs, and that have been ways out of such places. */
 static int forbid_some(scmp_filter_ctx f)
@@ -341,10 +343,13 @@ static int forbid_escape(void)
 	return rc;
 }
 
-/* Limits and paths of who asks servers: no file beyond file_bytes, system directories, one more. */
-static int confine_network(uint64_t file_bytes, const struct allowed_path *more)
+#define NETWORK_PATHS 9 /* system directories */
+#define MORE_PATHS 8
+
+/* Limits and paths of who asks servers: no file beyond file_bytes, system directories, n more. */
+static int confine_network(uint64_t file_bytes, const struct allowed_path *more, size_t n)
 {
-	const struct allowed_path paths[] = {
+	struct allowed_path paths[NETWORK_PATHS + MORE_PATHS] = {
 		{ "/usr", READING },
 		{ "/lib", READING },
 		{ "/lib64", READING },
@@ -354,28 +359,40 @@ static int confine_network(uint64_t file_bytes, const struct allowed_path *more)
 		{ "/run/NetworkManager", READING },
 		{ "/run/nscd", READING },
 		{ "/var/lib/ca-certificates", READING },
-		*more,
 	};
 	int rc = limit(RLIMIT_FSIZE, file_bytes);
 	if (rc || CONFINE_NOT)
 		return rc;
+	if (n > MORE_PATHS)
+		return -E2BIG;
+	memcpy(paths + NETWORK_PATHS, more, n * sizeof(*more));
 	rc = limit(RLIMIT_AS, DOWNLOADER_ADDRESS_SPACE);
 	rc = rc ? rc : limit(RLIMIT_CORE, 0);
 	rc = rc ? rc : limit(RLIMIT_NOFILE, DOWNLOADER_DESCRIPTORS);
-	rc = rc ? rc : forbid_paths(paths, sizeof(paths) / sizeof(paths[0]));
+	rc = rc ? rc : forbid_paths(paths, NETWORK_PATHS + n);
 	return rc ? rc : forbid_escape();
 }
 
 int confine_downloader(uint64_t file_bytes)
 {
 	const struct allowed_path here = { ".", FILING };
-	return confine_network(file_bytes, &here);
+	return confine_network(file_bytes, &here, 1);
 }
 
 int confine_client(const char *dir)
 {
 	const struct allowed_path more = { dir ? dir : "/usr", READING };
-	return confine_network(0, &more);
+	return confine_network(0, &more, 1);
+}
+
+int confine_pusher(const char *writable, const char *const *readable, size_t n)
+{
+	struct allowed_path more[MORE_PATHS] = { { writable, FILING } };
+	if (n > MORE_PATHS - 1)
+		return -E2BIG;
+	for (size_t i = 0; i < n; i++)
+		more[i + 1] = (struct allowed_path){ readable[i], READING };
+	return confine_network(PUSHER_FILE_BYTES, more, n + 1);
 }
 
 void confine_signals(void)

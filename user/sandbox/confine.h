@@ -66,6 +66,12 @@ int confine_downloader(uint64_t file_bytes);
 /* The same, without writing anywhere; dir (may be NULL) may be read, too. */
 int confine_client(const char *dir);
 
+/*
+ * For who pushes: the same, but it may write files in one directory, of no more than a page, and
+ * read all that is in these directories.
+ */
+int confine_pusher(const char *writable, const char *const *readable, size_t n);
+
 /* Of a child: the terminal's signals are ignored, the recorder decides when it ends. */
 void confine_signals(void);
 

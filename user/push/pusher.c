@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "push/pusher.h"
+
+#include "client/web.h"
+#include "sandbox/confine.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIVED_NS 60000000000ull /* a pusher that lived so long is started again at once */
+#define STORE_MS 1000		/* between looks for a store that is not there yet */
+#define PATH_BYTES 1024
+
+struct pusher {
+	char name[PUSH_NAME_MAX];
+	int fd;
+	pid_t pid;
+	struct push_stats last;	  /* of the process that runs */
+	struct push_stats before; /* of those that ended */
+	struct push_stats sum;
+};
+
+/* ---- the process that pushes ---- */
+
+static bool is_over(int fd, int wait_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	return poll(&p, 1, wait_ms) > 0;
+}
+
+/* What the daemon does not take at once it gets with the next one: these are sums. */
+static void tell(void *ctx, const struct push_stats *st)
+{
+	const int fd = *(const int *)ctx;
+	if (send(fd, st, sizeof(*st), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN &&
+	    errno != EINTR && errno != ENOBUFS)
+		_exit(0); /* the daemon has ended */
+}
+
+static const char *directory_of(const char *file, char to[PATH_BYTES])
+{
+	snprintf(to, PATH_BYTES, "%s", file ? file : "");
+	return file ? dirname(to) : NULL;
+}
+
+/* Its privileges are given up before; the directory of its cursor is there. */
+static int confine(const struct push_config *c)
+{
+	const char *files[] = { c->token, c->authority, c->certificate, c->key };
+	char own[PATH_BYTES], text[4][PATH_BYTES];
+	const char *read[5] = { c->store }, *write = own;
+	size_t n = 1;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (files[i])
+			read[n++] = directory_of(files[i], text[i]);
+	if (c->cursor)
+		write = directory_of(c->cursor, own);
+	else if (snprintf(own, sizeof(own), "%s/push", c->store) >= (int)sizeof(own))
+		return -ENAMETOOLONG;
+	if (!c->cursor && mkdir(own, 0700) && errno != EEXIST)
+		return -errno;
+	return confine_pusher(write, read, n);
+}
+
+static _Noreturn void run(const struct push_config *config, int fd)
+{
+	struct push_config c = *config;
+	struct push_stats st = { .began_ns = clock_ns(CLOCK_MONOTONIC) };
+	struct err err = { 0 };
+	prctl(PR_SET_NAME, "ascribe-push");
+	prctl(PR_SET_DUMPABLE, 0); /* it has a token */
+	c.stop_fd = fd;
+	c.report = tell;
+	c.ctx = &fd;
+	while (access(c.store, F_OK))
+		if (is_over(fd, STORE_MS))
+			_exit(0);
+	int rc = confine(&c);
+	rc = rc ? err_sys(&err, rc, "confining the process that pushes from %s", c.store)
+		: push_run(&c, &st, &err);
+	if (!rc)
+		_exit(0);
+	st.failing = true;
+	snprintf(st.text, sizeof(st.text), "%s", err.text);
+	tell(&fd, &st);
+	_exit(1);
+}
+
+/* ---- the process that keeps it going ---- */
+
+static _Noreturn void keep(const struct push_config *c, int fd, pid_t parent)
+{
+	confine_signals();
+	prctl(PR_SET_NAME, "ascribe-pushkeep");
+	/* Root without capabilities: its files can be opened, and no more. */
+	if (confine_asker(fd) || prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+		_exit(1);
+	for (unsigned n = 0; !is_over(fd, 0);) {
+		uint64_t began = clock_ns(CLOCK_MONOTONIC);
+		pid_t self = getpid(), pid = fork();
+		if (!pid) {
+			if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != self)
+				_exit(1);
+			run(c, fd);
+		}
+		while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		n = clock_ns(CLOCK_MONOTONIC) - began > LIVED_NS ? 0 : n + 1;
+		is_over(fd, (int)web_backoff_ms(n));
+	}
+	_exit(0);
+}
+
+/* ---- the daemon's end ---- */
+
+int pusher_start(struct pusher **ret, const struct push_config *c, struct err *err)
+{
+	struct pusher *p = calloc(1, sizeof(*p));
+	int fd[2] = { -1, -1 };
+	if (!p)
+		return err_sys(err, -ENOMEM, "push");
+	int rc = push_name(c, p->name, err);
+	if (!rc && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
+		rc = err_sys(err, -errno, "push: socketpair");
+	pid_t parent = getpid();
+	p->fd = fd[0];
+	p->pid = rc ? -1 : fork();
+	if (!rc && !p->pid)
+		keep(c, fd[1], parent);
+	if (fd[1] >= 0)
+		close(fd[1]);
+	if (!rc && p->pid < 0)
+		rc = err_sys(err, -errno, "push: fork");
+	if (rc)
+		pusher_free(p, 0);
+	else
+		*ret = p;
+	return rc;
+}
+
+void pusher_free(struct pusher *p, unsigned wait_ms)
+{
+	if (!p)
+		return;
+	if (p->fd >= 0)
+		close(p->fd);
+	for (unsigned ms = 0; p->pid > 0 && ms < wait_ms; ms += 10) {
+		if (waitpid(p->pid, NULL, WNOHANG) > 0)
+			p->pid = -1;
+		else
+			usleep(10000);
+	}
+	if (p->pid > 0) {
+		kill(p->pid, SIGKILL);
+		while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	free(p);
+}
+
+const char *pusher_name(const struct pusher *p)
+{
+	return p->name;
+}
+
+static void add(struct push_stats *to, const struct push_stats *from)
+{
+	to->windows += from->windows;
+	to->too_old += from->too_old;
+	to->cut += from->cut;
+	to->messages += from->messages;
+	to->rows += from->rows;
+	to->bytes += from->bytes;
+	to->refused += from->refused;
+	to->rejected += from->rejected;
+	to->failures += from->failures;
+}
+
+const struct push_stats *pusher_look(struct pusher *p)
+{
+	struct push_stats st;
+	while (recv(p->fd, &st, sizeof(st), MSG_DONTWAIT) == sizeof(st)) {
+		st.text[sizeof(st.text) - 1] = 0;
+		if (st.began_ns != p->last.began_ns)
+			add(&p->before, &p->last);
+		p->last = st;
+	}
+	p->sum = p->last;
+	add(&p->sum, &p->before);
+	return &p->sum;
+}
