@@ -89,4 +89,5 @@ running() { [ "$(kubectl get pod "$1" -o 'jsonpath={.status.phase}')" = Running 
 
 agent_log() { kubectl -n ascribe logs daemonset/ascribe -c ascribe; }
 agent_says() { agent_log | grep -qE -- "$1"; }
-agent_process() { in_node pgrep -n -f '^/usr/bin/ascribe daemon --config /etc/ascribe'; }
+# Its children have the same command line.
+agent_process() { in_node pgrep -o -f '^/usr/bin/ascribe daemon --config /etc/ascribe'; }

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Pods of all kinds with known loads on a real node, beside the agent of deploy/kubernetes: bursts,
-# restarts, a crash loop, Jobs of a second, init containers, sidecars, the host's network, containers
-# of one name. The CPU time of each pod, workload and container agrees with the kernel's own account
-# of their cgroups, and no sample has a name of another.
+# restarts, a crash loop, Jobs of a second, init containers, sidecars, the host's network,
+# containers of one name. The CPU time of each pod, workload and container agrees with the kernel's
+# own account of their cgroups, and no sample has a name of another.
 . "$(dirname "$0")/lib.bash"
 start_node
 kubectl create namespace ascribe >/dev/null
@@ -32,7 +32,8 @@ pod() {
 	printf '  %s\n' "${@:3}"
 }
 object() { # version, kind, namespace, name, lines of its spec; standard input: the pod
-	printf '%s\n' --- "apiVersion: $1" "kind: $2" "metadata: {name: $4, namespace: $3}" 'spec:'
+	printf '%s\n' --- "apiVersion: $1" "kind: $2" \
+		"metadata: {name: $4, namespace: $3}" 'spec:'
 	printf '  %s\n' "${@:5}"
 	sed 's/^/    /'
 }
@@ -43,7 +44,8 @@ bare() { # namespace, name: a pod that nobody owns; its workload is itself
 }
 {
 	pod burst Deployment "containers: [$(container wheel burst '"3000", "9000"')]" |
-		object apps/v1 Deployment default burst 'replicas: 2' "$(selecting burst)" 'template:'
+		object apps/v1 Deployment default burst 'replicas: 2' "$(selecting burst)" \
+			'template:'
 	pod pair Deployment "containers: [$(container main pair '"20", "80"'), \
 		$(container sidecar pair '"10", "90"')]" |
 		object apps/v1 Deployment default pair 'replicas: 1' "$(selecting pair)" 'template:'
@@ -57,7 +59,8 @@ bare() { # namespace, name: a pod that nobody owns; its workload is itself
 		"containers: [$(container wheel hosted '"10", "90"')]" |
 		object apps/v1 DaemonSet default hosted "$(selecting hosted)" 'template:'
 	pod crash Deployment "containers: [$(container wheel crash '"700", "1", "0.7", "1"')]" |
-		object apps/v1 Deployment default crash 'replicas: 1' "$(selecting crash)" 'template:'
+		object apps/v1 Deployment default crash 'replicas: 1' "$(selecting crash)" \
+			'template:'
 	pod brief Job 'restartPolicy: Never' \
 		"containers: [$(container wheel brief '"1000", "1", "1"')]" |
 		object batch/v1 Job default brief 'completions: 6' 'parallelism: 2' 'template:'
@@ -71,7 +74,8 @@ bare() { # namespace, name: a pod that nobody owns; its workload is itself
 ok "the server takes the loads" kubectl apply -f loads.yaml
 ok "the Job ends" kubectl wait --for=condition=Complete job/brief --timeout=120s
 restarts() {
-	[ "$(kubectl get pods -l load=crash -o 'jsonpath={.items[0].status.containerStatuses[0].restartCount}')" -ge 2 ]
+	[ "$(kubectl get pods -l load=crash -o json |
+		jq '.items[0].status.containerStatuses[0].restartCount')" -ge 2 ]
 }
 ok "a crash loop" within 120 restarts
 sleep 30

@@ -25,7 +25,8 @@ struct pod_labels {
 /*
  * Keys: container_id, pod_uid; with names also container, pod, namespace, workload,
  * workload_kind, node, and pod_label_KEY, pod_annotation_KEY of those that are wanted. A container
- * of LXC has its name alone. Texts are borrowed from cgroup, *ret and p until pods_receive. p and cgroup may be NULL.
+ * of LXC has its name alone. Texts are borrowed from cgroup, *ret and p until pods_receive. p and
+ * cgroup may be NULL.
  */
 void pod_labels_of(struct pods *p, const char *cgroup, struct pod_labels *ret);
 
