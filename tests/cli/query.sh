@@ -260,7 +260,8 @@ ok "make an older store" python3 newer.py newer/HEADER 1
 exits 1 'older version (format 1' "$ascribe" report newer
 rm -rf damaged && cp -r store damaged
 printf 'X' | dd of=damaged/HEADER bs=1 seek=9 conv=notrunc 2>/dev/null
-exits 1 'HEADER' "$ascribe" report damaged
+# shellcheck disable=SC2016 # the message has them
+exits 1 'HEADER is damaged (offset 0); `ascribe store verify` lists' "$ascribe" report damaged
 ok "damage is not taken for a newer version" sh -c "! grep -q newer err"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }

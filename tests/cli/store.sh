@@ -12,6 +12,19 @@ def by(store, key, *more):
     return {r['key'].get(key): r['samples'] for r in run('report', store, '--by', key, '-n', '0', *more)['rows']}
 PY
 
+# ---- one segment, as it is shipped to another host ----
+mkdir -p shipped/seg
+cp store/HEADER shipped && cp store/seg/10s-* shipped/seg
+# shellcheck disable=SC2016 # the message has them
+exits 1 'MANIFEST is missing: the store is damaged; `ascribe store verify` lists' \
+	"$ascribe" report shipped
+exits 0 '' "$ascribe" store repair shipped
+ok "a file with its HEADER is a store" "$ascribe" store verify shipped
+ok "which answers as the whole store does, also beside it" python3 -c '
+from lib import by, run
+assert by("shipped", "comm") == by("store", "comm")
+assert run("report", "shipped", "store")["samples"] == 2 * run("report", "store")["samples"]'
+
 # ---- snapshot ----
 exits 0 '' "$ascribe" store snapshot store -o copy
 ok "it says what it did" grep -q 'copy: [0-9]* windows; [0-9]* files linked, [0-9]* copied' out

@@ -41,6 +41,14 @@ static int open_stores(struct reading *r, uint64_t memory, struct err *err)
 	return rc;
 }
 
+static void say_error(int rc, const struct err *err)
+{
+	cmd_error("%s%s", err->text,
+		  rc == -EBADMSG ? "; `ascribe store verify` lists what is damaged, `ascribe store "
+				   "repair` cuts it out"
+				 : "");
+}
+
 int reading_open_store(struct reading *r, char *const *dirs, size_t n, const struct filter *f)
 {
 	struct err err = { 0 };
@@ -61,7 +69,7 @@ int reading_open_store(struct reading *r, char *const *dirs, size_t n, const str
 		return EXIT_FAILED;
 	}
 	if (rc) {
-		cmd_error("%s", err.text);
+		say_error(rc, &err);
 		return EXIT_FAILED;
 	}
 	const char *damage = store_damage(r->store);
@@ -273,7 +281,7 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 		rc = query_open(&r->query, r->store, &spec, &err);
 	while (reading_again(r, f, &rc, &err));
 	if (rc) {
-		cmd_error("%s", err.text);
+		say_error(rc, &err);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
 	status = reading_check_values(r, f, query_info(r->query));

@@ -366,7 +366,6 @@ struct store_cut {
 #define STORE_N_LEVELS 9
 
 const char *store_level_name(uint8_t level);
-int64_t store_level_span_ns(uint8_t level);
 
 enum store_want {
 	STORE_FOLDED,	   /* stacks only */

@@ -62,9 +62,9 @@ uint32_t zipf_draw(const struct zipf *z);
 #define N_LEVELS 10
 extern const char *const level_names[N_LEVELS]; /* what the names of segment files begin with */
 
-/* Bytes of the files of a directory, by kind. */
+/* Bytes of the segments of a store by level, each with its dictionaries; and of all files. */
 struct sizes {
-	uint64_t level[N_LEVELS], symbols, strings, labels, other, all;
+	uint64_t level[N_LEVELS], all;
 };
 extern struct sizes sizes;
 void measure(const char *dir);

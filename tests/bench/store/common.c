@@ -161,14 +161,6 @@ static int add_size(const char *path, const struct stat *st, int type, struct FT
 	sizes.all += n;
 	if (strstr(path, "/seg/") && level_of(name) >= 0)
 		sizes.level[level_of(name)] += n;
-	else if (strstr(path, "/sym/"))
-		sizes.symbols += n;
-	else if (strstr(path, "/lab/"))
-		sizes.labels += n;
-	else
-		sizes.other += n;
-	if (strstr(path, "/strings"))
-		sizes.strings += n;
 	return 0;
 }
 

@@ -6,7 +6,7 @@
  *   bench_store write DIR low|high|thin|real WINDOWS SECONDS [STACKS]
  *                                                     write windows so long; time, memory and bytes
  *                                                     of it
- *   bench_store query DIR [RANGE]                     symbol trie, questions of growing ranges
+ *   bench_store query DIR [RANGE]                     questions of growing ranges
  *   bench_store cover DIR                             blocks merged for random ranges
  *   bench_store compare DIR SCRATCH WINDOWS           the first windows as pprof and folded stacks,
  *                                                     gzipped, and the store's own blocks in SQLite

@@ -139,15 +139,10 @@ static void print_write(const char *kind, const struct load *l, uint64_t windows
 			       (double)sizes.level[k] / samples);
 		parents += k ? (double)sizes.level[k] : 0;
 	}
-	printf("  symbols            %12" PRIu64 " bytes  %7.3f per sample\n", sizes.symbols,
-	       (double)sizes.symbols / samples);
-	printf("  label sets         %12" PRIu64 " bytes  %7.3f per sample\n", sizes.labels,
-	       (double)sizes.labels / samples);
-	printf("  all                %12" PRIu64 " bytes  %7.3f per sample; without symbols %.3f\n",
-	       sizes.all, (double)sizes.all / samples,
-	       (double)(sizes.all - sizes.symbols) / samples);
-	printf("  write amplification            %7.3f  (bytes written / level 0 and label sets, both without symbols)\n",
-	       ((double)written - (double)sizes.symbols) / (double)(sizes.level[0] + sizes.labels));
+	printf("  all                %12" PRIu64 " bytes  %7.3f per sample\n", sizes.all,
+	       (double)sizes.all / samples);
+	printf("  write amplification            %7.3f  (bytes written / level 0)\n",
+	       (double)written / (double)sizes.level[0]);
 	printf("  parents / level 0              %7.3f\n",
 	       sizes.level[0] ? parents / (double)sizes.level[0] : 0);
 	printf("  CPU per window     mean %.1f ms, median %.1f, p95 %.1f, most %.1f (rows, sets and commit)\n",

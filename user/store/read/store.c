@@ -58,11 +58,6 @@ const char *store_level_name(uint8_t level)
 	return level < N_SEGMENT_LEVELS ? levels[level].name : "?";
 }
 
-int64_t store_level_span_ns(uint8_t level)
-{
-	return level < N_SEGMENT_LEVELS ? levels[level].span_ns : 0;
-}
-
 const struct store_anchor *store_anchor(const struct store *s, uint32_t i)
 {
 	return i < s->manifest.n_anchors ? &s->manifest.anchors[i] : NULL;
