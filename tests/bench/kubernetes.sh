@@ -110,7 +110,7 @@ measure() { # seconds
 	show "memory by the agent's own account, MiB" 64 \
 		"$(metric after.metrics ascribe_memory_used_bytes | awk '{ printf "%.1f", $1 / 1048576 }')"
 	sed -n 's/^ascribe_memory_bytes{part="\(.*\)"} /\1 /p' after.metrics | sort -k2nr |
-		awk '{ printf "%s%s %.1f", NR > 1 ? ", " : "    ", $1, $2 / 2^20 } END { print "" }'
+		awk '{ printf "%s%s %.1f", (NR > 1 ? ", " : "    "), $1, $2 / 2^20 } END { print "" }'
 	show "memory of its cgroup, MiB: now, most, now without cache" 64 "$(
 		echo "$(memory usage_in_bytes) $(memory max_usage_in_bytes)" \
 			"$(memory stat | awk '$1 == "total_cache" { print $2 }')" |
@@ -180,7 +180,7 @@ shipped() {
 }
 
 least() {
-	echo "-- with the least memory that it takes: 84 MiB"
+	echo "-- with little memory: memory-max 88 MiB, a limit of 96 MiB"
 	start_agent '{"memory": "96Mi"}' --memory-max 88MiB
 	first_figures
 	sleep 30
