@@ -219,18 +219,23 @@ struct moment {
 	uint32_t anchor;
 };
 
+#define TEN_YEARS 315360000
+
 /*
  * Ten seconds each; the clock drifts, is set forward and back, the host sleeps (BOOTTIME goes on)
  * and boots.
  */
 static const struct moment moments[] = {
-	{ 100, 10, 0, 0 },	{ 110, 20, 0, 0 },     { 120, 30, 0, 0 },
-	{ 3730, 40, 0, 1 },	{ 3740, 50, 0, 1 }, /* an hour forward */
-	{ 150, 60, 0, 2 },	{ 160, 70, 0, 2 },  /* and back, further: these lie before others */
-	{ 20170, 20080, 0, 2 },			    /* asleep for hours */
-	{ 20300, 15, '6', 3 },	{ 20310, 25, '6', 3 }, /* another boot */
-	{ 130, 12, '7', 4 },			       /* one with a clock that is wrong */
-	{ 20500, 22, '7', 5 },			       /* set right */
+	{ 100, 10, 0, 0 },	   { 110, 20, 0, 0 },	    { 120, 30, 0, 0 },
+	{ 3730, 40, 0, 1 },			      /* an hour forward */
+	{ 3740, 50, 0, 1 },	   { 150, 60, 0, 2 }, /* and back, further: these lie before others */
+	{ 160, 70, 0, 2 },	   { TEN_YEARS, 80, 0, 3 }, /* far ahead */
+	{ 180, 90, 0, 4 },				    /* and back */
+	{ 20170, 20080, 0, 4 },				    /* asleep for hours */
+	{ 20300, 15, '6', 5 },				    /* another boot */
+	{ 20310, 25, '6', 5 },	   { 130, 12, '7', 6 },	    /* one with a clock that is wrong */
+	{ TEN_YEARS, 22, '7', 7 },			    /* more so */
+	{ 20500, 32, '7', 8 },				    /* set right */
 };
 #define N_MOMENTS (sizeof(moments) / sizeof(moments[0]))
 
@@ -254,7 +259,10 @@ static void clock_steps(void **state)
 	struct store_cpu_totals cpu = { 0, 3, 2, lost, flagged };
 	struct store_totals t = { &cpu, 1, 0, 0, 0 };
 	struct store_options o = model_options;
-	o.windows_only = true;
+	/* Each window has a file of its own, and none is as old as this but by a wrong clock. */
+	o.symbols_bytes = 1;
+	for (int k = 0; k < STORE_N_LEVELS; k++)
+		o.keep_ns[k] = 24 * 3600 * SECOND;
 	temp_dir(dir);
 	strcpy(boot, boot_id);
 	boot_id = boot;
@@ -265,6 +273,7 @@ static void clock_steps(void **state)
 			boot[0] = at->new_boot ? at->new_boot : boot[0];
 			assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
 		}
+		store_renew(w);
 		struct model_window win = { 0 };
 		model_fill(&m, w, &win, 5);
 		samples += sum_of(&win);
@@ -301,7 +310,7 @@ static void clock_steps(void **state)
 		int64_t off = b->t1_ns - b->boot_ns - a->real_minus_boot_ns;
 		assert_true(off > -SECOND && off < SECOND);
 	}
-	assert_null(store_anchor(s, 6));
+	assert_null(store_anchor(s, 9));
 	store_cover_free(&c);
 	uint64_t windows = 0, all = 0;
 	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
