@@ -227,11 +227,11 @@ struct moment {
  */
 static const struct moment moments[] = {
 	{ 100, 10, 0, 0 },	   { 110, 20, 0, 0 },	  { 120, 30, 0, 0 },
-	{ 3730, 40, 0, 1 },	   { 3740, 50, 0, 1 }, /* an hour forward */
-	{ 150, 60, 0, 2 },	   { 160, 70, 0, 2 }, /* and back, further: these lie before others */
-	{ TEN_YEARS, 80, 0, 3 },		      /* far ahead */
-	{ 180, 90, 0, 4 },			      /* and back */
-	{ 20170, 20080, 0, 4 },			      /* asleep for hours */
+	{ 3730, 40, 0, 1 },	   { 3740, 50, 0, 1 },	  /* 1 h forward */
+	{ 150, 60, 0, 2 },	   { 160, 70, 0, 2 },	  /* and back: before others */
+	{ TEN_YEARS, 80, 0, 3 },			  /* far ahead */
+	{ 180, 90, 0, 4 },				  /* and back */
+	{ 20170, 20080, 0, 4 },				  /* asleep for hours */
 	{ 20300, 15, '6', 5 },	   { 20310, 25, '6', 5 }, /* another boot */
 	{ 130, 12, '7', 6 },				  /* one with a clock that is wrong */
 	{ TEN_YEARS, 22, '7', 7 },			  /* more so */
