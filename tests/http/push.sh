@@ -115,6 +115,15 @@ pushes 0 'sent: 1 windows' since "$url" --from 2026-05-01T10:00:20Z
 pushes 0 'sent: 0 windows' since "$url" --from 2026-05-01T09:00:00Z
 ok "it begins there, and goes on" jq -es '[.[].profiles[].time] | unique == [1777629620000000000]' since.in/taken
 
+# Retention has cut most: the sums that are left go out, once.
+"$build/tests/mkstore" cut cut >/dev/null
+receive cut.in
+pushes 0 'sent: [0-9]+ windows' cut "$url"
+left=$("$ascribe" report cut --json 2>/dev/null | jq .samples)
+ok "what retention left: all of it" jq -es --argjson left "$left" \
+	'[.[].profiles[].samples[][2]] | add / 10101010 == $left' cut.in/taken
+pushes 0 'sent: 0 windows' cut "$url"
+
 # ---- bad answers: each window is there once all the same ----
 cp -r store answers
 receive bad

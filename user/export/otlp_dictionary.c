@@ -52,7 +52,10 @@ int otlp_dictionary_init(struct otlp_dictionary *d, const struct export_source *
 	Otlp__Link link = OTLP__LINK__INIT;
 	int32_t index;
 	int rc = 0;
-	*d = (struct otlp_dictionary){ .src = src };
+	*d = (struct otlp_dictionary){ .src = src, .n_frames = store_n_frames(src->store) };
+	d->by_frame = calloc(d->n_frames + 1, sizeof(*d->by_frame));
+	if (!d->by_frame)
+		return -ENOMEM;
 	for (int t = 0; !rc && t < OTLP_TABLES; t++)
 		if (t != OTLP_LINKS)
 			rc = intern_add(&d->table[t], "", 0, &(uint32_t){ 0 }, NULL);
@@ -67,6 +70,7 @@ void otlp_dictionary_fini(struct otlp_dictionary *d)
 		intern_fini(&d->table[t]);
 	memo_fini(&d->locations);
 	memo_fini(&d->stacks);
+	free(d->by_frame);
 	buf_fini(&d->packed);
 	buf_fini(&d->text);
 }
@@ -219,9 +223,13 @@ static int make_location(struct otlp_dictionary *d, const uint32_t *frames, size
 
 static int add_location(struct otlp_dictionary *d, const uint32_t *frames, size_t n, int32_t *ret)
 {
-	bool new;
-	int32_t *known;
-	int rc = memo_get(&d->locations, frames, n * sizeof(*frames), &new, &known);
+	bool new = true;
+	int32_t *known = n == 1 && frames[0] < d->n_frames ? &d->by_frame[frames[0]] : NULL;
+	if (known && *known) {
+		*ret = *known;
+		return 0;
+	}
+	int rc = known ? 0 : memo_get(&d->locations, frames, n * sizeof(*frames), &new, &known);
 	if (!rc && new)
 		rc = make_location(d, frames, n, known);
 	if (!rc)

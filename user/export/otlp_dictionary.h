@@ -33,8 +33,10 @@ struct otlp_memo {
 struct otlp_dictionary {
 	const struct export_source *src;
 	struct intern table[OTLP_TABLES];
-	struct otlp_memo locations; /* frames of the store */
-	struct otlp_memo stacks;    /* stack of the store, whether it is (other) */
+	struct otlp_memo locations; /* frames of the store, where several are at one address */
+	int32_t *by_frame;	    /* locations of one frame alone; 0: not known yet */
+	size_t n_frames;
+	struct otlp_memo stacks; /* stack of the store, whether it is (other) */
 	struct buf packed, text;
 };
 

@@ -12,7 +12,7 @@ struct push_options {
 	struct opt_list keys, headers, labels;
 	bool idle, follow;
 	int64_t from_ns, to_ns, max_age_ns, timeout_ns, give_up_ns;
-	uint64_t max_bytes;
+	uint64_t max_bytes, memory;
 };
 
 #define PUSH_OPTIONS_INIT { .from_ns = INT64_MIN }
@@ -144,6 +144,15 @@ struct push_options {
 		  "it refuses them)", \
 		  offsetof(type, max_age_ns), \
 		  0, \
+		  0 }, \
+		{ "memory", \
+		  0, \
+		  OPT_SIZE, \
+		  "SIZE", \
+		  "memory for the rows of a window: where that is too little the smallest are " \
+		  "summed as (other) (default 16MiB)", \
+		  offsetof(type, memory), \
+		  1 << 20, \
 		  0 }, \
 		{ "timeout", \
 		  0, \

@@ -11,6 +11,7 @@
 #include "util/clock.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#define QUERY_BYTES ((size_t)6 << 20) /* of the rows of a window; what is beyond is (other) */
+#define QUERY_BYTES ((size_t)16 << 20)
 #define ANSWER_MAX (1u << 20)
 #define LOOK_MS 2000 /* between looks for new windows: they come each 10 s */
 #define TIMEOUT_MS 30000u
@@ -307,7 +308,8 @@ static int open_store(const struct push_loop *p, struct store **ret, struct err 
 {
 	int rc = store_open(ret, p->c->store, err);
 	if (!rc)
-		store_limit(*ret, &(struct store_limits){ .bytes = QUERY_BYTES });
+		store_limit(*ret, &(struct store_limits){ .bytes = p->c->memory ? p->c->memory
+										: QUERY_BYTES });
 	return rc;
 }
 
@@ -369,6 +371,7 @@ static bool may_pass(const struct push_loop *p, int rc)
 static int run(struct push_loop *p, struct err *err)
 {
 	unsigned failed = 0;
+	bool sent = false;
 	for (;;) {
 		bool any;
 		int rc = send_next(p, &any, err);
@@ -385,6 +388,9 @@ static int run(struct push_loop *p, struct err *err)
 			return rc == -EINTR ? 0 : rc;
 		failed = 0;
 		report(p);
+		if (sent && !any)
+			malloc_trim(0); /* a large window may be the last one for long */
+		sent = any;
 		if (!any && !p->c->follow)
 			return 0;
 		if (rest(p, any ? 0 : LOOK_MS))
