@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""memory.py DAEMON SECONDS: look at a daemon's memory five times a second, by the kernel and by the daemon's own account.
+"""memory.py DAEMON SECONDS [MOST]: look at a daemon's memory five times a second, by the kernel and by the daemon's own
+account; up to MOST seconds, until it has given something up.
 
 Memory of the processes and of the maps, each counted once; the program's own pages are those of the start. The daemon
 listens on ./sock. One line of JSON at the end: MiB.
 """
 import glob, json, re, socket, sys, time
 daemon, seconds = int(sys.argv[1]), float(sys.argv[2])
+longest = float(sys.argv[3]) if len(sys.argv) > 3 else seconds
 def field(text, name):
     return next((int(l.split()[1]) * 1024 for l in text.splitlines() if l.startswith(name + ':')), 0)
 def tree(pid):
@@ -41,8 +43,9 @@ def metrics():
     finally:
         s.close()
     return {k: float(v) for k, v in re.findall(r'^(ascribe_memory\S*) (\S+)$', text, re.M)}
-seen, until = [], time.time() + seconds
-while time.time() < until:
+def steps(): return max((s[4]['ascribe_memory_step'] for s in seen), default=0)
+seen, begun = [], time.time()
+while time.time() < begun + seconds or (time.time() < begun + longest and not steps()):
     m = metrics()
     program = m.get('ascribe_memory_bytes{part="program"}', 0)
     own, *children = map(anonymous, tree(daemon))
@@ -54,4 +57,4 @@ most = max(seen)
 ratio = sorted(s[1] / s[0] for s in seen)
 print(json.dumps({'looks': len(seen), 'most': most[0], 'own': most[2], 'children': most[3], 'told': max(s[1] for s in seen),
                   'ratio': ratio[len(ratio) // 2], 'more': max(s[4]['ascribe_memory_more_bytes'] for s in seen) / 2**20,
-                  'most children': max(s[3] for s in seen), 'step': max(s[4]['ascribe_memory_step'] for s in seen)}))
+                  'most children': max(s[3] for s in seen), 'step': steps()}))
