@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #define SECOND 1000000000ll
+#define HOUR (3600 * SECOND)
 #define T0 1700000000000000000ll
 
 const struct store_options scenario_options = {
@@ -15,7 +16,7 @@ const struct store_options scenario_options = {
 	.symbols_bytes = 1200,
 	.reserve_bytes = 1,
 	.max_bytes = 1ull << 40,
-	.keep_ns = { 36 * 3600 * SECOND },
+	.keep_ns = { 36 * HOUR, 36 * HOUR, 37 * HOUR, 38 * HOUR, 39 * HOUR, 40 * HOUR },
 };
 
 /* ---- the windows ---- */

@@ -2,8 +2,8 @@
 /*
  * A life of a store in a few dozen windows. There are pauses of all lengths, so that parents of
  * many levels, epochs and segments come and go. Windows come late, generations end, writers close
- * and open, old windows are cut. What window i holds and when it is depends on i alone, whatever
- * became of the others.
+ * and open. Old windows are cut, and so are their parents of the levels below SCENARIO_KEPT. What
+ * window i holds and when it is depends on i alone, whatever became of the others.
  */
 #ifndef TESTS_FAULT_SCENARIO_H
 #define TESTS_FAULT_SCENARIO_H
@@ -11,6 +11,7 @@
 #include "unit/store_model.h"
 
 #define SCENARIO_MAX 200
+#define SCENARIO_KEPT 6 /* the first level that is kept for ever: days */
 
 struct scenario {
 	struct model m;					   /* windows 0 to n - 1 */

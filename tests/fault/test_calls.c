@@ -117,6 +117,17 @@ static void sweep_some(void *ctx, size_t k, size_t n)
 	remove_tree(base);
 }
 
+/* A life without failures cuts blocks of each level that has a limit, and of no other. */
+static void check_cuts(const char *dir)
+{
+	struct store *s;
+	struct err err = { 0 };
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	for (uint8_t k = 0; k < STORE_N_LEVELS; k++)
+		assert_int_equal(store_cut(s, k)->blocks > 0, k < SCENARIO_KEPT);
+	store_close(s);
+}
+
 static void every_call_fails(void **state)
 {
 	(void)state;
@@ -130,6 +141,7 @@ static void every_call_fails(void **state)
 		s.offset = run_offset(s.step);
 		snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
 		live(dir, &ways[i], 0, &whole);
+		check_cuts(dir);
 		remove_tree(base);
 		assert_int_equal(whole.lost, 0);
 		s.calls = whole.calls;

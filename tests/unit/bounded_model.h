@@ -128,6 +128,17 @@ static const struct store_meta meta = { .host = "h",
 					.flagged_names = (const char *const[]){ "y" },
 					.n_flagged = 1 };
 
+/* An empty store in f->dir. */
+static struct store_writer *begin_store(struct fixture *f, const struct store_options *o)
+{
+	struct store_writer *w;
+	struct err err = { 0 };
+	snprintf(f->dir, sizeof(f->dir), "/tmp/bounded.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	assert_int_equal(store_writer_open_with(&w, f->dir, &meta, o, &err), 0);
+	return w;
+}
+
 static void add_labels(struct store_writer *w, const struct row *r, uint32_t *ret)
 {
 	char tenant[20], comm[20];
@@ -199,17 +210,14 @@ static void make(struct fixture *f, struct size size, uint64_t seed)
 		{ "cpu-clock", "nanoseconds", 1000000, 1000000 }, { "page-faults", "count", 0, 1 }
 	};
 	struct store_options o;
-	struct store_writer *w;
 	struct err err = { 0 };
 	uint64_t zero = 0;
 	*f = (struct fixture){ .size = size, .random = seed };
-	snprintf(f->dir, sizeof(f->dir), "/tmp/bounded.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
 	store_options_default(&o);
 	o.grace_ns = 0;
 	o.reserve_bytes = 1;
 	o.max_bytes = 1ull << 40;
-	assert_int_equal(store_writer_open_with(&w, f->dir, &meta, &o, &err), 0);
+	struct store_writer *w = begin_store(f, &o);
 	uint32_t(*id)[LINES] = malloc(NODES_MAX * sizeof(*id)), event[2];
 	make_stacks(f, w, id);
 	f->rows = malloc((size_t)size.windows * size.rows * sizeof(*f->rows));

@@ -475,63 +475,118 @@ static void small_stacks(void **state)
 	fini(f);
 }
 
+/* ---- stores of other shapes ---- */
+
+static uint32_t add_event(struct store_writer *w, const char *name)
+{
+	const struct store_event e = { name, "count", 0, 1 };
+	uint32_t id;
+	assert_int_equal(store_add_event(w, &e, &id), 0);
+	return id;
+}
+
+static uint32_t add_stack(struct store_writer *w, uint32_t parent, const char *function)
+{
+	struct store_frame frame = { .kind = FRAME_USER };
+	uint32_t id, stack;
+	assert_int_equal(store_add_string(w, function, strlen(function), &frame.function), 0);
+	assert_int_equal(store_add_frame(w, &frame, &id), 0);
+	assert_int_equal(store_add_stack(w, parent, id, &stack), 0);
+	return stack;
+}
+
+static void commit(struct store_writer *w, int64_t t0_ns)
+{
+	struct err err = { 0 };
+	assert_int_equal(
+		store_commit_window(w, t0_ns, t0_ns + 1000, 1, &(struct store_totals){ 0 }, &err),
+		0);
+}
+
+/*
+ * Close the writer, then ask for all stacks of an event of a store that was just opened. Its
+ * dictionaries may take as much as the question.
+ */
+static void ask_store(struct fixture *f, struct store_writer *w, const char *event, size_t budget,
+		      uint64_t samples)
+{
+	struct query *q;
+	struct err err = { 0 };
+	store_writer_close(w);
+	assert_int_equal(store_open(&f->s, f->dir, &err), 0);
+	store_limit(f->s, &(struct store_limits){ .bytes = budget, .symbols = budget });
+	struct query_spec spec = {
+		.event = event, .labels = QUERY_NO_LABELS, .from_ns = INT64_MIN, .to_ns = INT64_MAX
+	};
+	int64_t before = begin_memory();
+	assert_int_equal(query_open(&q, f->s, &spec, &err), 0);
+	check_memory(before, 2 * budget);
+	assert_int_equal(query_info(q)->samples, samples);
+	query_close(q);
+	fini(f);
+}
+
 /*
  * Many events, each of few stacks: sums take memory for what is there, not for each event and
  * stack.
  */
 static void many_events(void **state)
 {
-	(void)state;
 	enum { EVENTS = 32, STACKS = 100000 };
-	struct fixture *f = &fixture;
-	struct store_writer *w;
-	struct err err = { 0 };
-	struct query *q;
-	*f = (struct fixture){ .random = 1 };
-	snprintf(f->dir, sizeof(f->dir), "/tmp/bounded.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
-	assert_int_equal(store_writer_open(&w, f->dir, &meta, &err), 0);
-	uint32_t event[EVENTS], set, under = 0, all = 0;
-	assert_int_equal(store_add_set(w, NULL, 0, &set), 0);
+	(void)state;
+	struct store_options o;
+	store_options_default(&o);
+	fixture = (struct fixture){ .random = 1 };
+	struct store_writer *w = begin_store(&fixture, &o);
+	uint32_t event[EVENTS], under = 0, all = 0;
+	char name[24];
 	for (uint32_t i = 0; i < EVENTS; i++) {
-		char name[16];
 		snprintf(name, sizeof(name), "event-%u", i);
-		struct store_event e = { name, "count", 0, 1 };
-		assert_int_equal(store_add_event(w, &e, &event[i]), 0);
+		event[i] = add_event(w, name);
 	}
 	for (uint32_t i = 0; i < STACKS; i++) {
-		struct store_frame frame = { .kind = FRAME_USER };
-		uint32_t id, stack;
-		char name[16];
 		snprintf(name, sizeof(name), "f%u", i % 1000);
-		assert_int_equal(store_add_string(w, name, strlen(name), &frame.function), 0);
-		assert_int_equal(store_add_frame(w, &frame, &id), 0);
-		assert_int_equal(store_add_stack(w, under, id, &stack), 0);
+		uint32_t stack = add_stack(w, under, name);
 		under = i % 1000 ? under : stack;
 		all += i % EVENTS == 0;
-		assert_int_equal(store_add_row(w, set, stack, event[i % EVENTS], 1, 1), 0);
+		assert_int_equal(store_add_row(w, 0, stack, event[i % EVENTS], 1, 1), 0);
 	}
-	assert_int_equal(store_commit_window(w, 1, 1000, 1, &(struct store_totals){ 0 }, &err), 0);
-	store_writer_close(w);
-	assert_int_equal(store_open(&f->s, f->dir, &err), 0);
-	struct query_spec spec = { .event = "event-0",
-				   .labels = QUERY_NO_LABELS,
-				   .from_ns = INT64_MIN,
-				   .to_ns = INT64_MAX };
-	int64_t before = begin_memory();
-	assert_int_equal(query_open(&q, f->s, &spec, &err), 0);
-	check_memory(before, (size_t)64 << 20);
-	assert_int_equal(query_info(q)->samples, all);
-	query_close(q);
-	fini(f);
+	commit(w, 1);
+	ask_store(&fixture, w, "event-0", (size_t)32 << 20, all);
+}
+
+/* Each window has a file with stacks and functions of its own: most are not part of the answer. */
+static void many_files(void **state)
+{
+	enum { FILES = 20, STACKS = 20000 };
+	(void)state;
+	struct store_options o;
+	store_options_default(&o);
+	o.windows_only = true;
+	o.symbols_bytes = 1;
+	fixture = (struct fixture){ .random = 1 };
+	struct store_writer *w = begin_store(&fixture, &o);
+	for (uint32_t i = 0; i < FILES; i++) {
+		uint32_t event = add_event(w, "event");
+		for (uint32_t k = 0; k < STACKS; k++) {
+			char name[24];
+			snprintf(name, sizeof(name), "f%u_%u", i, k);
+			uint32_t stack = add_stack(w, 0, name);
+			assert_int_equal(store_add_row(w, 0, stack, event, 1, 1), 0);
+		}
+		commit(w, 1 + i * WINDOW_NS);
+		assert_true(store_renew(w));
+		store_renew_end(w);
+	}
+	ask_store(&fixture, w, "event", (size_t)16 << 20, FILES * STACKS);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(small_stores),
-					    cmocka_unit_test(small_stacks),
-					    cmocka_unit_test(large_store),
-					    cmocka_unit_test(keys_have_all_samples),
-					    cmocka_unit_test(many_events) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(small_stores), cmocka_unit_test(small_stacks),
+		cmocka_unit_test(large_store),	cmocka_unit_test(keys_have_all_samples),
+		cmocka_unit_test(many_events),	cmocka_unit_test(many_files)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

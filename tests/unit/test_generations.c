@@ -79,6 +79,14 @@ static uint64_t ask_all(struct store *s, int64_t from_ns, int64_t to_ns)
 	return samples;
 }
 
+/* Parents of five minutes are made two minutes later at most, though a commit reads few rows. */
+static void assert_parents_in_time(const char *dir, int64_t minute)
+{
+	struct store *s = open_store(dir);
+	assert_true(minute < 2 || count_blocks(s, 2) >= (size_t)(minute - 2) / 5);
+	store_close(s);
+}
+
 /*
  * A file for each window. A parent of 20 minutes has more rows than a commit may read, so making it
  * goes on across several files.
@@ -95,6 +103,7 @@ static void parents_beside_new_files(void **state)
 		commit_new_stacks(w, i, STACKS);
 		assert_true(store_renew(w));
 		store_renew_end(w);
+		assert_parents_in_time(dir, i);
 	}
 	/* As after a loss of power: nothing is made up for at the end. */
 	struct store *s = open_store(dir);

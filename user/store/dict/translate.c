@@ -61,6 +61,17 @@ static int translate_string(struct translation *t, uint32_t id, uint32_t *ret)
 	return 0;
 }
 
+static struct store_frame frame_of(const struct translation *t, uint32_t id)
+{
+	struct store_frame f = t->from->frames[id];
+	if (t->no_lines) {
+		f.file = 0;
+		f.line = 0;
+		f.offset = f.function ? 0 : f.offset;
+	}
+	return f;
+}
+
 int translate_frame(struct translation *t, uint32_t id, uint32_t *ret)
 {
 	int rc = reserve(&t->frames, t->from->n_frames);
@@ -70,12 +81,7 @@ int translate_frame(struct translation *t, uint32_t id, uint32_t *ret)
 		*ret = t->frames.v[id] - 1;
 		return 0;
 	}
-	struct store_frame f = t->from->frames[id];
-	if (t->no_lines) {
-		f.file = 0;
-		f.line = 0;
-		f.offset = f.function ? 0 : f.offset;
-	}
+	struct store_frame f = frame_of(t, id);
 	rc = translate_string(t, f.function, &f.function);
 	if (!rc)
 		rc = translate_string(t, f.module, &f.module);
@@ -93,7 +99,7 @@ int translate_frame(struct translation *t, uint32_t id, uint32_t *ret)
 /* The same frame where the other has it; 0: it has not. */
 static uint32_t find_frame(const struct translation *t, uint32_t id)
 {
-	struct store_frame f = t->from->frames[id];
+	struct store_frame f = frame_of(t, id);
 	uint32_t *const texts[] = { &f.function, &f.module, &f.build_id, &f.file };
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		size_t len;
@@ -103,6 +109,16 @@ static uint32_t find_frame(const struct translation *t, uint32_t id)
 			return 0;
 	}
 	return dicts_find_frame(t->to, &f);
+}
+
+int translate_find_frame(struct translation *t, uint32_t id, uint32_t *ret)
+{
+	int rc = reserve(&t->frames, t->from->n_frames);
+	if (rc)
+		return rc;
+	*ret = t->frames.v[id] ? t->frames.v[id] - 1 : find_frame(t, id);
+	t->frames.v[id] = *ret ? *ret + 1 : 0;
+	return 0;
 }
 
 static int need_other(struct translation *t)
@@ -123,7 +139,10 @@ static int find_or_fold(struct translation *t, uint32_t parent, uint32_t frame, 
 	*ret = parent;
 	if (t->to->stacks[parent].frame == t->other_frame)
 		return 0;
-	uint32_t mine = find_frame(t, frame);
+	uint32_t mine;
+	rc = translate_find_frame(t, frame, &mine);
+	if (rc)
+		return rc;
 	*ret = mine ? dicts_find_stack(t->to, parent, mine) : 0;
 	return *ret ? 0 : dicts_add_stack(t->to, parent, t->other_frame, ret);
 }

@@ -32,6 +32,8 @@ size_t translation_bytes(const struct translation *t);
 
 /* Ids must be those of `from`. 0 or as dicts_add_*. */
 int translate_frame(struct translation *t, uint32_t id, uint32_t *ret);
+/* The same, but what the other lacks is not added: 0. */
+int translate_find_frame(struct translation *t, uint32_t id, uint32_t *ret);
 int translate_stack(struct translation *t, uint32_t id, uint32_t *ret);
 /* Whether a stack was met before. */
 static inline bool translate_knows_stack(const struct translation *t, uint32_t id)

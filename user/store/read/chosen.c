@@ -76,8 +76,8 @@ static int look_for(struct chosen *c, struct shaped *y, const struct shape_node 
 	uint32_t i = 0, frame;
 	int rc = read_chain(c, y, n);
 	for (; !rc && i < n->length; i++) {
-		rc = translate_frame(&y->to, y->to.from->stacks[c->chain[i]].frame, &frame);
-		uint32_t next = rc ? 0 : dicts_find_stack(to, at, frame);
+		rc = translate_find_frame(&y->to, y->to.from->stacks[c->chain[i]].frame, &frame);
+		uint32_t next = rc || !frame ? 0 : dicts_find_stack(to, at, frame);
 		if (!next)
 			break;
 		at = next;
