@@ -25,9 +25,6 @@ struct {
 	__type(value, __u64);
 } selected SEC(".maps");
 
-/* Children without room in the table: their samples count as outside. */
-__u64 selected_full;
-
 static __always_inline __u64 *selected_cell(__u32 id, __u32 probe)
 {
 	__u32 i = (((id * 0x9e3779b1u) >> 8) + probe) & cfg.selected_mask;
@@ -46,6 +43,7 @@ static __always_inline bool selected_has(__u32 id)
 	return false;
 }
 
+/* Where the table has no room the id is not selected, and its samples count as outside. */
 static __always_inline void selected_add(__u32 id)
 {
 	for (__u32 p = 0; p < SELECT_PROBES; p++) {
@@ -59,7 +57,6 @@ static __always_inline void selected_add(__u32 id)
 		    __sync_val_compare_and_swap(cell, old, (__u64)id) == old)
 			return;
 	}
-	__sync_fetch_and_add(&selected_full, 1);
 }
 
 static __always_inline void selected_remove(__u32 id)

@@ -26,7 +26,6 @@
 #endif
 
 #define HIST_BITS_MAX 12
-#define HIST_SHIFT_MAX(bits) (63 - (bits))
 #define HIST_BUCKETS(bits) ((65u - (bits)) << (bits))
 
 #define HIST_INLINE static inline __attribute__((always_inline, unused))

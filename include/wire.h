@@ -38,7 +38,6 @@ enum counter {
 #define PROC_SLOTS 4 /* label slots (modules) read per process */
 #define PROC_PROBES 16
 #define SEEN_BITS 16
-#define NOTIFIED_BITS 8
 #define ROW_PROBES 64
 #define REF_PROBES 64
 

@@ -42,11 +42,3 @@ void notify_reloading(void)
 	notify("RELOADING=1\nMONOTONIC_USEC=%lld",
 	       (long long)t.tv_sec * 1000000 + t.tv_nsec / 1000);
 }
-
-uint64_t notify_watchdog_ns(void)
-{
-	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
-	if (!usec || (pid && strtol(pid, NULL, 10) != getpid()))
-		return 0;
-	return strtoull(usec, NULL, 10) * 1000;
-}

@@ -3,13 +3,9 @@
 #ifndef ASCRIBE_DAEMON_NOTIFY_H
 #define ASCRIBE_DAEMON_NOTIFY_H
 
-#include <stdint.h>
-
 /* "READY=1", "STOPPING=1", "STATUS=..."; lines are parted by newlines. */
 void notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* RELOADING=1 with the time that it wants; READY=1 ends it. */
 void notify_reloading(void);
-/* How often WATCHDOG=1 must come, ns; 0: no watchdog, or it is another process's. */
-uint64_t notify_watchdog_ns(void);
 
 #endif

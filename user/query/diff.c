@@ -3,6 +3,7 @@
 
 #include "query/selector.h"
 #include "query/stats.h"
+#include "query/table_int.h"
 #include "util/array.h"
 #include "util/buf.h"
 #include "util/idhash.h"
@@ -46,10 +47,7 @@ static bool same_row(const void *ctx, uint32_t row, const void *key)
 		return false;
 	if (!b->spec->keys)
 		return !strcmp(x->text, y->text) && !strcmp(x->module, y->module);
-	for (size_t i = 0; i < b->spec->n_keys; i++)
-		if (x->present[i] != y->present[i] || strcmp(x->values[i], y->values[i]))
-			return false;
-	return true;
+	return table_row_has_values(y, x->values, x->present, b->spec->n_keys);
 }
 
 static int hash_row(struct builder *b, const struct query_table_row *r, uint32_t *ret)
@@ -59,10 +57,8 @@ static int hash_row(struct builder *b, const struct query_table_row *r, uint32_t
 	if (!b->spec->keys) {
 		rc = buf_add(&b->name, r->text, strlen(r->text) + 1);
 		rc = rc ? rc : buf_add(&b->name, r->module, strlen(r->module));
-	}
-	for (size_t i = 0; !rc && b->spec->keys && i < b->spec->n_keys; i++) {
-		rc = buf_add_u8(&b->name, r->present[i]);
-		rc = rc ? rc : buf_add(&b->name, r->values[i], strlen(r->values[i]) + 1);
+	} else {
+		rc = table_row_add_values(&b->name, r, b->spec->n_keys);
 	}
 	if (!rc)
 		*ret = idhash_hash(&b->hash, b->name.data ? b->name.data : (const uint8_t *)"",

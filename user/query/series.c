@@ -5,8 +5,9 @@
  */
 #include "query/series.h"
 
-#include "query/values.h"
 #include "query/query_int.h"
+#include "query/table_int.h"
+#include "query/values.h"
 #include "util/buf.h"
 #include "util/idhash.h"
 
@@ -184,20 +185,13 @@ static bool same_group(const void *ctx, uint32_t id, const void *key)
 	const struct builder *b = ctx;
 	const struct query_series_row *x = &b->s->rows[id];
 	const struct query_table_row *y = key;
-	for (size_t i = 0; i < b->spec->n_keys; i++)
-		if (x->present[i] != y->present[i] || strcmp(x->values[i], y->values[i]))
-			return false;
-	return true;
+	return table_row_has_values(y, x->values, x->present, b->spec->n_keys);
 }
 
 static int hash_group(struct builder *b, const struct query_table_row *r, uint32_t *ret)
 {
-	int rc = 0;
 	b->name.len = 0;
-	for (size_t i = 0; !rc && i < b->spec->n_keys; i++) {
-		rc = buf_add_u8(&b->name, r->present[i]);
-		rc = rc ? rc : buf_add(&b->name, r->values[i], strlen(r->values[i]) + 1);
-	}
+	int rc = table_row_add_values(&b->name, r, b->spec->n_keys);
 	if (!rc)
 		*ret = idhash_hash(&b->hash, b->name.data ? b->name.data : (const uint8_t *)"",
 				   b->name.len);

@@ -383,6 +383,25 @@ int table_row_of_values(struct table *t, const struct value *values, size_t n,
 	return 0;
 }
 
+bool table_row_has_values(const struct query_table_row *row, const char *const *values,
+			  const bool *present, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (row->present[i] != present[i] || strcmp(row->values[i], values[i]))
+			return false;
+	return true;
+}
+
+int table_row_add_values(struct buf *to, const struct query_table_row *row, size_t n)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++) {
+		rc = buf_add_u8(to, row->present[i]);
+		rc = rc ? rc : buf_add(to, row->values[i], strlen(row->values[i]) + 1);
+	}
+	return rc;
+}
+
 static int group_set(struct keys *k, uint32_t set, uint64_t samples, uint32_t *ret)
 {
 	const struct label *labels;

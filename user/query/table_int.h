@@ -7,6 +7,7 @@
 #define ASCRIBE_QUERY_TABLE_INT_H
 
 #include "query/query_int.h"
+#include "util/buf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +33,11 @@ struct value {
 /* Fill in values, present and text of a row, as copies that live as long as the table. */
 int table_row_of_values(struct table *t, const struct value *values, size_t n,
 			struct query_table_row *row);
+/* Rows of several tables are matched by their values: are these a row's? */
+bool table_row_has_values(const struct query_table_row *row, const char *const *values,
+			  const bool *present, size_t n);
+/* Append bytes that differ where the values do. */
+int table_row_add_values(struct buf *to, const struct query_table_row *row, size_t n);
 #define TABLE_NO_GROUP UINT32_MAX
 /*
  * Add a row for each group of values, in any order. groups: NULL, or [q->n_rows], which gets the

@@ -537,11 +537,6 @@ uint64_t sampler_bad_cpu(const struct sampler *s)
 	return s->skel->bss->lost_bad_cpu;
 }
 
-uint64_t sampler_selected_full(const struct sampler *s)
-{
-	return s->skel->bss->selected_full;
-}
-
 uint32_t sampler_new_generation(struct sampler *s)
 {
 	return ++s->skel->data->generation;

@@ -210,11 +210,10 @@ uint64_t sampler_pending(const struct sampler *s);
 int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned cpu, bool online),
 			void *ctx);
 
-/* Samples on CPUs that have no table; children that found no place in the selection. */
 /* CPUs that are online and were not present when recording began: nothing of them is recorded. */
 unsigned sampler_unknown_cpus(const struct sampler *s);
+/* Samples on CPUs that have no table. */
 uint64_t sampler_bad_cpu(const struct sampler *s);
-uint64_t sampler_selected_full(const struct sampler *s);
 
 /*
  * Publish the label slots of a process image and e->n_sources sources. Replaces what is there for

@@ -14,6 +14,13 @@ int block_damaged(const struct store *s, const struct block_ref *r, struct err *
 		       s->segments[r->segment].file.path, (unsigned long long)r->offset);
 }
 
+int block_failed(const struct store *s, const struct block_ref *r, int rc, struct err *err)
+{
+	if (rc == -EBADMSG)
+		return block_damaged(s, r, err);
+	return rc ? err_sys(err, rc, "cannot read %s", s->dir) : 0;
+}
+
 int block_read_raw(struct store *s, const struct block_ref *r, const struct block_head *h,
 		   enum column c, uint64_t at, void *out, size_t len, struct err *err)
 {
@@ -46,9 +53,7 @@ int block_read_piece(struct store *s, const struct block_ref *r, const struct bl
 			     ? -EBADMSG
 			     : codec_unpack(ret, at->codec, stored.data, at->stored_len,
 					    at->raw_len);
-		if (rc)
-			rc = rc == -EBADMSG ? block_damaged(s, r, err)
-					    : err_sys(err, rc, "cannot read %s", s->dir);
+		rc = block_failed(s, r, rc, err);
 	}
 	buf_fini(&stored);
 	return rc;
@@ -65,10 +70,7 @@ static int read_column(struct store *s, const struct block_ref *r, struct block_
 	rc = block_read_raw(s, r, &d->head, c, 0, stored.data, len, err);
 	if (!rc) {
 		rc = block_unpack(&d->head, c, stored.data, &d->column[c]);
-		if (rc == -EBADMSG)
-			block_damaged(s, r, err);
-		else if (rc)
-			err_sys(err, rc, "cannot read %s", s->dir);
+		rc = block_failed(s, r, rc, err);
 	}
 	buf_fini(&stored);
 	return rc;

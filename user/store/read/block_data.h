@@ -24,6 +24,8 @@ int block_read(struct store *s, const struct block_ref *r, uint32_t wanted, stru
 	       struct err *err);
 void block_data_fini(struct block_data *d);
 int block_damaged(const struct store *s, const struct block_ref *r, struct err *err);
+/* Say what a result means for the block: damage for -EBADMSG. Returns rc. */
+int block_failed(const struct store *s, const struct block_ref *r, int rc, struct err *err);
 /* Bytes of a column as stored, not checked. */
 int block_read_raw(struct store *s, const struct block_ref *r, const struct block_head *h,
 		   enum column c, uint64_t at, void *out, size_t len, struct err *err);

@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int result(const struct store *s, const struct block_ref *r, int rc, struct err *err)
-{
-	if (rc == -EBADMSG)
-		return block_damaged(s, r, err);
-	return rc ? err_sys(err, rc, "cannot read %s", s->dir) : 0;
-}
-
 int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h,
 		    unsigned what, struct rows_limits *l, struct err *err)
 {
@@ -60,7 +53,7 @@ int contents_table(struct store *s, const struct block_ref *r, const struct bloc
 	rc = labels ? settable_decode(ret, raw, h->info.n_table, h->mark.count[KIND_SETS],
 				      dicts->label_text.n, keys)
 		    : settable_decode_narrow(ret, raw, h->info.n_table, h->mark.count[KIND_SETS]);
-	return result(s, r, rc, err);
+	return block_failed(s, r, rc, err);
 }
 
 int contents_totals(struct store *s, const struct block_ref *r, const struct block_data *d,
@@ -72,7 +65,7 @@ int contents_totals(struct store *s, const struct block_ref *r, const struct blo
 	int rc = block_has(&d->head, COLUMN_TOTALS)
 			 ? totals_decode(ret, &c, m->n_lost, m->n_flagged)
 			 : -EBADMSG;
-	return result(s, r, rc, err);
+	return block_failed(s, r, rc, err);
 }
 
 int contents_keys(struct store *s, const struct block_ref *r, const struct block_data *d,
@@ -81,7 +74,7 @@ int contents_keys(struct store *s, const struct block_ref *r, const struct block
 	*ret = (struct block_keys){ 0 };
 	int rc = block_has(&d->head, COLUMN_KEYS) ? block_keys_decode(ret, &d->column[COLUMN_KEYS])
 						  : 0;
-	return result(s, r, rc, err);
+	return block_failed(s, r, rc, err);
 }
 
 int contents_sums(struct store *s, const struct block_ref *r, const struct block_data *d,
@@ -108,10 +101,10 @@ int contents_top(struct store *s, const struct block_ref *r, const struct block_
 		return 0;
 	int rc = store_dicts(s, r, SYMBOLS_SETS, &dicts, err);
 	return rc ? rc
-		  : result(s, r,
-			   top_decode(ret, &d->column[COLUMN_TOP], dicts->label_text.n,
-				      dicts->n_events),
-			   err);
+		  : block_failed(s, r,
+				 top_decode(ret, &d->column[COLUMN_TOP], dicts->label_text.n,
+					    dicts->n_events),
+				 err);
 }
 
 bool contents_wants(const struct store_keys *keys, const char *key)

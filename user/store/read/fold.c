@@ -103,9 +103,7 @@ static int add_block(struct store *s, struct segment_sums *l, const struct block
 	rc = contents_rows(s, ref, &d, SYMBOLS_NAMES, &rows, err);
 	if (!rc) { /* its limits are within those of the segment */
 		rc = add_groups(l, &rows);
-		if (rc)
-			rc = rc == -EBADMSG ? block_damaged(s, ref, err)
-					    : err_sys(err, rc, "cannot read %s", s->dir);
+		rc = block_failed(s, ref, rc, err);
 	}
 	block_data_fini(&d);
 	return rc;
@@ -329,7 +327,7 @@ static int fold_segment(struct store *s, const struct block_ref *const *refs, si
 	if (!now.v)
 		rc = sum_blocks(of, refs, n, t->from, &now, err);
 	if (!rc && (rc = y ? take_chosen(s, f, y, &now) : take_all(s, f, t, &now)) < 0)
-		err_sys(err, rc, "cannot read %s", s->dir);
+		block_failed(of, refs[0], rc, err);
 	if (rc < 0)
 		segment_sums_fini(&now);
 	else

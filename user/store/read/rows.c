@@ -12,7 +12,7 @@
 #define SOME_ROWS 64
 int reading_failed(const struct reading *r, int rc)
 {
-	return err_sys(r->err, rc, "cannot read %s", r->s->dir);
+	return block_failed(r->s, r->ref, rc, r->err);
 }
 
 static bool wants_key(void *ctx, uint32_t key)
