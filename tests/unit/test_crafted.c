@@ -7,6 +7,7 @@
 #include "unit/store_model.h"
 
 #include "query/query.h"
+#include "store/damage.h"
 #include "store/read/store_int.h"
 #include "util/crc32c.h"
 
@@ -219,6 +220,47 @@ static void heads(void **state)
 	remove_tree(dir);
 }
 
+/* Change a letter of an event's name in the manifest. */
+static void rename_event(const char *dir, const char *name)
+{
+	char path[120];
+	uint8_t data[4096];
+	snprintf(path, sizeof(path), "%s/MANIFEST", dir);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	ssize_t len = read(fd, data, sizeof(data));
+	assert_in_range(len, 33, sizeof(data) - 1);
+	uint8_t *at = memmem(data, (size_t)len, name, strlen(name));
+	assert_non_null(at);
+	*at ^= 1;
+	put32(data + 24, crc32c(data + 32, (size_t)len - 32));
+	put32(data + 28, crc32c(data, 28));
+	assert_int_equal(pwrite(fd, data, (size_t)len, 0), len);
+	close(fd);
+}
+
+static void count_finding(void *ctx, const struct store_finding *f)
+{
+	*(size_t *)ctx += f->kind == STORE_DAMAGED;
+}
+
+/* Readers believe no event that the manifest lacks: verify finds it, repair adds it. */
+static void event_of_no_manifest(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct err err = { 0 };
+	size_t n = 0;
+	write_store(dir);
+	rename_event(dir, model_events[0].name);
+	assert_true(damaged_answers(dir) > 0);
+	assert_int_equal(store_verify(dir, count_finding, &n, &err), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(store_repair(dir, count_finding, &n, &err), 0);
+	assert_int_equal(damaged_answers(dir), 0);
+	assert_sound(dir);
+	remove_tree(dir);
+}
+
 static int limit_memory(void **state)
 {
 	(void)state;
@@ -234,6 +276,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(marks),
 		cmocka_unit_test(heads),
+		cmocka_unit_test(event_of_no_manifest),
 	};
 	return cmocka_run_group_tests(tests, limit_memory, NULL);
 }

@@ -399,13 +399,33 @@ static void find_symbols(const struct check *c, struct segment *g, const struct 
 	g->m.end = g->file.size;
 }
 
+/*
+ * Readers believe no event that the manifest lacks. A writer names a new event in the manifest
+ * first, so where the manifest has been replaced meanwhile nothing is known.
+ */
+static int check_events(struct check *c, const struct segment *g, const struct dicts *d)
+{
+	bool new, any = false;
+	for (uint32_t i = 0; i < d->n_events; i++) {
+		if (manifest_add_event(&c->s.manifest, &d->events[i], &new))
+			return err_sys(c->err, -ENOMEM, "cannot read %s", c->s.dir);
+		any |= new;
+	}
+	if (any && !c->rebuilt && (c->repair || !store_is_stale(&c->s))) {
+		tell(c, STORE_DAMAGED, g->file.path, 0,
+		     "its dictionaries have an event that the manifest lacks");
+		c->changed = true;
+	}
+	return 0;
+}
+
 static int check_symbols(struct check *c, struct segment *g, struct scan *scan)
 {
 	struct place p = { KIND_SYMBOLS, g->m.serial, g->m.level };
 	struct block_ref r = { .segment = (uint32_t)(g - c->s.segments) };
 	const struct dicts *d;
 	struct err why = { 0 };
-	bool open = g->m.state == SEGMENT_OPEN, new;
+	bool open = g->m.state == SEGMENT_OPEN;
 	int rc = store_dicts(&c->s, &r, SYMBOLS_ALL, &d, &why);
 	if (rc && rc != -EBADMSG && rc != -EPROTONOSUPPORT && rc != -ESTALE)
 		return err_set(c->err, rc, "%s", why.text);
@@ -414,9 +434,9 @@ static int check_symbols(struct check *c, struct segment *g, struct scan *scan)
 		scan->bad = true;
 		return 0;
 	}
-	for (uint32_t i = 0; i < d->n_events; i++)
-		if (manifest_add_event(&c->s.manifest, &d->events[i], &new))
-			return err_sys(c->err, -ENOMEM, "cannot read %s", c->s.dir);
+	rc = check_events(c, g, d);
+	if (rc)
+		return rc;
 	uint64_t good = g->symbols->good, last = g->n_refs ? g->refs[g->n_refs - 1].mark : 0;
 	if (g->m.state == SEGMENT_SEALED) {
 		if (good == g->m.index_at - g->m.symbols_at)
