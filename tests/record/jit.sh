@@ -27,8 +27,10 @@ cat >Hot.java <<'JAVA'
 public class Hot {
 	static int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 	public static void main(String[] a) {
-		long end = System.currentTimeMillis() + Integer.parseInt(a[0]), x = 0;
-		while (System.currentTimeMillis() < end) x += fibonacci(24);
+		long now = System.currentTimeMillis(), end = now + Integer.parseInt(a[0]), x = 0;
+		// Of a busy CPU it needs its part, too.
+		while (System.currentTimeMillis() < end || ProcessHandle.current().info().totalCpuDuration().get().toMillis() < (end - now) * 3 / 4)
+			for (int i = 0; i < 50; i++) x += fibonacci(24);
 		System.out.println(x);
 	}
 }
@@ -79,9 +81,9 @@ if command -v java >/dev/null && command -v javac >/dev/null; then
 	javac --release 17 Hot.java
 	for java in $(jvms); do
 		rm -rf java
-		ok "$java: recorded" "$ascribe" record --jvm-attach -F 499 -d 2s -o java \
+		ok "$java: recorded" "$ascribe" record --jvm-attach -F 499 -d 4s -o java \
 			-- sh -c 'echo /tmp/perf-$$.map >java.map; exec "$@"' \
-			sh "$java" -XX:+PreserveFramePointer Hot 3500
+			sh "$java" -XX:+PreserveFramePointer Hot 5000
 		ok "$java: its function, from the map that we asked for" at_least 50 java \
 			'int Hot.fibonacci(int)'
 		ok "$java: no map stays in /tmp" test ! -e "$(cat java.map)"
