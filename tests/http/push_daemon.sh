@@ -146,8 +146,8 @@ for name in 'otlp', 'pyroscope':
 PY
 ok "each window is there once" python3 once.py
 
-# ---- a store that is not there yet; a reload leaves the processes alone ----
-mkdir late
+# ---- a store that is not there yet, though its directory is; a reload leaves processes alone ----
+mkdir -p late/store
 config <<END
   - $otlp
 END

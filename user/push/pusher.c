@@ -78,12 +78,16 @@ static _Noreturn void run(const struct push_config *config, int fd)
 	struct push_config c = *config;
 	struct push_stats st = { .began_ns = clock_ns(CLOCK_MONOTONIC) };
 	struct err err = { 0 };
+	char header[PATH_BYTES];
 	prctl(PR_SET_NAME, "ascribe-push");
 	prctl(PR_SET_DUMPABLE, 0); /* it has a token */
 	c.stop_fd = fd;
 	c.report = tell;
 	c.ctx = &fd;
-	while (access(c.store, F_OK))
+	/* A directory becomes a store with its header, and may hold nothing else before. */
+	if (snprintf(header, sizeof(header), "%s/HEADER", c.store) >= (int)sizeof(header))
+		_exit(1);
+	while (access(header, F_OK))
 		if (is_over(fd, STORE_MS))
 			_exit(0);
 	int rc = confine(&c);
