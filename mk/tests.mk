@@ -262,7 +262,7 @@ test-with-packages:
 	$(Q)$(if $(TAIL_OUT),echo 'left out until another day: $(words $(TAIL_OUT)) scripts of \
 		$(words $(TAIL)) (this is TURN=$(TURN) of 0, 1, 2; make test-all runs all)')
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
-		'-j4=beside each other' \
+		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'tsan/hist_threads=$(TSAN)' \
