@@ -85,9 +85,8 @@ static _Noreturn void run(const struct push_config *config, int fd)
 	c.report = tell;
 	c.ctx = &fd;
 	/* A directory becomes a store with its header, and may hold nothing else before. */
-	if (snprintf(header, sizeof(header), "%s/HEADER", c.store) >= (int)sizeof(header))
-		_exit(1);
-	while (access(header, F_OK))
+	int n = snprintf(header, sizeof(header), "%s/HEADER", c.store);
+	while (n < (int)sizeof(header) && access(header, F_OK)) /* else push_run says so */
 		if (is_over(fd, STORE_MS))
 			_exit(0);
 	int rc = confine(&c);

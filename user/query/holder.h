@@ -10,7 +10,7 @@
 #include "query/query.h"
 
 #define HOLDER_LEAST 0.02 /* of the waits */
-#define HOLDER_ROWS 256	  /* of the wakers, most first: so many may be the holder */
+#define HOLDER_ROWS 256	  /* wakers that are looked at, those that ended most first */
 
 extern const char *const holder_waits_keys[2];	/* of the table of waits, QUERY_OFF */
 extern const char *const holder_wakers_keys[2]; /* of that of wakers, QUERY_WAKER */

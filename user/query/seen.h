@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which functions were seen before, as a table has a row for each: a bit for each hash. In a set
- * that is as full as it may be one of ten new functions counts as seen.
+ * Remember which functions were seen, by one bit of a hash each. A table has a row for each
+ * function. When the set is full, about one new function in ten counts as seen.
  */
 #ifndef ASCRIBE_QUERY_SEEN_H
 #define ASCRIBE_QUERY_SEEN_H

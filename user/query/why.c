@@ -12,7 +12,7 @@
  * lengths take little. Of the rest there are six tables at a time, or two sides of a comparison and
  * their difference.
  */
-#define OPEN_PARTS 3 /* of that of one side */
+#define OPEN_PARTS 3 /* of what one side has */
 #define TABLE_PARTS 9
 #define CHANGE_PARTS 5
 
