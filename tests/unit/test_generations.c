@@ -140,6 +140,35 @@ static void short_range(void **state)
 	remove_tree(dir);
 }
 
+/* An answer keeps its texts when another question about the same store brings new ones. */
+static void texts_stay(void **state)
+{
+	enum { STACKS = 6000 }; /* the second window's do not fit beside the first's */
+	(void)state;
+	char dir[64];
+	struct store_options o = model_options;
+	o.windows_only = true;
+	struct store_writer *w = open_writer(&o, dir);
+	for (int64_t i = 0; i < 2; i++)
+		commit_new_stacks(w, i, STACKS);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	const struct query_spec first = { .from_ns = T0, .to_ns = T0 + 10 * SECOND };
+	struct query *q;
+	struct query_table *t;
+	struct err err = { 0 };
+	assert_int_equal(query_open(&q, s, &first, &err), 0);
+	assert_int_equal(query_table(q, NULL, 0, &t, &err), 0);
+	assert_int_equal(t->n_rows, 1 + STACKS);
+	assert_int_equal(ask_all(s, INT64_MIN, INT64_MAX), 2 * STACKS);
+	for (size_t i = 0; i < t->n_rows; i++)
+		assert_ptr_equal(t->rows[i].text, store_string(s, t->rows[i].function, NULL));
+	query_table_free(t);
+	query_close(q);
+	store_close(s);
+	remove_tree(dir);
+}
+
 static void one_row(struct store_writer *w, const struct store_event *e, size_t i)
 {
 	struct err err = { 0 };
@@ -230,6 +259,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parents_beside_new_files),
 		cmocka_unit_test(short_range),
+		cmocka_unit_test(texts_stay),
 		cmocka_unit_test(events_of_generations),
 		cmocka_unit_test(generations_by_memory),
 	};

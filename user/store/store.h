@@ -288,9 +288,9 @@ const struct store_meta *store_meta(const struct store *s);
 uint64_t store_id(const struct store *s);
 
 /*
- * Pointers stay valid until store_close. Ids out of range give the empty string / NULL / the empty
- * set. A string is followed by a NUL that its length does not count, and may hold others. One
- * thread at a time.
+ * Strings and labels stay valid until store_close, a frame until rows are read. Ids out of range
+ * give the empty string / NULL / the empty set. A string is followed by a NUL that its length does
+ * not count, and may hold others. One thread at a time.
  */
 const char *store_string(const struct store *s, uint32_t id, size_t *ret_len);
 const struct store_frame *store_frame(const struct store *s, uint32_t id);

@@ -6,14 +6,6 @@
 
 #include <sys/random.h>
 
-#define CHUNK_SIZE ((size_t)1 << 18)
-
-struct setpool_chunk {
-	struct setpool_chunk *next;
-	size_t used, size;
-	_Alignas(16) uint8_t data[];
-};
-
 /* Keys and values come again and again: each is kept once. */
 struct setpool_text {
 	const char *p;
@@ -34,26 +26,16 @@ int setpool_init(struct setpool *p)
 	return 0;
 }
 
-static void free_chunks(struct setpool *p)
-{
-	for (struct setpool_chunk *c = p->chunks, *next; c; c = next) {
-		next = c->next;
-		free(c);
-	}
-	p->chunks = NULL;
-	p->bytes = 0;
-}
-
 size_t setpool_bytes(const struct setpool *p)
 {
-	return p->bytes + p->cap * sizeof(*p->sets) + p->texts_cap * sizeof(*p->texts);
+	return p->chunks.bytes + p->cap * sizeof(*p->sets) + p->texts_cap * sizeof(*p->texts);
 }
 
 void setpool_fini(struct setpool *p)
 {
 	if (!p)
 		return;
-	free_chunks(p);
+	chunks_fini(&p->chunks);
 	free(p->sets);
 	free(p->texts);
 	idhash_fini(&p->hash);
@@ -63,28 +45,11 @@ void setpool_fini(struct setpool *p)
 
 void setpool_clear(struct setpool *p)
 {
-	free_chunks(p);
+	chunks_fini(&p->chunks);
 	idhash_clear(&p->hash);
 	idhash_clear(&p->text_hash);
 	p->n = 1;
 	p->n_texts = 0;
-}
-
-static void *alloc(struct setpool *p, size_t len)
-{
-	len = (len + 15) & ~(size_t)15;
-	if (!p->chunks || p->chunks->size - p->chunks->used < len) {
-		size_t size = len > CHUNK_SIZE ? len : CHUNK_SIZE;
-		struct setpool_chunk *c = malloc(sizeof(*c) + size);
-		if (!c)
-			return NULL;
-		*c = (struct setpool_chunk){ .next = p->chunks, .size = size };
-		p->chunks = c;
-		p->bytes += size;
-	}
-	void *at = p->chunks->data + p->chunks->used;
-	p->chunks->used += len;
-	return at;
 }
 
 struct text_key {
@@ -111,7 +76,7 @@ static int intern_text(struct setpool *p, const char **text, uint32_t len)
 	int rc = ARRAY_RESERVE(p->texts, p->texts_cap, (size_t)p->n_texts + 1);
 	if (!rc)
 		rc = idhash_reserve(&p->text_hash);
-	char *copy = rc ? NULL : alloc(p, (size_t)len + 1);
+	char *copy = rc ? NULL : chunks_alloc(&p->chunks, (size_t)len + 1, 1);
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, *text, len);
@@ -175,7 +140,7 @@ static int keep_order(struct setpool *p, const struct label *set, const struct l
 		sorted = sorted && order[i] == i;
 	}
 	if (!sorted) {
-		own = alloc(p, n);
+		own = chunks_alloc(&p->chunks, n, 1);
 		if (!own)
 			return -ENOMEM;
 		memcpy(own, order, n);
@@ -194,7 +159,8 @@ static int add_set(struct setpool *p, const struct label *set, size_t n, const s
 	int rc = ARRAY_RESERVE(p->sets, p->cap, (size_t)p->n + 1);
 	if (!rc)
 		rc = idhash_reserve(&p->hash);
-	struct label *own = rc ? NULL : alloc(p, n * sizeof(*own));
+	struct label *own =
+		rc ? NULL : chunks_alloc(&p->chunks, n * sizeof(*own), _Alignof(struct label));
 	if (!own)
 		return -ENOMEM;
 	memcpy(own, set, n * sizeof(*own));

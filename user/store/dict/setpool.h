@@ -10,7 +10,7 @@
 #define ASCRIBE_STORE_DICT_SETPOOL_H
 
 #include "labels/labels.h"
-#include "util/buf.h"
+#include "util/chunks.h"
 #include "util/idhash.h"
 
 struct setpool_set {
@@ -21,11 +21,10 @@ struct setpool_set {
 };
 
 struct setpool {
-	struct setpool_chunk *chunks;
+	struct chunks chunks;
 	struct setpool_set *sets;
 	size_t cap;
 	uint32_t n;    /* with the empty set */
-	size_t bytes;  /* of the chunks */
 	uint64_t seed; /* of the sets' keys */
 	struct idhash hash, text_hash;
 	struct setpool_text *texts;

@@ -11,18 +11,16 @@ int strings_init(struct strings *t)
 {
 	memset(t, 0, sizeof(*t));
 	int rc = ARRAY_RESERVE(t->v, t->cap, 1);
-	if (!rc)
-		rc = buf_add_u8(&t->text, 0);
 	if (rc)
 		return rc;
-	t->v[0] = (struct string){ 0 };
+	t->v[0] = (struct string){ .text = (const uint8_t *)"" };
 	t->n = 1;
 	return 0;
 }
 
 size_t strings_bytes(const struct strings *t)
 {
-	return t->text.cap + t->cap * sizeof(*t->v) + t->hash.cap * sizeof(*t->hash.slots) +
+	return t->text.bytes + t->cap * sizeof(*t->v) + t->hash.cap * sizeof(*t->hash.slots) +
 	       t->nodes_cap * sizeof(*t->nodes);
 }
 
@@ -30,16 +28,11 @@ void strings_fini(struct strings *t)
 {
 	if (!t)
 		return;
-	buf_fini(&t->text);
+	chunks_fini(&t->text);
 	free(t->v);
 	idhash_fini(&t->hash);
 	free(t->nodes);
 	memset(t, 0, sizeof(*t));
-}
-
-static const uint8_t *text_of(const struct strings *t, uint32_t id)
-{
-	return t->text.data + t->v[id].off;
 }
 
 const char *strings_get(const struct strings *t, uint32_t id, size_t *ret_len)
@@ -47,7 +40,7 @@ const char *strings_get(const struct strings *t, uint32_t id, size_t *ret_len)
 	bool ok = id < t->n;
 	if (ret_len)
 		*ret_len = ok ? t->v[id].len : 0;
-	return ok ? (const char *)text_of(t, id) : "";
+	return ok ? (const char *)t->v[id].text : "";
 }
 
 /*
@@ -76,13 +69,13 @@ static uint32_t crit_nearest(const struct strings *t, const uint8_t *s, size_t l
 /* Node references are index + 1, so that 0 is the empty tree. Room for the node was reserved. */
 static void crit_insert(struct strings *t, uint32_t id, uint32_t near, size_t lcp)
 {
-	const uint8_t *s = text_of(t, id);
+	const uint8_t *s = t->v[id].text;
 	size_t len = t->v[id].len;
 	if (!near) {
 		t->root = STRINGS_LEAF | id;
 		return;
 	}
-	uint32_t diff = symbol(s, len, lcp) ^ symbol(text_of(t, near), t->v[near].len, lcp);
+	uint32_t diff = symbol(s, len, lcp) ^ symbol(t->v[near].text, t->v[near].len, lcp);
 	uint32_t mask = 1u << (31 - __builtin_clz(diff));
 	uint32_t *link = &t->root;
 	while (!(*link & STRINGS_LEAF)) {
@@ -131,7 +124,7 @@ static bool same_string(const void *ctx, uint32_t id, const void *key)
 {
 	const struct strings *t = ctx;
 	const struct key *k = key;
-	return t->v[id].len == k->len && !memcmp(text_of(t, id), k->s, k->len);
+	return t->v[id].len == k->len && !memcmp(t->v[id].text, k->s, k->len);
 }
 
 uint32_t strings_find(const struct strings *t, const char *s, size_t len)
@@ -145,12 +138,20 @@ uint32_t strings_find(const struct strings *t, const char *s, size_t len)
 
 static int reserve(struct strings *t, size_t len)
 {
-	if (t->n >= IDS_MAX || t->text.len + len + 1 > TEXT_MAX)
+	if (t->n >= IDS_MAX || t->text_len + len + 1 > TEXT_MAX)
 		return -E2BIG;
-	int rc = buf_reserve(&t->text, len + 1);
-	if (!rc)
-		rc = ARRAY_RESERVE(t->v, t->cap, (size_t)t->n + 1);
-	return rc;
+	return ARRAY_RESERVE(t->v, t->cap, (size_t)t->n + 1);
+}
+
+/* Room for a string and its NUL; room for its id was reserved. */
+static uint8_t *add_text(struct strings *t, size_t len)
+{
+	uint8_t *text = chunks_alloc(&t->text, len + 1, 1);
+	if (!text)
+		return NULL;
+	text[len] = 0;
+	t->text_len += len + 1;
+	return text;
 }
 
 static int reserve_index(struct strings *t)
@@ -178,16 +179,16 @@ int strings_add(struct strings *t, const char *s, size_t len, uint32_t *ret_id)
 	int rc = reserve(t, len);
 	if (!rc)
 		rc = reserve_index(t);
-	if (rc)
-		return rc;
+	uint8_t *text = rc ? NULL : add_text(t, len);
+	if (!text)
+		return rc ? rc : -ENOMEM;
+	memcpy(text, s, len);
 	id = t->n;
 	uint32_t near = crit_nearest(t, (const uint8_t *)s, len);
 	size_t lcp =
-		near ? common_prefix(text_of(t, near), t->v[near].len, (const uint8_t *)s, len) : 0;
-	t->v[id] = (struct string){ .off = t->text.len, .len = (uint32_t)len };
+		near ? common_prefix(t->v[near].text, t->v[near].len, (const uint8_t *)s, len) : 0;
+	t->v[id] = (struct string){ .text = text, .len = (uint32_t)len };
 	choose_reference(t, &t->v[id], near, lcp);
-	buf_add(&t->text, s, len);
-	buf_add_u8(&t->text, 0);
 	t->n++;
 	crit_insert(t, id, near, lcp);
 	idhash_put(&t->hash, hash, id);
@@ -211,7 +212,7 @@ int strings_encode(const struct strings *t, uint32_t from, uint32_t to, struct b
 		if (!rc)
 			rc = buf_add_varint(&columns[2], s->len - s->lcp);
 		if (!rc)
-			rc = buf_add(&columns[3], text_of(t, id) + s->lcp, s->len - s->lcp);
+			rc = buf_add(&columns[3], t->v[id].text + s->lcp, s->len - s->lcp);
 		if (rc)
 			return rc;
 	}
@@ -228,13 +229,13 @@ static int index_string(struct strings *t, uint32_t id)
 	int rc = reserve_index(t);
 	if (rc)
 		return rc;
-	const uint8_t *s = text_of(t, id);
+	const uint8_t *s = t->v[id].text;
 	size_t len = t->v[id].len;
 	uint32_t hash = idhash_hash(&t->hash, s, len);
 	if (idhash_find(&t->hash, hash, same_string, t, &(struct key){ s, len }) != IDHASH_NONE)
 		return 0;
 	uint32_t near = crit_nearest(t, s, len);
-	size_t lcp = near ? common_prefix(text_of(t, near), t->v[near].len, s, len) : 0;
+	size_t lcp = near ? common_prefix(t->v[near].text, t->v[near].len, s, len) : 0;
 	crit_insert(t, id, near, lcp);
 	idhash_put(&t->hash, hash, id);
 	return 0;
@@ -256,14 +257,13 @@ static int decode_one(struct strings *t, struct cursor *c)
 	if (!suffix)
 		return -EBADMSG;
 	int rc = reserve(t, lcp + rest);
-	if (rc)
-		return rc;
-	t->v[t->n] = (struct string){ t->text.len, (uint32_t)(lcp + rest), ref, (uint32_t)lcp,
-				      ref ? t->v[ref].depth + 1 : 0 };
-	buf_add(&t->text, text_of(t, ref), lcp);
-	buf_add(&t->text, suffix, rest);
-	buf_add_u8(&t->text, 0);
-	t->n++;
+	uint8_t *text = rc ? NULL : add_text(t, lcp + rest);
+	if (!text)
+		return rc ? rc : -ENOMEM;
+	memcpy(text, t->v[ref].text, lcp);
+	memcpy(text + lcp, suffix, rest);
+	t->v[t->n++] = (struct string){ text, (uint32_t)(lcp + rest), ref, (uint32_t)lcp,
+					ref ? t->v[ref].depth + 1 : 0 };
 	return 0;
 }
 

@@ -14,10 +14,11 @@
 #define ASCRIBE_STORE_DICT_STRINGS_H
 
 #include "util/buf.h"
+#include "util/chunks.h"
 #include "util/idhash.h"
 
 struct string {
-	uint64_t off;
+	const uint8_t *text;
 	uint32_t len;
 	uint32_t ref;	/* 0: none */
 	uint32_t lcp;	/* 0 when there is no ref */
@@ -33,7 +34,8 @@ struct crit_node {
 #define STRINGS_LEAF 0x80000000u
 
 struct strings {
-	struct buf text;
+	struct chunks text;
+	size_t text_len; /* of all strings, with their NULs */
 	struct string *v;
 	size_t cap;
 	uint32_t n; /* with the empty string */
@@ -56,7 +58,7 @@ uint32_t strings_find(const struct strings *t, const char *s, size_t len);
 /* What they take in memory. */
 size_t strings_bytes(const struct strings *t);
 
-/* Borrowed until the next strings_add; "" for ids out of range. */
+/* Borrowed until strings_fini; "" for ids out of range. */
 const char *strings_get(const struct strings *t, uint32_t id, size_t *ret_len);
 
 #define STRINGS_COLUMNS 4
