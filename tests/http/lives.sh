@@ -44,10 +44,29 @@ asker=$!
 ok "half the rate" until_says 'each sample stands for 2 now'
 ok "and half of that" until_says 'each sample stands for 4 now'
 inode=$(stat -Lc %i sock) # while the sockets are as they were
+# A request whose end comes when the recorder is another one.
+cat >slow.py <<'PY'
+import os, socket, sys, time
+s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 10)
+s.sendall(b'GET /api/v1/table?by=comm HTTP/1.1\r\nHost: localhost\r\n')
+open(sys.argv[2] + '.begun', 'w').close()
+until = time.time() + 60
+while time.time() < until and not os.path.exists(sys.argv[2]):
+    time.sleep(0.05)
+s.sendall(b'Connection: close\r\n\r\n')
+answer = b''.join(iter(lambda: s.recv(65536), b''))
+print(answer.split(b'\r\n')[0].decode())
+PY
+python3 slow.py "$port" "$dir/again" >slow 2>&1 &
+slow=$!
+within 5 test -e again.begun
 touch off
 ok "switched off" until_says 'nothing is sampled'
 rm off
 ok "on again" until_says 'recording again'
+touch again
+wait "$slow"
+ok "a request that began before is answered: $(cat slow)" grep -q '^HTTP/1.1 200' slow
 sed -i 's/^frequency.*/frequency: 37/' a.yaml
 kill -HUP "$daemon"
 ok "another configuration" until_says 'recording as it is asked for now'

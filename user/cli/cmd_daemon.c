@@ -111,12 +111,13 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 	const struct saving_limits limits = daemon_saving_limits(d);
 	struct saving_todo todo =
 		saving_look(&d->saving, &limits, d->collector, p, http_memory(d->http));
-	if (todo.caches) { /* the server reads its share when it begins */
-		daemon_stop_http(d);
+	if (todo.caches) {
+		struct saving_shares share;
+		saving_shares(d->s.o.memory_max, d->saving.governor.memory.step, &share);
+		http_limit(d->http, share.question);
 		if (d->writer)
 			store_give_back(d->writer);
 		malloc_trim(0);
-		daemon_start_http(d);
 	}
 	if (todo.rate || todo.waits || todo.tables)
 		daemon_restart(d, todo.rate    ? "at another rate"

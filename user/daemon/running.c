@@ -176,8 +176,6 @@ void daemon_stop_http(struct daemon *d)
 int daemon_switch_collector(struct daemon *d, struct err *err)
 {
 	struct collector *c;
-	bool served = d->http != NULL;
-	daemon_stop_http(d);
 	const struct saving_limits limits = daemon_saving_limits(d);
 	if (d->collector && !saving_has_room(&d->saving, &limits))
 		daemon_end_collector(d);
@@ -188,8 +186,6 @@ int daemon_switch_collector(struct daemon *d, struct err *err)
 		rc = collector_start(c, err);
 		d->drained_ns = proc_now_ns();
 	}
-	if (served)
-		daemon_start_http(d);
 	return rc;
 }
 

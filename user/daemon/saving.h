@@ -67,7 +67,7 @@ struct saving_todo {
 	bool rate;   /* samples stand for another number: governor_weight */
 	bool waits;  /* waits are measured or not: governor_waits */
 	bool tables; /* they fill too often: twice as large ones */
-	bool caches; /* begin the server again: questions have another share, and caches go */
+	bool caches; /* questions have another share, and caches go */
 };
 
 /* Every few seconds. queries: bytes that the server keeps. */

@@ -48,12 +48,19 @@ static void drop(struct cache *c, struct entry *e)
 	memset(e, 0, sizeof(*e));
 }
 
+void cache_clear(struct cache *c)
+{
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < ENTRIES; i++)
+		drop(c, &c->v[i]);
+	pthread_mutex_unlock(&c->lock);
+}
+
 void cache_free(struct cache *c)
 {
 	if (!c)
 		return;
-	for (size_t i = 0; i < ENTRIES; i++)
-		drop(c, &c->v[i]);
+	cache_clear(c);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

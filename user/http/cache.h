@@ -16,6 +16,8 @@ struct cache;
 
 int cache_new(struct cache **ret, size_t max_bytes);
 void cache_free(struct cache *c);
+/* Forget every answer. */
+void cache_clear(struct cache *c);
 
 /*
  * Whether there is an answer, past or not: who asks while somebody makes a newer one gets it at

@@ -97,6 +97,9 @@ int http_open(struct http_server **ret, const struct http_config *cfg,
  */
 void http_close(struct http_server *s);
 
+/* What a question may use from now on (http_config). Answers that are kept go. */
+void http_limit(struct http_server *s, size_t question_bytes);
+
 /* Check a configuration without listening. -EINVAL. */
 int http_check(const struct http_config *cfg, struct err *err);
 int http_check_token(const struct http_config *cfg, struct err *err); /* of it, the token */

@@ -543,6 +543,14 @@ void http_close(struct http_server *s)
 	free(s);
 }
 
+void http_limit(struct http_server *s, size_t question_bytes)
+{
+	if (!s)
+		return;
+	snapshots_limit(s->snapshots, question_bytes);
+	cache_clear(s->cache);
+}
+
 const char *http_address(const struct http_server *s, size_t i)
 {
 	return i < s->n_addresses ? s->address[i].name : NULL;

@@ -149,8 +149,8 @@ int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struc
 		free(s);
 		return rc;
 	}
-	store_limit(s->store, &p->limits);
 	pthread_mutex_lock(&p->lock);
+	store_limit(s->store, &p->limits);
 	p->opened++;
 	pthread_mutex_unlock(&p->lock);
 	*ret = s;
@@ -159,15 +159,23 @@ int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struc
 
 void snapshots_give(struct snapshots *p, struct snapshot *s)
 {
-	if (store_is_full(s->store)) {
-		snapshot_free(s);
-		return;
-	}
 	pthread_mutex_lock(&p->lock);
-	s->used_ns = http_now_ns();
-	s->next = p->idle;
-	p->idle = s;
+	if (!store_is_full(s->store) && store_budget(s->store) == p->limits.bytes) {
+		s->used_ns = http_now_ns();
+		s->next = p->idle;
+		p->idle = s;
+		s = NULL;
+	}
 	pthread_mutex_unlock(&p->lock);
+	snapshot_free(s);
+}
+
+void snapshots_limit(struct snapshots *p, size_t bytes)
+{
+	pthread_mutex_lock(&p->lock);
+	p->limits.bytes = bytes;
+	pthread_mutex_unlock(&p->lock);
+	snapshots_tidy(p, 0);
 }
 
 bool snapshots_tidy(struct snapshots *p, uint64_t idle_ns)

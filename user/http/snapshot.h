@@ -28,6 +28,9 @@ void snapshots_free(struct snapshots *p);
 int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struct err *err);
 void snapshots_give(struct snapshots *p, struct snapshot *s);
 
+/* What questions may use from now on. Handles that nobody uses are closed. Any thread. */
+void snapshots_limit(struct snapshots *p, size_t bytes);
+
 /* What a handle taken now would have as its state. */
 uint64_t snapshots_state(struct snapshots *p);
 
