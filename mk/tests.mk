@@ -13,9 +13,9 @@
 #   tests/e2e/*.sh         the pages in a browser
 #   tests/vm/              other kernels (mk/vm.mk)
 
-# The long tail: scripts about a rare program or an extreme load, each of some ten CPU seconds.
-# `make test` runs a third of them, another third each day (TURN=0|1|2 chooses). `make test-all`
-# runs all. What they share with other programs is in scripts that always run.
+# The long tail: scripts about a rare program or an extreme load, and the longest, each of some ten
+# CPU seconds. `make test` runs a fifth of them, another fifth each day (TURN=0 to 4 chooses).
+# `make test-all` runs all. What they share with other programs is in scripts that always run.
 TAIL := $(addprefix tests/, \
 	record/tables_grow.sh record/storm.sh record/harassed.sh record/unwind_perf.sh \
 	record/unwind_jit.sh record/unwind_programs.sh record/debug_links.sh \
@@ -23,16 +23,18 @@ TAIL := $(addprefix tests/, \
 	record/lost_sideband.sh record/loading.sh http/handover.sh http/flood.sh \
 	record/recipes.sh record/renew.sh record/reading.sh record/deep.sh record/blocking.sh \
 	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh record/incidents.sh \
-	record/stalls.sh record/trampolines.sh record/cgroups.sh)
+	record/stalls.sh record/trampolines.sh record/cgroups.sh http/selection.sh http/push.sh \
+	record/jit.sh record/linkers.sh record/unwind_changes.sh record/bad.sh labels/matrix.sh)
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
 UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
 	parent_limits symbols_lines old segments)
-TURN := $(or $(TURN),$(shell expr "$$(date -u +%j)" % 3))
+TURNS_OF_TAIL := 5
+TURN := $(or $(TURN),$(shell expr "$$(date -u +%j)" % $(TURNS_OF_TAIL)))
 export TURN
 # The part of a list whose turn is not today.
 not_today = $(if $(ASCRIBE_TEST_ALL),,$(shell \
-	printf '%s\n' $(1) | awk 'NR % 3 != $(TURN)'))
+	printf '%s\n' $(1) | awk 'NR % $(TURNS_OF_TAIL) != $(TURN)'))
 TAIL_OUT := $(call not_today,$(TAIL))
 UNIT_OUT := $(call not_today,$(UNIT_TAIL))
 
@@ -40,7 +42,7 @@ UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/
 script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
 # Those of a directory that need the machine for themselves.
-alone = $(call script_list,$(filter-out $(BESIDE) $(BROWSER) \
+alone = $(call script_list,$(filter-out $(BESIDE) $(BROWSER) $(TAIL_OUT) \
 	$(if $(CPU_HOTPLUG),,tests/record/cpu.sh),$(sort $(wildcard tests/$(1)/*.sh))))
 # These look at no share of time that others on the machine could change: they run beside each
 # other. The slowest come first.
@@ -84,7 +86,7 @@ LONG := bounded retain copy segments_damage segments symbols_sources unwind_dama
 UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
 # An emulated kernel takes one CPU for a minute: these compute on the other one meanwhile.
 BESIDE_KERNELS := $(wordlist 1,4,$(UNIT_LONG))
-COMPUTES := tests/labels/matrix.sh tests/cli/query.sh $(BROWSER) \
+COMPUTES := $(filter-out $(TAIL_OUT),tests/labels/matrix.sh) tests/cli/query.sh $(BROWSER) \
 	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) \
 	$(filter-out $(BESIDE_KERNELS),$(UNIT_LONG)) \
 	$(filter-out tests/cli/query.sh,$(sort $(wildcard tests/cli/*.sh))) tests/labels/key.sh
@@ -260,7 +262,7 @@ test-with-packages:
 		--no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined \
 		CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
 	$(Q)$(if $(TAIL_OUT),echo 'left out until another day: $(words $(TAIL_OUT)) scripts of \
-		$(words $(TAIL)) (this is TURN=$(TURN) of 0, 1, 2; make test-all runs all)')
+		$(words $(TAIL)) (this is TURN=$(TURN) of $(TURNS_OF_TAIL); make test-all runs all)')
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
 		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \

@@ -52,7 +52,7 @@ run_pod() {
 	local group
 	group=$base/burstable/pod$(uid_of "$1")/$(id_of "$1")
 	mkdir -p "$group"
-	background bash -c 'echo 0 >"$1/cgroup.procs"; while :; do for i in {1..3000}; do :; done; sleep 0.1; done' _ "$group"
+	background bash -c 'echo 0 >"$1/cgroup.procs"; while :; do for i in {1..1500}; do :; done; sleep 0.2; done' _ "$group"
 }
 metric() { curl -gsS --max-time 5 "$url/metrics" | sed -n "s/^$1 //p"; }
 until_metric() { # name, value: within 30 s
@@ -160,7 +160,7 @@ sleep 0.5
 set_state 'fault=""'
 ok "a pod with the container id of another is listed" until_metric ascribe_pods $((n + 1))
 mkdir -p "$base/burstable/pod$(uid_of $claimed)/$(id_of 1)"
-background sh -c 'echo 0 >"$1/cgroup.procs"; while :; do :; done' _ \
+background bash -c 'echo 0 >"$1/cgroup.procs"; while :; do for i in {1..9000}; do :; done; sleep 0.1; done' _ \
 	"$base/burstable/pod$(uid_of $claimed)/$(id_of 1)"
 sleep 12
 curl -gsS --max-time 20 -o claim.json \
