@@ -262,7 +262,7 @@ test-with-packages:
 		--no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined \
 		CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
 	$(Q)$(if $(TAIL_OUT),echo 'left out until another day: $(words $(TAIL_OUT)) scripts of \
-		$(words $(TAIL)) (this is TURN=$(TURN) of $(TURNS_OF_TAIL); make test-all runs all)')
+		$(words $(TAIL)) (this is TURN=$(TURN) of $(TURNS_OF_TAIL); make test-all: all)')
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
 		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
