@@ -90,6 +90,8 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 	collector_set_pods(c, d->pods);
 	if (warning.code)
 		log_line(LOG_LINE_WARNING, "%s", warning.text);
+	if (!d->resumed && collector_hides_processes(c))
+		log_line(LOG_LINE_WARNING, PROC_NAMESPACE_WARNING);
 	*ret = c;
 	return 0;
 }

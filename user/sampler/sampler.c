@@ -187,6 +187,7 @@ static int set_sizes(struct sampler *s)
 		.ring_wake = RING_BYTES / 4,
 		.cmdline = s->cfg.cmdline,
 		.wait_ns = s->cfg.wait_ns ? s->cfg.wait_ns : WAIT_NS,
+		.pid_namespace = s->cfg.pid_namespace,
 	};
 	for (size_t i = 0; i < s->cfg.n_cgroups; i++) {
 		c->cgroup[i] = s->cfg.cgroups[i];
@@ -212,8 +213,10 @@ static int set_sizes(struct sampler *s)
 	/* Each program costs the verifier some milliseconds: only those that are attached. */
 	bpf_program__set_autoload(k->progs.on_event, clocks);
 	bpf_program__set_autoload(k->progs.on_tracepoint, tracepoints);
-	bpf_program__set_autoload(k->progs.on_fork, s->cfg.selection == SELECTION_TGIDS);
-	bpf_program__set_autoload(k->progs.on_free, s->cfg.selection == SELECTION_TGIDS);
+	bool follows = s->cfg.selection == SELECTION_TGIDS, inner = s->cfg.pid_namespace;
+	bpf_program__set_autoload(k->progs.on_fork, follows);
+	bpf_program__set_autoload(k->progs.on_free, follows && !inner);
+	bpf_program__set_autoload(k->progs.on_exit, follows && inner);
 	rc = rc ? rc : set_choice(s, c);
 	rc = rc ? rc : sampler_size_waits(s);
 	return rc ? rc : set_chosen_sizes(s, c);
@@ -318,11 +321,12 @@ static int attach_selection(struct sampler *s, struct err *err)
 	if (s->cfg.selection != SELECTION_TGIDS)
 		return 0;
 	s->fork = bpf_program__attach(s->skel->progs.on_fork);
-	s->freed = bpf_program__attach(s->skel->progs.on_free);
-	return s->fork && s->freed
+	s->ended = bpf_program__attach(s->cfg.pid_namespace ? s->skel->progs.on_exit
+							    : s->skel->progs.on_free);
+	return s->fork && s->ended
 		       ? 0
 		       : err_sys(err, -errno,
-				 "attaching to sched_process_fork and sched_process_free");
+				 "attaching to sched_process_fork and the end of processes");
 }
 
 struct attach_ctx {
@@ -403,7 +407,7 @@ void sampler_close(struct sampler *s)
 	for (unsigned i = 0; i < MAX_EVENTS; i++)
 		bpf_link__destroy(s->tracepoint[i]);
 	bpf_link__destroy(s->fork);
-	bpf_link__destroy(s->freed);
+	bpf_link__destroy(s->ended);
 	sampler_detach_waits(s);
 	sampler_end_bpf_time(s);
 	bpf_link__destroy(s->threads);

@@ -18,7 +18,8 @@ struct sampler_config {
 	struct event event[MAX_EVENTS];
 	unsigned n_events;
 	unsigned hz;
-	unsigned window_s; /* the longest time between two drains */
+	unsigned window_s;	/* the longest time between two drains */
+	uint32_t pid_namespace; /* proc_namespace */
 	enum selection selection;
 	const uint32_t *ids; /* SELECTION_TGIDS, SELECTION_TIDS */
 	size_t n_ids;

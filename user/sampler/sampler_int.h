@@ -59,7 +59,7 @@ struct sampler {
 	uint32_t *shards[UNWIND_SHARDS]; /* NULL: not mapped now */
 	bool shard_made[UNWIND_SHARDS];
 	int shard_fd[UNWIND_SHARDS];
-	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *freed;
+	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *ended;
 	bool waits;	    /* the scheduler is watched */
 	bool wakers;	    /* and who wakes */
 	struct config wake; /* preempt_count, bottom_half, backlog */
