@@ -42,6 +42,7 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.claim_cpus = (unsigned)d->s.o.claim_cpus,
 		.table_rows = d->saving.tables.rows,
 		.table_bytes = share.tables,
+		.processes = share.processes,
 		.resumed = d->resumed,
 		.recipes = &d->recipes,
 		.wakers = d->s.o.waker && governor_waits(&d->saving.governor),

@@ -177,7 +177,7 @@ static int set_sizes(struct sampler *s)
 	}
 	*c = (struct config){
 		.n_cpus = s->n_cpus,
-		.proc_mask = PROC_ENTRIES - 1,
+		.proc_mask = s->n_procs - 1,
 		.max_frames = (uint32_t)max,
 		.address_mask = unwind_address_bits(),
 		.selection = s->cfg.selection,
@@ -196,8 +196,8 @@ static int set_sizes(struct sampler *s)
 	if (getrandom(&c->secret, sizeof(c->secret), 0) != sizeof(c->secret))
 		return -EIO;
 	int rc = bpf_map__set_max_entries(k->maps.cpu_states, s->n_cpus);
-	rc = rc ? rc : bpf_map__set_max_entries(k->maps.procs, PROC_ENTRIES);
-	rc = rc ? rc : bpf_map__set_max_entries(k->maps.proc_labels, PROC_ENTRIES);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.procs, s->n_procs);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.proc_labels, s->n_procs);
 	rc = rc ? rc
 		: bpf_map__set_max_entries(k->maps.selected,
 					   s->cfg.selection == SELECTION_NONE ? 1 : SELECT_ENTRIES);
@@ -229,8 +229,8 @@ static int map_tables(struct sampler *s, struct err *err)
 		{ k->maps.halves, (size_t)s->sizes.n_halves * s->sizes.half_bytes,
 		  (void **)&s->halves },
 		{ k->maps.cpu_states, s->n_cpus * sizeof(*s->states), (void **)&s->states },
-		{ k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), (void **)&s->procs },
-		{ k->maps.proc_labels, PROC_ENTRIES * sizeof(*s->labels), (void **)&s->labels },
+		{ k->maps.procs, s->n_procs * sizeof(*s->procs), (void **)&s->procs },
+		{ k->maps.proc_labels, s->n_procs * sizeof(*s->labels), (void **)&s->labels },
 		{ k->maps.label_steps, LABEL_STEPS * sizeof(*s->steps), (void **)&s->steps },
 	};
 	const struct sampler_table selected = { k->maps.selected, SELECT_ENTRIES * sizeof(uint64_t),
@@ -351,6 +351,7 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 	int rc;
 	s->rings = -1;
 	s->cfg = *cfg;
+	s->n_procs = cfg->processes ? cfg->processes : SAMPLER_PROCESSES;
 	sampler_cpu_list("/sys/devices/system/cpu/present", max_cpu, &s->n_cpus);
 	if (!s->n_cpus)
 		s->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
@@ -422,9 +423,9 @@ void sampler_close(struct sampler *s)
 	if (s->states)
 		munmap(s->states, s->n_cpus * sizeof(*s->states));
 	if (s->procs)
-		munmap(s->procs, PROC_ENTRIES * sizeof(*s->procs));
+		munmap(s->procs, s->n_procs * sizeof(*s->procs));
 	if (s->labels)
-		munmap(s->labels, PROC_ENTRIES * sizeof(*s->labels));
+		munmap(s->labels, s->n_procs * sizeof(*s->labels));
 	if (s->steps)
 		munmap(s->steps, LABEL_STEPS * sizeof(*s->steps));
 	if (s->selected)
