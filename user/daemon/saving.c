@@ -25,7 +25,9 @@
 #define EARLY_DRAINS 60 /* in a minute */
 #endif
 #define NOISE_BYTES (4u * MIB)
+/* The third keeps slow files from holding up others; below that size it would cost large files */
 #define WORKERS_LEAST 3u
+#define WORKER_LEAST_BYTES (16u * MIB)
 #define LABEL_SETS 32768u /* of one process */
 #define PROCESSES_LEAST 2048u
 #define PROCESS_PART 32768u /* of memory-max, for one process in the tables of the BPF programs */
@@ -51,7 +53,9 @@ void saving_shares(uint64_t memory_max, unsigned memory_step, struct saving_shar
 	const unsigned part = memory_step >= MEMORY_NO_CACHES ? 16 : 8;
 	uint64_t m = !memory_max ? 256u * MIB : memory_max < LEAST_BYTES ? LEAST_BYTES : memory_max;
 	const uint64_t workers = m / ACCOUNT_WORKERS;
-	const size_t worker = at_most(workers / WORKERS_LEAST, SYMBOLS_MEMORY);
+	const unsigned least =
+		workers / WORKERS_LEAST < WORKER_LEAST_BYTES ? SANDBOX_LANES : WORKERS_LEAST;
+	const size_t worker = at_most(workers / least, SYMBOLS_MEMORY);
 	*ret = (struct saving_shares){
 		.symbols = at_most(m / 16, SYMBOLS_BYTES),
 		.dictionaries = at_most(m / 10, DICTIONARY_BYTES),
