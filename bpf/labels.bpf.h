@@ -11,6 +11,7 @@
 
 #include "common.bpf.h"
 #include "foreign.bpf.h"
+#include "ids.bpf.h"
 #include "ascribe/label_abi.h"
 
 #define LABEL_RECORD_MIN (ASCRIBE_PREFIX_SIZE + ASCRIBE_HEADER_SIZE)
@@ -444,8 +445,9 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 	ret->failed = 0;
 	struct proc_entry *e = proc_find_at(im, &index);
 	if (!e) {
-		ret->flag = COUNTER_new_process;
-		ask_about_current(im);
+		if (!is_hidden(im->tgid))
+			ret->flag = COUNTER_new_process;
+		ask_about_current(im); /* of a hidden process, for the path of its cgroup */
 		return 0;
 	}
 	struct task_struct *t = bpf_get_current_task_btf();

@@ -40,7 +40,7 @@ static __always_inline void occupant_identify(struct task_struct *t, struct occu
 {
 	who->start_ns = t->group_leader->start_boottime;
 	who->exec_id = (__u32)t->self_exec_id;
-	who->tgid = (__u32)t->tgid;
+	who->tgid = process_id(t);
 	who->cgroup = t->cgroups->dfl_cgrp->kn->id;
 	const __u64 *comm = (const void *)&t->comm;
 	who->comm[0] = comm[0];
@@ -68,13 +68,13 @@ static __always_inline bool identity_holds(struct task_struct *t, const struct o
 	const struct occupant *who = &w->who;
 	return !((current->comm[0] ^ who->comm[0]) | (current->comm[1] ^ who->comm[1]) |
 		 (current->cgroup ^ who->cgroup) | (current->exec_id ^ who->exec_id) |
-		 ((__u32)t->pid ^ w->tid));
+		 (thread_id(t) ^ w->tid));
 }
 
 static __always_inline void identity_set(struct task_struct *t, struct thread_wait *w, __u64 set_id)
 {
 	w->who.set_id = set_id;
-	w->tid = (__u32)t->pid;
+	w->tid = thread_id(t);
 	w->kthread = !!(t->flags & PF_KTHREAD);
 }
 
@@ -236,7 +236,7 @@ static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wa
 		wait_stack_free(w->stack, (__u32)s->task->pid);
 		w->stack = 0;
 	}
-	if (unlikely(s->task->__state & TASK_DEAD) || !is_selected(s->task)) {
+	if (unlikely(s->task->__state & TASK_DEAD) || is_hidden(w->tid) || !is_selected(s->task)) {
 		if (w->summed_since)
 			sums_flush(s->cpu, w);
 		current_identify(s->cpu);
@@ -258,9 +258,10 @@ static __always_inline void run_add(const struct switch_ctx *s, __u64 begin)
 	if (s->wait) {
 		run->who = s->wait->who;
 	} else if (prev->pid) {
-		count_untracked(s->cpu);
 		current_identify(s->cpu);
 		run->who = s->sched->current;
+		if (!is_hidden(run->who.tgid))
+			count_untracked(s->cpu);
 		run->who.set_id = 0;
 	} else {
 		run->who = (struct occupant){ .start_ns = OCCUPANT_IDLE };
@@ -328,6 +329,8 @@ int on_wakeup_new(__u64 *ctx)
 	__u64 now = bpf_ktime_get_boot_ns();
 	w->stack = 0;
 	occupant_identify(t, &w->who);
+	if (is_hidden(w->who.tgid))
+		return 0;
 	/* Its first wait is one of this image, whatever it has become at its first switch out */
 	identity_set(t, w, 0);
 	w->state = WAIT_RUNNABLE;

@@ -63,8 +63,8 @@ static __always_inline void iter_set_task(struct task_struct *t, struct row *row
 {
 	row->start_ns = t->group_leader->start_boottime;
 	row->exec_id = (__u32)t->self_exec_id;
-	row->tgid = (__u32)t->tgid;
-	row->tid = (__u32)t->pid;
+	row->tgid = process_id(t);
+	row->tid = thread_id(t);
 	row->cgroup = t->cgroups->dfl_cgrp->kn->id;
 	const __u64 *comm = (const void *)&t->comm;
 	row->comm[0] = comm[0];

@@ -7,6 +7,7 @@
 #include "common.bpf.h"
 #include "copy.bpf.h"
 #include "hist_bucket.h"
+#include "ids.bpf.h"
 #include "jitter.bpf.h"
 #include "labels.bpf.h"
 #include "offcpu.bpf.h"
@@ -54,10 +55,12 @@ __noinline int count_failed(__u32 half_key, __u64 failed)
 static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_key,
 					struct task_struct *t, struct row *key, bool in_user)
 {
-	struct image im = { .tgid = key->tgid };
+	struct image im = { .tgid = process_id(t) };
 	struct stack_lengths len;
 	struct label_flags labels = { .flag = COUNTER_unlabelled };
 
+	key->tgid = im.tgid;
+	key->tid = thread_id(t);
 	im.start_ns = key->start_ns = t->group_leader->start_boottime;
 	im.exec_id = key->exec_id = (__u32)t->self_exec_id;
 	/*
@@ -100,21 +103,20 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 				      __u64 period, bool in_user)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct row key = { .tgid = (__u32)t->tgid,
-			   .tid = (__u32)t->pid,
-			   .event = (__u8)event,
+	bool idle = !t->pid;
+	struct row key = { .event = (__u8)event,
 			   .value = period,
 			   .last_ns = bpf_ktime_get_boot_ns() };
 
 	h->ran[event]++;
-	if (!key.tid)
+	if (idle)
 		h->idle++;
-	if (key.tid ? !is_selected(t) : cfg.skip_idle) {
+	if (idle ? cfg.skip_idle : !is_selected(t)) {
 		h->outside[event]++;
 		return;
 	}
 	if (cfg.n_rates && cfg.thins[event & (MAX_EVENTS - 1)]) {
-		__u32 rate = key.tid ? chosen_rate(chosen_answer(t)) : 0;
+		__u32 rate = idle ? 0 : chosen_rate(chosen_answer(t));
 		if (!thin_is_due(event, rate)) {
 			h->thinned++;
 			return;
@@ -122,11 +124,11 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 		key.thinning = rate & (RATES_MAX - 1);
 		key.value = thin_value(period, rate);
 	}
-	if (key.tid) {
-		sample_task(ctx, h, half_key, t, &key, in_user);
-	} else {
+	if (idle) {
 		key.kind = ROW_IDLE;
 		count(h, row_add(half_key, &key) < 0 ? COUNTER_rows_full : COUNTER_idle);
+	} else {
+		sample_task(ctx, h, half_key, t, &key, in_user);
 	}
 	ask_for_drain(h);
 }
@@ -206,8 +208,8 @@ SEC("tp_btf/sched_process_fork")
 int on_fork(__u64 *ctx)
 {
 	struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
-	if (child->tgid != parent->tgid && selected_has((__u32)parent->tgid))
-		selected_add((__u32)child->tgid);
+	if (child->tgid != parent->tgid && selected_has(process_id(parent)))
+		selected_add(process_id(child));
 	return 0;
 }
 
@@ -222,5 +224,18 @@ int on_free(__u64 *ctx)
 	struct task_struct *t = (void *)ctx[0];
 	if (t->pid == t->tgid)
 		selected_remove((__u32)t->tgid);
+	return 0;
+}
+
+/*
+ * The same in a PID namespace: a task that is freed has no ids there any more. So the process is
+ * deselected when its last thread exits.
+ */
+SEC("tp_btf/sched_process_exit")
+int on_exit(__u64 *ctx)
+{
+	struct task_struct *t = (void *)ctx[0];
+	if (!t->signal->live.counter)
+		selected_remove(process_id(t));
 	return 0;
 }

@@ -9,6 +9,7 @@
 #define ASCRIBE_SELECT_BPF_H
 
 #include "common.bpf.h"
+#include "ids.bpf.h"
 
 #define SELECT_PROBES 64
 #define SELECT_GONE 0xffffffffu
@@ -119,9 +120,9 @@ static __always_inline bool is_selected(struct task_struct *t)
 {
 	switch (cfg.selection) {
 	case SELECTION_TGIDS:
-		return selected_has((__u32)t->tgid);
+		return selected_has(process_id(t));
 	case SELECTION_TIDS:
-		return selected_has((__u32)t->pid);
+		return selected_has(thread_id(t));
 	case SELECTION_CGROUP:
 		if (!is_selected_cgroup())
 			return false;

@@ -150,9 +150,9 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 		return 0;
 	struct task_struct *parent = t->real_parent->group_leader;
 	struct image of = { .start_ns = parent->start_boottime,
-			    .tgid = (__u32)parent->tgid,
+			    .tgid = process_id(parent),
 			    .exec_id = (__u32)parent->self_exec_id };
-	if (of.exec_id != im->exec_id)
+	if (of.exec_id != im->exec_id || is_hidden(of.tgid))
 		return 0;
 	e = proc_find(&of);
 	if (!e)
@@ -312,6 +312,10 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 				       __u32 key, __u64 *tail, __u32 max, struct stack_lengths *ret)
 {
 	__u64 at = ret->n_kernel;
+	if (is_hidden(im->tgid)) {
+		ret->user_end = COUNTER_hidden_process;
+		return;
+	}
 	ret->user_end = COUNTER_no_user_stack;
 	if (!t->mm) /* it is exiting */
 		return;

@@ -33,6 +33,11 @@ enum counter {
 #define PYTHON_FRAMES_MAX 1024
 /* of one stack: kernel and user frames, then as many Python frames as are left */
 #define STACK_WORDS_MAX 1280
+/*
+ * In tgid and tid of processes outside of the recorder's PID namespace: they have no id in it. The
+ * other bits are the id in the initial namespace, which is below 2^22.
+ */
+#define ID_HIDDEN 0x80000000u
 #define MAX_EVENTS 8
 #define COMM_SIZE 16
 #define PROC_SLOTS 4 /* label slots (modules) read per process */
@@ -387,7 +392,8 @@ struct config {
 	__u32 queue_times; /* the kernel notes when a thread came into its queue */
 	__u32 wakers;	   /* who wakes is asked for */
 	__u32 cmdline;	   /* the record of a new process has its command line */
-	__u32 pad;
+	/* the inode of the recorder's PID namespace; 0: the initial one */
+	__u32 pid_namespace;
 	__u64 preempt_count; /* where a CPU keeps it, behind its run queue; not on arm64 */
 	struct {
 		__u64 from, to;

@@ -9,8 +9,36 @@ typedef struct {
 	int counter;
 } atomic_t;
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+/* The number of a process or thread in one namespace. */
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;	/* of the innermost namespace; 0: the initial one */
+	struct upid numbers[1]; /* in the namespaces of levels 0 to level */
+};
+
+enum pid_type {
+	PIDTYPE_PID,
+	PIDTYPE_TGID,
+	PIDTYPE_PGID,
+	PIDTYPE_SID,
+	PIDTYPE_MAX
+};
+
 struct signal_struct {
 	atomic_t live; /* threads that have not exited */
+	struct pid *pids[PIDTYPE_MAX];
 };
 
 struct kernfs_node {
@@ -63,6 +91,7 @@ struct task_struct {
 	struct sched_info sched_info;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	struct mm_struct *mm;
 	unsigned long nvcsw, nivcsw; /* how often it was switched out */
 	u64 start_boottime;

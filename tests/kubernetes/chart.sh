@@ -36,6 +36,7 @@ ok "helm lint finds nothing" "$helm" lint --strict "$chart"
 ok "by default the objects are those of the base" same base
 ok "with surge those of surge" same surge --set surge=true
 ok "with podMonitor.enabled those of podmonitor" same podmonitor --set podMonitor.enabled=true
+ok "with hostPID: false those of without-host-pid" same without-host-pid --set hostPID=false
 render other.yaml --set networkPolicy.enabled=false --set image.repository=r.example/a \
 	--set image.tag=7 --set priorityClassName=system-node-critical --set 'tolerations=null' \
 	--set resources.limits.memory=1Gi --set-string config='frequency: 7'

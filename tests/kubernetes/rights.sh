@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each right of deploy/kubernetes/base is needed: pods like the DaemonSet's, each without one right,
 # on a real node. `ascribe check` names the right and the line that gives it, and a recording lacks
-# something that the whole set has.
+# something that the whole set has. The agent of deploy/kubernetes/without-host-pid names pods.
 . "$(dirname "$0")/lib.bash"
 start_node
 kubectl create namespace ascribe >/dev/null
@@ -85,17 +85,18 @@ jq '(.syscalls[0].names -= ["bpf"])' "$top/deploy/kubernetes/seccomp.json" \
 	>"$state/kubelet/seccomp/no-bpf.json"
 start_without BPF
 start_without PERFMON
-start_pod without-host-pid 'del(.hostPID)'
 start_pod without-seccomp 'each(.securityContext.seccompProfile.localhostProfile = "no-bpf.json")'
 start_pod without-mounts 'each(.volumeMounts |= map(select(.name == "config")) | .env = [])
 	| .automountServiceAccountToken = false'
 start_pod without-role '.serviceAccountName = "default"'
-for pod in bpf perfmon host-pid seccomp mounts role; do
+for pod in bpf perfmon seccomp mounts role; do
 	collect without-$pod
 done
 # These have the CPUs for themselves.
 start_pod whole .
 collect whole
+start_pod without-host-pid 'del(.hostPID)'
+collect without-host-pid
 for right in SYS_PTRACE DAC_READ_SEARCH CHECKPOINT_RESTORE SYSLOG; do
 	start_without $right
 	collect "$(name_of $right)"
@@ -126,7 +127,10 @@ ok "without SYS_PTRACE the kernel keeps its names" has_kernel without-sys-ptrace
 
 # ---- the rest ----
 names without-host-pid 'PID namespace' 'hostPID: true'
-ok "hostPID is needed: nothing is recorded" records_nothing without-host-pid
+for comm in workload private; do
+	ok "without hostPID '$comm' has kernel functions" functions without-host-pid "{comm=\"$comm\"}"
+	ok "and no others" lacks_wheel without-host-pid $comm
+done
 while IFS='|' read -r pod check line; do
 	names "$pod" "$check" "$line"
 	in_manifests "${line#securityContext.}"
@@ -140,4 +144,22 @@ done <<-'END'
 	without-role|names of pods|- {apiGroups: [""], resources: [pods], verbs: [get, list, watch]}
 END
 in_manifests 'hostPID: true'
+
+# ---- the agent without hostPID ----
+manifests without-host-pid | kubectl apply --server-side --force-conflicts -f - >/dev/null
+ok "an agent without hostPID becomes ready" within 90 agent_ready
+names_pods() {
+	in_agent ascribe report /var/lib/ascribe --by namespace,pod,container,comm,exe --json \
+		>hidden.json &&
+		jq -r '.rows[].key | select(.pod == "wheels")
+			| [.namespace, .container, .comm, .exe // "no exe"] | join(" ")' hidden.json |
+		sort | diff - expected
+}
+cat >expected <<'END'
+default deleted deleted no exe
+default open workload no exe
+default private private no exe
+END
+ok "it names pods and their containers, without files" within 60 names_pods
+ok "its log says what is lost" agent_says 'outside of this PID namespace'
 finish

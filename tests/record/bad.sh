@@ -209,21 +209,6 @@ if unshare -m true 2>/dev/null && [ "$(cat /sys/devices/system/cpu/online)" = \
 		'mount --bind fewer /sys/devices/system/cpu/present && exec "$0" record -d 1s -o fewer.store' "$ascribe"
 fi
 
-# ---- another PID namespace, with its own /proc and with the host's ----
-if unshare -pf --mount-proc true 2>/dev/null; then
-	host='hostPID: true.*--pid=host'
-	for proc in --mount-proc ''; do
-		exits 1 "$host" unshare -pf $proc "$ascribe" record -o namespace -- true
-		exits 1 "$host" unshare -pf $proc "$ascribe" top --once
-		exits 1 "$host" unshare -pf $proc "$ascribe" daemon -s namespace-daemon
-		exits 1 "$host" unshare -pf $proc sh -c '"$0" check >&2' "$ascribe"
-	done
-	ok "no store is left by it" test ! -e namespace
-	exits 0 '^ok +PID namespace' sh -c '"$0" check >&2' "$ascribe"
-else
-	echo "--    no PID namespaces here"
-fi
-
 # ---- signals ----
 for signal in INT TERM HUP; do
 	background "$ascribe" record -F 499 -o "$signal" 2>signal.err

@@ -39,7 +39,7 @@ static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struc
  * and the manager of a user are no services. comm and not exe: a link to a program of many names,
  * and a script, have the name of something else as their exe.
  */
-static void add_service(const struct proc_image *im, const char *cgroup, const char *comm,
+static void add_service(bool kernel, const char *cgroup, const char *comm,
 			const struct pod_labels *pod, struct sets_labels *l)
 {
 	static const char end[] = ".service";
@@ -50,7 +50,7 @@ static void add_service(const struct proc_image *im, const char *cgroup, const c
 		add_text(l, "service", id, len - cut);
 	else if (pod->service)
 		add_text(l, "service", pod->service, pod->service_len);
-	else if (im && proc_image_is_kernel(im))
+	else if (kernel)
 		add_text(l, "service", "[kernel]", 8);
 	else
 		add_text(l, "service", comm, strlen(comm));
@@ -65,20 +65,21 @@ static void add_system(const struct sets *s, const struct row *row, const struct
 	memcpy(thread, row->comm, COMM_SIZE);
 	thread[COMM_SIZE] = 0;
 	const char *comm = im && im->comm[0] ? im->comm : thread;
+	bool kernel = row->kind == ROW_KTHREAD || (im && proc_image_is_kernel(im));
 	add_text(l, "comm", comm, strlen(comm));
 	if (detail == SETS_THREAD) {
-		add_int(l, "tgid", row->tgid);
+		add_int(l, "tgid", row->tgid & ~ID_HIDDEN);
 		if (row->kind != ROW_IDLE) {
-			add_int(l, "tid", row->tid);
+			add_int(l, "tid", row->tid & ~ID_HIDDEN);
 			add_text(l, "thread", thread, strlen(thread));
 		}
 	}
-	if (detail == SETS_THREAD && im && !proc_image_is_kernel(im))
+	if (detail == SETS_THREAD && im && !kernel)
 		add_text(l, "parent", im->parent_comm, strlen(im->parent_comm));
 	if (im && im->exe)
 		add_text(l, "exe", im->exe->path, strlen(im->exe->path));
 	if (row->kind != ROW_IDLE)
-		add_service(im, cgroup, comm, pod, l);
+		add_service(kernel, cgroup, comm, pod, l);
 	if (!cgroup)
 		return;
 	add_text(l, "cgroup", cgroup, strlen(cgroup));

@@ -185,8 +185,12 @@ static void check_kernel(struct checks *c)
 static void check_namespace(struct checks *c)
 {
 	struct err err = { 0 };
-	if (proc_check_namespace(&err))
+	uint32_t id;
+	if (proc_namespace(&id, &err))
 		say_missing(c, BAD, RIGHT_HOST_PID, "%s", err.text);
+	else if (id)
+		say_missing(c, NOTE, RIGHT_HOST_PID, "%s",
+			    c->pod ? "one of its own" : PROC_NAMESPACE_WARNING);
 	else
 		say(c, GOOD, "PID namespace", "that of the host");
 }
@@ -258,6 +262,7 @@ static void try_sampler(struct checks *c, bool waits)
 	struct sampler *s = NULL;
 	struct sampler_memory memory;
 	struct err err = { 0 };
+	(void)proc_namespace(&cfg.pid_namespace, &err); /* check_namespace says what is wrong */
 	int rc = event_parse(&cfg.event[0], event_default(), 99, &err);
 	if (!rc && waits)
 		rc = events_add_waits(cfg.event, &cfg.n_events, MAX_EVENTS, &err);

@@ -353,6 +353,8 @@ static int start(struct recording *r, struct err *err)
 		return rc;
 	if (warning.code)
 		cmd_warn("%s", warning.text);
+	if (collector_hides_processes(r->collector))
+		cmd_warn(PROC_NAMESPACE_WARNING);
 	if (r->downloads)
 		collector_set_downloads(r->collector, r->downloads);
 	rc = r->filter ? redactor_init(&r->redactor) : 0;
@@ -428,7 +430,7 @@ int cmd_record(int argc, char **argv)
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
 	own_raise_file_limit();
-	int rc = proc_check_namespace(&err); /* before a store is made */
+	int rc = proc_namespace(&r.cfg.pid_namespace, &err); /* before a store is made */
 	rc = rc ? rc : choose_target(&r, args.n > 0, &err);
 	if (rc == -EINVAL)
 		status = EXIT_USAGE;

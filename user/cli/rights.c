@@ -31,7 +31,10 @@ const struct right_info right_info[N_RIGHTS] = {
 	[RIGHT_SECCOMP] = { "seccomp", "nothing is recorded",
 			    "securityContext.seccompProfile: {type: Localhost, localhostProfile: "
 			    "ascribe.json}" },
-	[RIGHT_HOST_PID] = { "PID namespace", "nothing is recorded", "hostPID: true" },
+	[RIGHT_HOST_PID] = { "PID namespace",
+			     "other pods have no exe, no user frames, no waits and no labels of "
+			     "their own: pod, comm and kernel frames alone",
+			     "hostPID: true" },
 	[RIGHT_CGROUP] = { "cgroups",
 			   "processes that end early have no container; cgroup and exclude-cgroup "
 			   "find nothing",

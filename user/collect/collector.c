@@ -108,11 +108,11 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	c->store = w;
 	c->cfg = *cfg;
 	c->cfg.weight = cfg->weight ? cfg->weight : 1;
-	int rc = proc_check_namespace(&e);
+	int rc = proc_namespace(&c->cfg.pid_namespace, &e);
 	rc = rc ? rc
 		: open_symbolizer(c, cfg->symbols_bytes,
 				  &e); /* its child is forked before anything else is open */
-	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
+	rc = rc ? rc : sampler_open(&c->sampler, &c->cfg, &e);
 	if (!rc) {
 		c->n_cpus = sampler_n_cpus(c->sampler);
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
@@ -432,6 +432,11 @@ int collector_stop(struct collector *c, struct err *err)
 	windows_close(c);
 	await_names(c, (uint64_t)c->end_boot_ns + LAST_NAMES_NS);
 	return windows_write(c, err);
+}
+
+bool collector_hides_processes(const struct collector *c)
+{
+	return c->cfg.pid_namespace != 0;
 }
 
 const char *collector_warning(const struct collector *c)

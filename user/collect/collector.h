@@ -131,5 +131,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret);
 
 /* Return what was wrong with a recipe for a program that ran; "": nothing. */
 const char *collector_warning(const struct collector *c);
+/* True in a PID namespace that does not have all processes: PROC_NAMESPACE_WARNING. */
+bool collector_hides_processes(const struct collector *c);
 
 #endif

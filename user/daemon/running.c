@@ -42,6 +42,7 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.claim_cpus = (unsigned)d->s.o.claim_cpus,
 		.table_rows = d->saving.tables.rows,
 		.table_bytes = share.tables,
+		.processes = share.processes,
 		.resumed = d->resumed,
 		.recipes = &d->recipes,
 		.wakers = d->s.o.waker && governor_waits(&d->saving.governor),
@@ -90,6 +91,8 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 	collector_set_pods(c, d->pods);
 	if (warning.code)
 		log_line(LOG_LINE_WARNING, "%s", warning.text);
+	if (!d->resumed && collector_hides_processes(c))
+		log_line(LOG_LINE_WARNING, PROC_NAMESPACE_WARNING);
 	*ret = c;
 	return 0;
 }

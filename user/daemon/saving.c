@@ -25,14 +25,27 @@
 #define EARLY_DRAINS 60 /* in a minute */
 #endif
 #define NOISE_BYTES (4u * MIB)
+/* The third keeps slow files from holding up others; below that size it would cost large files */
 #define WORKERS_LEAST 3u
+#define WORKER_LEAST_BYTES (16u * MIB)
 #define LABEL_SETS 32768u /* of one process */
-#define ROW_BYTES 100	  /* with its places in the hash and while rows are sorted */
-#define FEWER_ROWS 8	  /* under the last step, one row in so many */
+#define PROCESSES_LEAST 2048u
+#define PROCESS_PART 32768u /* of memory-max, for one process in the tables of the BPF programs */
+#define ROW_BYTES 100	    /* with its places in the hash and while rows are sorted */
+#define FEWER_ROWS 8	    /* under the last step, one row in so many */
 
 static size_t at_most(uint64_t share, size_t most)
 {
 	return share < most ? (size_t)share : most;
+}
+
+/* As BPF knows them: a power of two, some 400 bytes each. */
+static uint32_t processes(uint64_t memory_max)
+{
+	uint32_t n = PROCESSES_LEAST;
+	while (n < SAMPLER_PROCESSES && 2 * (uint64_t)n * PROCESS_PART <= memory_max)
+		n *= 2;
+	return n;
 }
 
 void saving_shares(uint64_t memory_max, unsigned memory_step, struct saving_shares *ret)
@@ -40,7 +53,9 @@ void saving_shares(uint64_t memory_max, unsigned memory_step, struct saving_shar
 	const unsigned part = memory_step >= MEMORY_NO_CACHES ? 16 : 8;
 	uint64_t m = !memory_max ? 256u * MIB : memory_max < LEAST_BYTES ? LEAST_BYTES : memory_max;
 	const uint64_t workers = m / ACCOUNT_WORKERS;
-	const size_t worker = at_most(workers / WORKERS_LEAST, SYMBOLS_MEMORY);
+	const unsigned least =
+		workers / WORKERS_LEAST < WORKER_LEAST_BYTES ? SANDBOX_LANES : WORKERS_LEAST;
+	const size_t worker = at_most(workers / least, SYMBOLS_MEMORY);
 	*ret = (struct saving_shares){
 		.symbols = at_most(m / 16, SYMBOLS_BYTES),
 		.dictionaries = at_most(m / 10, DICTIONARY_BYTES),
@@ -49,6 +64,7 @@ void saving_shares(uint64_t memory_max, unsigned memory_step, struct saving_shar
 		.question = m / part > QUESTION_LEAST ? (size_t)(m / part) : QUESTION_LEAST,
 		.label_sets = at_most(m / 8192, LABEL_SETS),
 		.tables = at_most(m / 32, TABLES_BYTES),
+		.processes = processes(m),
 		.worker = memory_max ? worker : SYMBOLS_MEMORY,
 		.workers = memory_max ? (unsigned)at_most(workers / worker,
 							  SANDBOX_LANES * SANDBOX_WORKERS)

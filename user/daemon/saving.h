@@ -16,9 +16,10 @@
  */
 struct saving_shares {
 	size_t symbols, dictionaries, unwind, question, label_sets, rows;
-	size_t tables;	  /* of all CPUs to begin with: they grow where they fill */
-	size_t worker;	  /* of a parsing child */
-	unsigned workers; /* at a time; 0: no limit but the sandbox's */
+	size_t tables;	    /* of all CPUs to begin with: they grow where they fill */
+	size_t worker;	    /* of a parsing child */
+	unsigned workers;   /* at a time; 0: no limit but the sandbox's */
+	uint32_t processes; /* that the BPF programs know */
 };
 void saving_shares(uint64_t memory_max, unsigned memory_step, struct saving_shares *ret);
 

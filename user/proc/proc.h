@@ -177,11 +177,16 @@ void procs_lost(struct procs *p, uint64_t since_ns);
 /* ---- /proc ---- */
 
 /*
- * Fail unless we are in the initial PID namespace. BPF programs report ids of that namespace; /proc
- * and the side-band report ids of ours. An equal number would be another process. -ENOTSUP with
- * advice, or the error of /proc.
+ * Find our PID namespace: its inode, or 0 for the initial one. BPF programs translate ids into it.
+ * /proc and the side-band have no others: the namespace of a /proc is that of its mount, that of
+ * the side-band is its opener's. Fail with advice where /proc is of another one: -ENOTSUP, or the
+ * error of /proc.
  */
-int proc_check_namespace(struct err *err);
+int proc_namespace(uint32_t *ret, struct err *err);
+/* What is lost in another one than the initial. */
+#define PROC_NAMESPACE_WARNING \
+	"processes outside of this PID namespace have no exe, no user frames, no waits and no " \
+	"labels but comm, tgid (the host's) and those of their cgroup; run on the host to have them"
 
 /*
  * Nothing below waits for another process (reader.h). -EINPROGRESS: no answer yet, which says

@@ -13,11 +13,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/types.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include "wire.h"
 
 /* Read at most cap - 1 bytes of a small file, and terminate them with NUL. */
 static ssize_t read_small(const char *path, char *out, size_t cap)
@@ -517,6 +519,8 @@ struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uin
 				  enum proc_need need)
 {
 	struct proc_image *im = proc_image_of(p, id, ns), *newest = proc_newest(p, id->tgid);
+	if (id->tgid & ID_HIDDEN)
+		return NULL;
 	if (im && im->asked_ns && need == PROC_MAPS) {
 		take_maps(p, im);
 		return im;

@@ -191,7 +191,7 @@ uint64_t sampler_rate_ns(const struct sampler_config *cfg, unsigned event, unsig
 /* The probe sequence of proc_find in bpf/labels.bpf.h. */
 static struct proc_entry *proc_place(struct sampler *s, uint32_t tgid, uint32_t probe)
 {
-	return &s->procs[(((tgid * 0x9e3779b1u) >> 8) + probe) & (PROC_ENTRIES - 1)];
+	return &s->procs[(((tgid * 0x9e3779b1u) >> 8) + probe) & (s->n_procs - 1)];
 }
 
 int sampler_publish(struct sampler *s, const struct proc_entry *e,
@@ -246,7 +246,7 @@ static struct proc_labels *labels_of(const struct sampler *s, uint32_t tgid, uin
 {
 	for (uint32_t p = 0; p < PROC_PROBES; p++) {
 		const struct proc_entry *c =
-			&s->procs[(((tgid * 0x9e3779b1u) >> 8) + p) & (PROC_ENTRIES - 1)];
+			&s->procs[(((tgid * 0x9e3779b1u) >> 8) + p) & (s->n_procs - 1)];
 		if (!c->tgid)
 			break;
 		if (c->tgid == tgid && c->start_ns == start_ns)

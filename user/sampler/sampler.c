@@ -177,7 +177,7 @@ static int set_sizes(struct sampler *s)
 	}
 	*c = (struct config){
 		.n_cpus = s->n_cpus,
-		.proc_mask = PROC_ENTRIES - 1,
+		.proc_mask = s->n_procs - 1,
 		.max_frames = (uint32_t)max,
 		.address_mask = unwind_address_bits(),
 		.selection = s->cfg.selection,
@@ -187,6 +187,7 @@ static int set_sizes(struct sampler *s)
 		.ring_wake = RING_BYTES / 4,
 		.cmdline = s->cfg.cmdline,
 		.wait_ns = s->cfg.wait_ns ? s->cfg.wait_ns : WAIT_NS,
+		.pid_namespace = s->cfg.pid_namespace,
 	};
 	for (size_t i = 0; i < s->cfg.n_cgroups; i++) {
 		c->cgroup[i] = s->cfg.cgroups[i];
@@ -195,8 +196,8 @@ static int set_sizes(struct sampler *s)
 	if (getrandom(&c->secret, sizeof(c->secret), 0) != sizeof(c->secret))
 		return -EIO;
 	int rc = bpf_map__set_max_entries(k->maps.cpu_states, s->n_cpus);
-	rc = rc ? rc : bpf_map__set_max_entries(k->maps.procs, PROC_ENTRIES);
-	rc = rc ? rc : bpf_map__set_max_entries(k->maps.proc_labels, PROC_ENTRIES);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.procs, s->n_procs);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.proc_labels, s->n_procs);
 	rc = rc ? rc
 		: bpf_map__set_max_entries(k->maps.selected,
 					   s->cfg.selection == SELECTION_NONE ? 1 : SELECT_ENTRIES);
@@ -212,8 +213,10 @@ static int set_sizes(struct sampler *s)
 	/* Each program costs the verifier some milliseconds: only those that are attached. */
 	bpf_program__set_autoload(k->progs.on_event, clocks);
 	bpf_program__set_autoload(k->progs.on_tracepoint, tracepoints);
-	bpf_program__set_autoload(k->progs.on_fork, s->cfg.selection == SELECTION_TGIDS);
-	bpf_program__set_autoload(k->progs.on_free, s->cfg.selection == SELECTION_TGIDS);
+	bool follows = s->cfg.selection == SELECTION_TGIDS, inner = s->cfg.pid_namespace;
+	bpf_program__set_autoload(k->progs.on_fork, follows);
+	bpf_program__set_autoload(k->progs.on_free, follows && !inner);
+	bpf_program__set_autoload(k->progs.on_exit, follows && inner);
 	rc = rc ? rc : set_choice(s, c);
 	rc = rc ? rc : sampler_size_waits(s);
 	return rc ? rc : set_chosen_sizes(s, c);
@@ -226,8 +229,8 @@ static int map_tables(struct sampler *s, struct err *err)
 		{ k->maps.halves, (size_t)s->sizes.n_halves * s->sizes.half_bytes,
 		  (void **)&s->halves },
 		{ k->maps.cpu_states, s->n_cpus * sizeof(*s->states), (void **)&s->states },
-		{ k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), (void **)&s->procs },
-		{ k->maps.proc_labels, PROC_ENTRIES * sizeof(*s->labels), (void **)&s->labels },
+		{ k->maps.procs, s->n_procs * sizeof(*s->procs), (void **)&s->procs },
+		{ k->maps.proc_labels, s->n_procs * sizeof(*s->labels), (void **)&s->labels },
 		{ k->maps.label_steps, LABEL_STEPS * sizeof(*s->steps), (void **)&s->steps },
 	};
 	const struct sampler_table selected = { k->maps.selected, SELECT_ENTRIES * sizeof(uint64_t),
@@ -318,11 +321,12 @@ static int attach_selection(struct sampler *s, struct err *err)
 	if (s->cfg.selection != SELECTION_TGIDS)
 		return 0;
 	s->fork = bpf_program__attach(s->skel->progs.on_fork);
-	s->freed = bpf_program__attach(s->skel->progs.on_free);
-	return s->fork && s->freed
+	s->ended = bpf_program__attach(s->cfg.pid_namespace ? s->skel->progs.on_exit
+							    : s->skel->progs.on_free);
+	return s->fork && s->ended
 		       ? 0
 		       : err_sys(err, -errno,
-				 "attaching to sched_process_fork and sched_process_free");
+				 "attaching to sched_process_fork and the end of processes");
 }
 
 struct attach_ctx {
@@ -347,6 +351,7 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 	int rc;
 	s->rings = -1;
 	s->cfg = *cfg;
+	s->n_procs = cfg->processes ? cfg->processes : SAMPLER_PROCESSES;
 	sampler_cpu_list("/sys/devices/system/cpu/present", max_cpu, &s->n_cpus);
 	if (!s->n_cpus)
 		s->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
@@ -403,7 +408,7 @@ void sampler_close(struct sampler *s)
 	for (unsigned i = 0; i < MAX_EVENTS; i++)
 		bpf_link__destroy(s->tracepoint[i]);
 	bpf_link__destroy(s->fork);
-	bpf_link__destroy(s->freed);
+	bpf_link__destroy(s->ended);
 	sampler_detach_waits(s);
 	sampler_end_bpf_time(s);
 	bpf_link__destroy(s->threads);
@@ -418,9 +423,9 @@ void sampler_close(struct sampler *s)
 	if (s->states)
 		munmap(s->states, s->n_cpus * sizeof(*s->states));
 	if (s->procs)
-		munmap(s->procs, PROC_ENTRIES * sizeof(*s->procs));
+		munmap(s->procs, s->n_procs * sizeof(*s->procs));
 	if (s->labels)
-		munmap(s->labels, PROC_ENTRIES * sizeof(*s->labels));
+		munmap(s->labels, s->n_procs * sizeof(*s->labels));
 	if (s->steps)
 		munmap(s->steps, LABEL_STEPS * sizeof(*s->steps));
 	if (s->selected)

@@ -14,11 +14,14 @@
 #include <stddef.h>
 #include "wire.h"
 
+#define SAMPLER_PROCESSES 16384u
+
 struct sampler_config {
 	struct event event[MAX_EVENTS];
 	unsigned n_events;
 	unsigned hz;
-	unsigned window_s; /* the longest time between two drains */
+	unsigned window_s;	/* the longest time between two drains */
+	uint32_t pid_namespace; /* proc_namespace */
 	enum selection selection;
 	const uint32_t *ids; /* SELECTION_TGIDS, SELECTION_TIDS */
 	size_t n_ids;
@@ -63,6 +66,7 @@ struct sampler_config {
 	uint32_t table_rows;
 	/* Of all CPUs' tables to begin with; 0: as many rows as a window may need */
 	size_t table_bytes;
+	uint32_t processes;   /* that the BPF programs know at a time; 0: SAMPLER_PROCESSES */
 	size_t unwind_bytes;  /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 	size_t symbols_bytes; /* of symbol tables that are kept; 0: SYMBOLIZER_TABLE_BYTES */
 };

@@ -8,7 +8,6 @@
 
 #include "sample.skel.h"
 
-#define PROC_ENTRIES 16384
 #define SELECT_ENTRIES 65536
 
 #define SAMPLER_SCHED_LINKS 8
@@ -50,6 +49,7 @@ struct sampler {
 	uint32_t *spare, n_spares;   /* ids of halves that no CPU has */
 	struct sampler_taken *taken; /* of each CPU, in a drain */
 	struct cpu_state *states;
+	uint32_t n_procs; /* entries of procs and labels, a power of two */
 	struct proc_entry *procs;
 	struct proc_labels *labels; /* by the index in procs */
 	struct label_step *steps;
@@ -59,7 +59,7 @@ struct sampler {
 	uint32_t *shards[UNWIND_SHARDS]; /* NULL: not mapped now */
 	bool shard_made[UNWIND_SHARDS];
 	int shard_fd[UNWIND_SHARDS];
-	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *freed;
+	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *ended;
 	bool waits;	    /* the scheduler is watched */
 	bool wakers;	    /* and who wakes */
 	struct config wake; /* preempt_count, bottom_half, backlog */

@@ -278,12 +278,20 @@ static struct proc_file *apply_mmap(struct procs *procs, const struct rec_mmap2 
 			  m->ino, NULL, 0, ns);
 }
 
+/* A process outside of our PID namespace has 0 there, and -1 when it has ended. */
+static bool is_hidden(uint32_t tgid)
+{
+	return tgid == 0 || tgid == UINT32_MAX;
+}
+
 static void apply(const struct perf_event_header *h, uint64_t ns, struct procs *procs,
 		  sideband_on_map *on_map, void *ctx, uint64_t *io_lost)
 {
 	const struct rec_comm *c = (const void *)h;
 	const struct rec_task *t = (const void *)h;
 	const struct rec_mmap2 *m = (const void *)h;
+	if (h->type != PERF_RECORD_LOST && is_hidden(c->tgid))
+		return;
 	switch (h->type) {
 	case PERF_RECORD_COMM:
 		if (h->misc & PERF_RECORD_MISC_COMM_EXEC)

@@ -137,6 +137,7 @@ void binary_free(struct binary *b)
 	symbolizer_cancel(b->symbolizer, &b->lines_job);
 	binary_end_offer(b);
 	close_all(b);
+	binary_forget_parts(b);
 	known_fini(&b->known);
 	cells_fini(&b->cells);
 	table_fini(&b->table);
@@ -237,6 +238,7 @@ void binary_forget_symbols(struct binary *b)
 	symbolizer_remove(b->symbolizer, &b->keep);
 	symbolizer_cancel(b->symbolizer, &b->load_job);
 	table_fini(&b->table);
+	binary_forget_parts(b);
 	known_fini(&b->known);
 	cells_fini(&b->cells);
 	b->loaded = b->evicted = false;
@@ -396,12 +398,21 @@ static int give_symbol(const struct known_piece *p, struct symbol *ret)
 	return 0;
 }
 
+static int find_part(struct binary *b, uint64_t vaddr, struct symbol *ret)
+{
+	int rc = binary_find_part(b, vaddr);
+	const struct known_piece *known = rc ? NULL : known_find(&b->known, vaddr);
+	return rc ? rc : known ? give_symbol(known, ret) : -ENOENT;
+}
+
 int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret)
 {
 	const struct known_piece *known = b->loaded ? known_find(&b->known, vaddr) : NULL;
 	struct known_piece piece = { 0 };
 	if (known)
 		return give_symbol(known, ret);
+	if (binary_reads_parts(b))
+		return find_part(b, vaddr, ret);
 	int rc = binary_load(b, NULL);
 	if (symbols_is_late(rc) && b->load_again.at_ns)
 		return -EAGAIN;
@@ -431,5 +442,5 @@ size_t binary_memory(const struct binary *b)
 size_t binary_kept_memory(const struct binary *b)
 {
 	return sizeof(*b) + strlen(b->path) + 1 + elf_image_memory(&b->facts.img) + b->cells.bytes +
-	       b->known.cap * sizeof(*b->known.v);
+	       b->known.cap * sizeof(*b->known.v) + (b->parts ? sizeof(*b->parts) : 0);
 }

@@ -19,6 +19,13 @@ struct offer {
 	struct crc_kept crc;	   /* where which is not known */
 };
 
+/* Addresses whose functions are asked for one by one; the first n_asked are in a request. */
+#define PARTS_MAX TABLE_PARTS_MAX
+struct parts {
+	uint64_t vaddr[PARTS_MAX];
+	size_t n, n_asked;
+};
+
 struct binary {
 	struct symbolizer_table keep; /* first: evict() gets it */
 	struct symbolizer *symbolizer;
@@ -27,7 +34,8 @@ struct binary {
 	int fd, debug_fd;     /* -1: none */
 	struct table table;
 	struct cells cells;
-	struct known known; /* what was asked for; for when the table is gone */
+	struct known known;  /* what was asked for; for when the table is gone */
+	struct parts *parts; /* NULL: none is wanted */
 	/*
 	 * Of what was read first: a file that reads differently the second time has no more names
 	 */
@@ -53,6 +61,15 @@ int binary_ask(struct binary *b, struct symbols_job *io_job, enum symbols_op op,
 
 /* As though they had not been asked for yet. */
 void binary_forget_symbols(struct binary *b);
+
+/* Are its names read function by function, rather than in one table? */
+bool binary_reads_parts(const struct binary *b);
+/*
+ * Read the function of an address, which known does not have, into known. -EAGAIN: the answer is
+ * not there yet. -ENOENT: there will be none. Others as binary_find.
+ */
+int binary_find_part(struct binary *b, uint64_t vaddr);
+void binary_forget_parts(struct binary *b);
 
 /* Nothing is offered any more. */
 void binary_end_offer(struct binary *b);

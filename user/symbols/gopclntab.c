@@ -17,12 +17,11 @@
 enum { FUNCTAB, FUNCS, NAMES, PCTAB, WINDOWS };
 
 /*
- * How far is read ahead: functab and _funcs are each walked forwards, functions that are alike
- * share what they have in pctab.
+ * How far is read ahead: functab and _funcs are each walked forwards, unless functions are looked
+ * up; functions that are alike share what they have in pctab.
  */
-static const size_t window_size[WINDOWS] = {
-	[FUNCTAB] = 256u * 1024, [FUNCS] = 256u * 1024, [NAMES] = 4096, [PCTAB] = 4096
-};
+#define WALK_WINDOW (256u * 1024)
+#define JUMP_WINDOW 4096u
 
 struct window {
 	uint8_t *bytes;
@@ -223,30 +222,94 @@ int gopclntab_depths(const struct go_function *f,
 	return 0;
 }
 
+/* Close it in any case. ahead: how far functab and _funcs are read. */
+static int open_table(struct pclntab *t, const struct elf_image *img, size_t ahead,
+		      struct go_names *ret_names)
+{
+	*t = (struct pclntab){ .img = img };
+	int rc = img->is_32 ? -ENOENT : elf_section_find(img, ".gopclntab", &t->place);
+	if (rc == -ENOENT)
+		/* position-independent */
+		rc = elf_section_find(img, ".data.rel.ro.gopclntab", &t->place);
+	if (rc)
+		return rc;
+	if (t->place.compressed)
+		return -EPROTONOSUPPORT;
+	for (int i = 0; i < WINDOWS; i++) {
+		size_t size = i == FUNCTAB || i == FUNCS ? ahead : JUMP_WINDOW;
+		t->w[i] = (struct window){ .bytes = malloc(size), .size = size };
+		if (!t->w[i].bytes)
+			rc = -ENOMEM;
+	}
+	rc = rc ? rc : read_header(t);
+	if (!rc)
+		*ret_names =
+			(struct go_names){ t->place.offset + t->names, t->place.size - t->names };
+	return rc;
+}
+
+static void close_table(struct pclntab *t)
+{
+	for (int i = 0; i < WINDOWS; i++)
+		free(t->w[i].bytes);
+}
+
+bool gopclntab_is_there(const struct elf_image *img)
+{
+	struct go_names names;
+	struct pclntab t;
+	int rc = open_table(&t, img, JUMP_WINDOW, &names);
+	close_table(&t);
+	return !rc;
+}
+
 int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret_names,
 		   int (*add)(void *ctx, const struct go_function *f), void *ctx)
 {
-	struct pclntab t = { .img = img };
-	int rc = img->is_32 ? -ENOENT : elf_section_find(img, ".gopclntab", &t.place);
-	if (rc == -ENOENT)
-		/* position-independent */
-		rc = elf_section_find(img, ".data.rel.ro.gopclntab", &t.place);
-	if (rc)
-		return rc;
-	if (t.place.compressed)
-		return -EPROTONOSUPPORT;
-	for (int i = 0; i < WINDOWS; i++) {
-		t.w[i] = (struct window){ .bytes = malloc(window_size[i]), .size = window_size[i] };
-		if (!t.w[i].bytes)
-			rc = -ENOMEM;
-	}
-	rc = rc ? rc : read_header(&t);
+	struct pclntab t;
+	int rc = open_table(&t, img, WALK_WINDOW, ret_names);
 	if (!rc && t.n > max)
 		rc = -E2BIG;
-	if (!rc)
-		*ret_names = (struct go_names){ t.place.offset + t.names, t.place.size - t.names };
 	rc = rc ? rc : walk(&t, add, ctx);
-	for (int i = 0; i < WINDOWS; i++)
-		free(t.w[i].bytes);
+	close_table(&t);
+	return rc;
+}
+
+/* Find the function that holds vaddr. -ENOENT: none does. */
+static int look_up(struct pclntab *t, uint64_t vaddr, struct go_function *ret)
+{
+	uint64_t low = 0, high = t->n, func = 0, end, none;
+	while (low < high) { /* the first entry behind vaddr */
+		uint64_t at, i = low + (high - low) / 2;
+		int rc = read_entry(t, i, &at, &none);
+		if (rc)
+			return rc;
+		*(at <= vaddr ? &low : &high) = at <= vaddr ? i + 1 : i;
+	}
+	*ret = (struct go_function){ .table = t };
+	int rc = low ? read_entry(t, low - 1, &ret->vaddr, &func) : -ENOENT;
+	rc = rc ? rc : read_entry(t, low, &end, &none);
+	if (rc || end <= vaddr)
+		return rc ? rc : -ENOENT;
+	ret->size = end - ret->vaddr;
+	return read_func(t, func, ret);
+}
+
+int gopclntab_walk_at(const struct elf_image *img, const uint64_t *vaddr, size_t n,
+		      struct go_names *ret_names,
+		      int (*add)(void *ctx, const struct go_function *f), void *ctx)
+{
+	struct pclntab t;
+	struct go_function f = { 0 };
+	int rc = open_table(&t, img, JUMP_WINDOW, ret_names);
+	for (size_t i = 0; !rc && i < n; i++) {
+		if (vaddr[i] - f.vaddr < f.size)
+			continue;
+		rc = look_up(&t, vaddr[i], &f);
+		if (!rc && f.name < INT32_MAX)
+			rc = add(ctx, &f);
+		rc = rc == -ENOENT ? 0 : rc;
+	}
+	close_table(&t);
 	return rc;
 }

@@ -49,6 +49,14 @@ struct go_names {
 int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret_names,
 		   int (*add)(void *ctx, const struct go_function *f), void *ctx);
 
+/* The same for the functions that hold one of n addresses, which are sorted. */
+int gopclntab_walk_at(const struct elf_image *img, const uint64_t *vaddr, size_t n,
+		      struct go_names *ret_names,
+		      int (*add)(void *ctx, const struct go_function *f), void *ctx);
+
+/* False where there is no such table, or a version that we do not know. */
+bool gopclntab_is_there(const struct elf_image *img);
+
 /*
  * Whether the name of a function that the walk gives, while it does, begins so; at most 63 bytes.
  */

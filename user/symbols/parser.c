@@ -2,6 +2,7 @@
 #include "symbols/parser.h"
 
 #include "elf/section.h"
+#include "symbols/gopclntab.h"
 #include "symbols/python.h"
 
 #include <elf.h>
@@ -13,12 +14,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#define DYNSYM_SMALL (64u << 10) /* bytes: it is read anew for each request for parts */
+
 /* ---- facts ---- */
 
 static uint32_t what_it_has(const struct elf_image *img)
 {
 	struct elf_place at;
 	uint32_t has = img->symtab.size ? FACT_SYMTAB : 0;
+	if (!img->symtab.size && img->dynsym.size <= DYNSYM_SMALL && gopclntab_is_there(img))
+		has |= FACT_GO;
 	if (!elf_section_find(img, ".debug_info", &at) ||
 	    !elf_section_find(img, ".zdebug_info", &at))
 		has |= FACT_DWARF;
@@ -140,6 +145,18 @@ static int add_table(struct buf *out, const struct table *t)
 	return rc ? rc : buf_add(out, t->names, t->names_len);
 }
 
+/* A table, after what was wrong with the first source that failed. */
+static int encode_table(struct table *t, int load_rc, const char *text, struct buf *out)
+{
+	int rc = buf_add_u32(out, (uint32_t)-load_rc);
+	rc = rc ? rc : buf_add_u32(out, (uint32_t)strlen(text));
+	rc = rc ? rc : buf_add(out, text, strlen(text));
+	rc = rc ? rc : buf_reserve(out, 16 + 12 * t->n + t->names_len);
+	rc = rc ? rc : add_table(out, t);
+	table_fini(t);
+	return rc;
+}
+
 int parser_encode_table(const struct elf_image *img, const struct elf_image *debug,
 			const char *name, struct buf *out)
 {
@@ -157,13 +174,7 @@ int parser_encode_table(const struct elf_image *img, const struct elf_image *deb
 	if (debug)
 		all[n++] = debug;
 	int rc = table_read(&t, all, n, name, first ? NULL : &err);
-	first = first ? first : rc;
-	rc = buf_add_u32(out, (uint32_t)-first);
-	rc = rc ? rc : buf_add_u32(out, (uint32_t)strlen(err.text));
-	rc = rc ? rc : buf_add(out, err.text, strlen(err.text));
-	rc = rc ? rc : buf_reserve(out, 16 + 12 * t.n + t.names_len);
-	rc = rc ? rc : add_table(out, &t);
-	table_fini(&t);
+	rc = encode_table(&t, first ? first : rc, err.text, out);
 	if (!unpacked)
 		elf_image_fini(&packed);
 	return rc;
@@ -296,4 +307,33 @@ int parser_op_crc(const struct sandbox_request *q, struct buf *out)
 	rc = debuglink_crc(&img, &crc);
 	elf_image_fini(&img);
 	return rc ? rc : buf_add_u32(out, crc);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+int parser_op_parts(const struct sandbox_request *q, struct buf *out)
+{
+	const struct sandbox_request file = { .fds = q->fds, .n_fds = q->n_fds };
+	struct cursor c = { q->bytes, (const uint8_t *)q->bytes + q->len, 0 };
+	struct table_parts p = { .n = q->len / sizeof(uint64_t) };
+	struct elf_image img;
+	struct err err = { 0 };
+	struct table t;
+	char name[1];
+	if (p.n > TABLE_PARTS_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < p.n; i++)
+		p.vaddr[i] = cursor_u64(&c);
+	qsort(p.vaddr, p.n, sizeof(p.vaddr[0]), by_address);
+	int rc = open_first(&file, &img, name, sizeof(name), out);
+	if (rc)
+		return rc;
+	rc = table_read_parts(&t, &img, &p, "", &err);
+	rc = encode_table(&t, rc, err.text, out);
+	elf_image_fini(&img);
+	return rc;
 }

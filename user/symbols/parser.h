@@ -30,6 +30,7 @@ struct facts {
 
 #define FACT_SYMTAB 1u
 #define FACT_DWARF 2u
+#define FACT_GO 4u /* .gopclntab and no .symtab, and .dynsym is small */
 
 int facts_encode(const struct elf_image *img, struct buf *out);
 int facts_decode(struct facts *ret, const struct buf *in);
@@ -46,9 +47,11 @@ int parser_decode_table(struct table *ret, struct buf *in, int *ret_load_rc, str
  *   OPEN  -> facts; -ENOEXEC: not ELF at all
  *   LOAD  -> table; a second descriptor is its separate debug file
  *   CRC   -> u32
+ *   PARTS -> table; the bytes are addresses (u64): of .gopclntab only their functions are in it
  */
 int parser_op_open(const struct sandbox_request *q, struct buf *out);
 int parser_op_load(const struct sandbox_request *q, struct buf *out);
 int parser_op_crc(const struct sandbox_request *q, struct buf *out);
+int parser_op_parts(const struct sandbox_request *q, struct buf *out);
 
 #endif

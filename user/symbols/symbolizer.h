@@ -15,6 +15,7 @@ enum symbols_op {
 	OP_PERF_MAP,
 	OP_JITDUMP,
 	OP_LINES,
+	OP_PARTS,
 	N_OPS,
 };
 

@@ -34,7 +34,7 @@ struct symbol {
 
 /* ---- where foreign bytes are parsed ---- */
 
-#define SYMBOLS_OPS 6
+#define SYMBOLS_OPS 7
 extern const sandbox_op symbols_ops[SYMBOLS_OPS];
 
 /*
@@ -42,13 +42,15 @@ extern const sandbox_op symbols_ops[SYMBOLS_OPS];
  * symbols_op.
  */
 #define SYMBOLS_OPS_LIST \
-	parser_op_open, parser_op_load, parser_op_crc, jit_op_perf_map, jit_op_dump, lines_op
+	parser_op_open, parser_op_load, parser_op_crc, jit_op_perf_map, jit_op_dump, lines_op, \
+		parser_op_parts
 int parser_op_open(const struct sandbox_request *q, struct buf *out);
 int parser_op_load(const struct sandbox_request *q, struct buf *out);
 int parser_op_crc(const struct sandbox_request *q, struct buf *out);
 int jit_op_perf_map(const struct sandbox_request *q, struct buf *out);
 int jit_op_dump(const struct sandbox_request *q, struct buf *out);
 int lines_op(const struct sandbox_request *q, struct buf *out);
+int parser_op_parts(const struct sandbox_request *q, struct buf *out);
 
 struct symbolizer;
 

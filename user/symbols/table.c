@@ -49,6 +49,7 @@ struct reader {
 	size_t n;
 	size_t cap;
 	struct buf names;
+	const struct table_parts *parts; /* NULL: all functions */
 };
 
 /* ---- sorting ---- */
@@ -333,7 +334,9 @@ static int add_go(struct reader *r, const struct elf_image *img)
 	struct go_names names = { 0 };
 	size_t before = r->n;
 	r->img = img;
-	int rc = gopclntab_walk(img, TABLE_SYMBOLS_MAX, &names, add_go_function, r);
+	int rc = r->parts ? gopclntab_walk_at(img, r->parts->vaddr, r->parts->n, &names,
+					      add_go_function, r)
+			  : gopclntab_walk(img, TABLE_SYMBOLS_MAX, &names, add_go_function, r);
 	if (rc) {
 		r->n = before;
 		return rc == -ENOENT ? 0 : rc;
@@ -508,7 +511,7 @@ static int add_sources(struct reader *r, const char *path, struct err *err)
 		     err);
 	if (!r->n)
 		note(&first, add_go(r, r->all[0]), ".gopclntab", path, err);
-	bool stripped = !r->n;
+	bool stripped = !r->n && !r->parts;
 	note(&first, add_symbols(r, r->all[0], &r->all[0]->dynsym, RANK_DYNSYM), ".dynsym", path,
 	     err);
 	if (stripped)
@@ -516,27 +519,40 @@ static int add_sources(struct reader *r, const char *path, struct err *err)
 	return first;
 }
 
-int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path,
-	       struct err *err)
+static int read_images(struct table *ret, struct reader *r, const char *path, struct err *err)
 {
-	struct reader r = { .all = images, .n_all = n, .base = UINT64_MAX, .names = BUF_INIT };
 	struct table t = { 0 };
 	*ret = t;
-	for (size_t f = 0; f < n; f++)
-		for (size_t i = 0; i < images[f]->n_text; i++)
-			if (images[f]->text[i].vaddr < r.base)
-				r.base = images[f]->text[i].vaddr;
-	int first = add_sources(&r, path, err);
-	int rc = make_table(&t, &r);
+	r->base = UINT64_MAX;
+	for (size_t f = 0; f < r->n_all; f++)
+		for (size_t i = 0; i < r->all[f]->n_text; i++)
+			if (r->all[f]->text[i].vaddr < r->base)
+				r->base = r->all[f]->text[i].vaddr;
+	int first = add_sources(r, path, err);
+	int rc = make_table(&t, r);
 	if (rc) {
 		err_sys(err, rc, "cannot build the symbol table of %s", path);
 		table_fini(&t);
 	} else {
 		*ret = t;
 	}
-	free(r.v);
-	buf_fini(&r.names);
+	free(r->v);
+	buf_fini(&r->names);
 	return rc ? rc : first;
+}
+
+int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path,
+	       struct err *err)
+{
+	struct reader r = { .all = images, .n_all = n, .names = BUF_INIT };
+	return read_images(ret, &r, path, err);
+}
+
+int table_read_parts(struct table *ret, const struct elf_image *img,
+		     const struct table_parts *parts, const char *path, struct err *err)
+{
+	struct reader r = { .all = &img, .n_all = 1, .names = BUF_INIT, .parts = parts };
+	return read_images(ret, &r, path, err);
 }
 
 void table_fini(struct table *t)

@@ -62,6 +62,18 @@ struct table {
 int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path,
 	       struct err *err);
 
+/*
+ * The same of one file, with those functions of .gopclntab alone that hold one of these addresses,
+ * which are sorted.
+ */
+#define TABLE_PARTS_MAX 256
+struct table_parts {
+	uint64_t vaddr[TABLE_PARTS_MAX];
+	size_t n;
+};
+int table_read_parts(struct table *ret, const struct elf_image *img,
+		     const struct table_parts *parts, const char *path, struct err *err);
+
 /* Fill reach, from sorted entries. 0 or -ENOMEM. */
 int table_make_reach(struct table *t);
 void table_fini(struct table *t);
