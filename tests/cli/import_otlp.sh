@@ -3,7 +3,8 @@
 # ascribe import otlp: our own export comes back with the same sums, another profiler's request is
 # found by every label and function, what makes no sense is refused with its reason.
 . "$(dirname "$0")/lib.bash"
-export PYTHONPATH=$here/../http PYTHONDONTWRITEBYTECODE=1
+NOW=$(date +%s)
+export PYTHONPATH=$here/../http PYTHONDONTWRITEBYTECODE=1 NOW
 "$build/tests/mkstore" wide wide >wide.json || exit 1
 
 rows() { "$ascribe" report "$@" -n 0 --json 2>/dev/null |
@@ -40,7 +41,7 @@ def importing(name, bytes, **k):
     open(name, 'wb').write(bytes)
     return run('import', 'otlp', name, '-o', name + '.store', **k)
 importing('whole', otlp.encode(otlp_foreign.request()))
-otlp_foreign.check(lambda *a: json.loads(run('report', 'whole.store', *a, '--json').stdout))
+otlp_foreign.check(lambda event, where, *a: json.loads(run('report', 'whole.store', '-e', event, '--where', where, *a, '-n', '0', '--json').stdout))
 for i, (why, n, body) in enumerate(otlp_foreign.damaged()):
     r = importing(f'damaged{i}', body, want=1 if n == 4 else 0)
     assert why in r.stderr and (n == 4 or f' {n} of {4 if n < 4 else 84} profiles' in r.stderr), (why, n, r.stderr)

@@ -86,7 +86,7 @@ bad('sampleRate', '/ingest?name=a&sampleRate=0', b'a 1\n')
 bad('boundary', '/ingest?name=a', b'x', 'multipart/form-data')
 bad('no whole part', '/ingest?name=a', b'--XX\r\n', 'multipart/form-data; boundary=XX')
 bad('no whole part', '/ingest?name=a', form(p)[:60], 'multipart/form-data; boundary=XX')
-bad('gzip alone', '/ingest?name=a', b'x', Content_Encoding='br')
+bad('gzip or zstd', '/ingest?name=a', b'x', Content_Encoding='br')
 bad('Content-Type', '/push.v1.PusherService/Push', b'x', 'text/plain')
 bad('no PushRequest', '/push.v1.PusherService/Push', b'\xff' * 50, 'application/proto')
 bad('no PushRequest', '/push.v1.PusherService/Push', b'\x0a\x00' * 1000000, 'application/proto')  # a million of nothing

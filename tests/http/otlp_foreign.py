@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request of OpenTelemetry profiles as another profiler may send it, what must be found of it, and damaged ones."""
-import time
+import os
 import otlp
 
-T = (int(time.time()) - 7200) * 10**9
+T = (int(os.environ['NOW']) // 3600 - 2) * 3600 * 10**9  # NOW: one time for all programs of a test
 S = 10**9
 
 
@@ -71,27 +71,26 @@ def request():
 
 
 # Of each event: seconds or value by labels, and functions with their self times.
-def check(report, prefix=''):
-    """report(*arguments) gives the JSON of `ascribe report` of what was taken."""
-    def by(event, *keys, **more):
-        where = ['--where', more['where']] if 'where' in more else []
-        r = report('--event', prefix + event, '--by', ','.join(keys), '-n', '0', *where)
+def check(report, prefix='', among='service_name!=""'):
+    """report(event, where, *arguments) gives the JSON of `ascribe report` of what was taken."""
+    def by(event, *keys, where=''):
+        r = report(prefix + event, f'{{{among},{where}}}', '--by', ','.join(keys))
         return {tuple(x['key'][k] for k in keys): round(x['seconds'], 6) for x in r['rows']}, r
     got, r = by('cpu', 'service_name', 'tenant')
     assert got == {('shop', 'a'): .25, ('shop', 'b'): .25, ('shop', None): .05, ('pay', 'c'): .4}, got
-    assert (r['from'], r['to']) == (T // S, T // S + 20), r
-    got, _ = by('cpu', 'pod', 'workload', 'workload_kind', 'host', 'profiler', where='{service_name="shop"}')
+    assert (round(r['from'] - T // S), round(r['to'] - T // S)) == (0, 20), (r['from'] - T // S, r['to'] - T // S)
+    got, _ = by('cpu', 'pod', 'workload', 'workload_kind', 'host', 'profiler', where='service_name="shop"')
     assert got == {('shop-1', 'shop', 'Deployment', 'far', 'other'): .55}, got
-    got, _ = by('cpu', 'http.route', 'retry', 'ratio', 'size', where='{retry="true"}')
+    got, _ = by('cpu', 'http.route', 'retry', 'ratio', 'size', where='retry="true"')
     assert list(got) == [('/a', 'true', '0.5', '7')], got
-    got, _ = by('cpu', 'trace_id', 'span_id', 'tenant', where='{tenant="b"}')
+    got, _ = by('cpu', 'trace_id', 'span_id', 'tenant', where='tenant="b"')
     assert got == {('0123456789abcdef' * 2, 'fedcba9876543210', 'b'): .25}, got
-    assert by('cpu', 'thread', where='{tenant="a"}')[0] == {('worker',): .25}
-    rows = {(x['function'], x['module']): (round(x['seconds'], 3), round(x['self_seconds'], 3)) for x in report('--event', prefix + 'cpu', '-n', '0')['rows']}
+    assert by('cpu', 'thread', where='tenant="a"')[0] == {('worker',): .25}
+    rows = {(x['function'], x['module']): (round(x['seconds'], 3), round(x['self_seconds'], 3)) for x in report(prefix + 'cpu', f'{{{among}}}')['rows']}
     assert rows == {('inner', 'libwork.so'): (.9, .65), ('outer', 'libwork.so'): (.9, 0), ('main', 'app'): (.95, 0), ('vfs_read', '[kernel]'): (.25, .25),
                     ('0x1234', 'stripped'): (.05, .05)}, rows
     assert by('off_cpu', 'tenant')[0] == {('a',): 2}
-    r = report('--event', prefix + 'alloc_space', '--by', 'service_name', '-n', '0')
+    r = report(prefix + 'alloc_space', f'{{{among}}}', '--by', 'service_name')
     assert r['value'] == 4096 and [x['key']['service_name'] for x in r['rows']] == ['pay'], r
 
 

@@ -40,7 +40,6 @@ int pyro_label_values(struct store *s, const struct query_spec *spec, const char
 
 request_handler pyro_profile_types, pyro_names, pyro_values, pyro_series, pyro_select_series,
 	pyro_stacktraces, pyro_profile, pyro_diff, pyro_stats;
-request_handler pyro_push, pyro_ingest;
 request_handler pyro_render, pyro_render_diff, pyro_legacy_values, http_pprof;
 
 #endif

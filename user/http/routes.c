@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every path there is, but for those of the page (assets.h). */
+#include "http/ingest.h"
 #include "http/pyroscope.h"
 #include "http/request.h"
 
@@ -50,10 +51,12 @@ const struct route routes[] = {
 	{ QUERIER "Diff", "Diff", CALL, CALL_MAX, pyro_diff, none },
 	{ QUERIER "GetProfileStats", "GetProfileStats", CALL, CALL_MAX, pyro_stats, none },
 	{ "/push.v1.PusherService/Push", "Push", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX,
-	  pyro_push, none },
-	{ "/ingest", "ingest", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX, pyro_ingest,
+	  ingest_push, none },
+	{ "/ingest", "ingest", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX, ingest_pyroscope,
 	  PARAMS("name", "from", "until", "format", "sampleRate", "spyName", "units",
 		 "aggregationType") },
+	{ "/v1development/profiles", "otlp", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX,
+	  ingest_otlp, none },
 	{ "/pyroscope/render", "render", ASK, 0, pyro_render, NULL },
 	{ "/pyroscope/render-diff", "render-diff", ASK, 0, pyro_render_diff, NULL },
 	{ "/pyroscope/label-values", "label-values", ASK, 0, pyro_legacy_values, NULL },
