@@ -6,11 +6,13 @@
  *   make fuzz
  *   build/fuzz/fuzz_import -max_len=4096
  *
- * The first byte chooses: folded stacks, what perf script prints, OpenTelemetry profiles.
+ * The first byte chooses: folded stacks, what perf script prints, OpenTelemetry profiles,
+ * Pyroscope's trie.
  */
 #include "import/folded.h"
 #include "import/otlp.h"
 #include "import/perf_script.h"
+#include "import/trie.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +49,19 @@ static void read_folded(const uint8_t *data, size_t size)
 	size_t line = 0;
 	while (size && data[size - 1] != '\n') /* whole lines */
 		size--;
-	if (!profile_add_folded(&p, data, size, 100, &line, &l, NULL))
+	if (!profile_add_folded(&p, data, size, &(struct folded_form){ 100, true }, &line, &l,
+				NULL))
 		check(&p);
 	profile_fini(&p);
+}
+
+static void read_trie(const uint8_t *data, size_t size)
+{
+	struct buf lines = BUF_INIT;
+	if (!trie_unfold(data, size, 1 << 20, &lines, NULL) && lines.len)
+		read_folded(lines.data, lines.len);
+	require(lines.len <= (1 << 20) + 32);
+	buf_fini(&lines);
 }
 
 static void read_perf_script(uint8_t *data, size_t size)
@@ -90,12 +102,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	uint8_t *copy = malloc(size);
 	memcpy(copy, data, size);
-	switch (data[0] % 3) {
+	switch (data[0] % 4) {
 	case 0:
 		read_perf_script(copy + 1, size - 1);
 		break;
 	case 1:
 		read_folded(copy + 1, size - 1);
+		break;
+	case 3:
+		read_trie(copy + 1, size - 1);
 		break;
 	default:
 		read_otlp(copy + 1, size - 1);

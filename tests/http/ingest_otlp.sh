@@ -110,5 +110,5 @@ ok "what was sent is found" python3 found.py "$ascribe"
 ok "the store is whole" "$ascribe" store verify store
 serve log2 "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish
 ok "a server without a daemon writes nothing" grep -q 'nothing is written here' <(
-	curl -s -X POST -H 'Content-Type: application/x-protobuf' -d x "$url/v1development/profiles")
+	curl -s -H 'Content-Type: application/x-protobuf' -d x "$url/v1development/profiles")
 finish

@@ -240,7 +240,8 @@ static size_t whole_lines(const struct import *i, const struct buf *b)
 static int import_folded(struct import *i, struct err *err)
 {
 	int64_t from = i->opts->from_ns ? i->opts->from_ns : i->default_from_ns;
-	uint64_t rate = i->opts->rate ? i->opts->rate : 100, value_ns = 0;
+	const struct folded_form form = { i->opts->rate ? i->opts->rate : 100, true };
+	uint64_t value_ns = 0;
 	struct buf b = BUF_INIT;
 	size_t line = 0;
 	int rc = 0;
@@ -251,7 +252,7 @@ static int import_folded(struct import *i, struct err *err)
 		if (!rc && !n && b.len)
 			rc = err_set(err, -EMSGSIZE, "line %zu is longer than %u bytes", line + 1,
 				     CHUNK);
-		rc = rc ? rc : profile_add_folded(&p, b.data, n, rate, &line, &i->labels, err);
+		rc = rc ? rc : profile_add_folded(&p, b.data, n, &form, &line, &i->labels, err);
 		for (size_t k = 0; !rc && k < p.n_samples; k++)
 			value_ns += p.samples[k].value[0];
 		rc = rc ? rc : add(i, &p, err);

@@ -5,6 +5,7 @@
 #include "http/push.pb-c.h"
 #include "import/folded.h"
 #include "import/pprof.h"
+#include "import/trie.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -128,27 +129,59 @@ static int take_range(const struct request *r, struct profile *p, struct err *er
 	return 0;
 }
 
+/* What an agent says it sends: the parameter, else the type of the body. */
+static const char *format_of(const struct request *r, bool form)
+{
+	static const char *const types[][2] = { { "binary/octet-stream+trie", "trie" },
+						{ "binary/octet-stream+lines", "lines" } };
+	const char *format = request_param(r, "format");
+	if (format && *format)
+		return format;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcasecmp(r->content_type, types[i][0]))
+			return types[i][1];
+	return form ? "pprof" : "folded";
+}
+
+static int add_stacks(struct profile *p, const char *format, const uint8_t *data, size_t len,
+		      uint64_t rate, const struct profile_labels *l, struct err *err)
+{
+	struct folded_form form = { rate, strcmp(format, "lines") != 0 };
+	struct buf lines = BUF_INIT;
+	size_t line = 0;
+	int rc = 0;
+	if (!strcmp(format, "trie")) {
+		rc = trie_unfold(data, len, profile_sent.bytes, &lines, err);
+		data = lines.data;
+		len = lines.len;
+	}
+	rc = rc ? rc : profile_add_folded(p, data, len, &form, &line, l, err);
+	buf_fini(&lines);
+	return rc;
+}
+
 static int read_ingest(struct request *r, struct profile *p, const struct profile_labels *l,
 		       struct err *err)
 {
-	const char *format = request_param(r, "format");
+	static const char *const stacks[] = { "folded", "groups", "lines", "trie" };
 	const uint8_t *data = r->body.data;
 	size_t len = r->body.len;
 	uint64_t rate;
-	size_t line = 0;
 	bool form = !strncasecmp(r->content_type, "multipart/form-data", 19);
+	const char *format = format_of(r, form);
 	int rc = take_rate(r, &rate, err);
 	if (!rc && form)
 		rc = form_part(r, "profile", &data, &len, err);
 	if (rc)
 		return rc;
-	if (!format || !*format)
-		format = form ? "pprof" : "folded";
 	if (!strcmp(format, "pprof"))
 		return profile_add_pprof(p, data, len, l, err);
-	if (!strcmp(format, "folded") || !strcmp(format, "groups"))
-		return profile_add_folded(p, data, len, rate, &line, l, err);
-	return err_set(err, -EINVAL, "format: pprof or folded");
+	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++)
+		if (!strcmp(format, stacks[i]))
+			return add_stacks(p, format, data, len, rate, l, err);
+	return err_set(err, -EOPNOTSUPP,
+		       "format '%.40s' is not read here; there are pprof, folded, lines and trie",
+		       format);
 }
 
 int ingest_pyroscope(struct request *r, struct store *store, struct err *err)
