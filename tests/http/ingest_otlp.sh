@@ -109,6 +109,44 @@ PY
 ok "what was sent is found" python3 found.py "$ascribe"
 ok "the store is whole" "$ascribe" store verify store
 serve log2 "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish
+cat >drilldown.py <<'PY'
+# What Grafana's Profiles Drilldown asks (profiles-drilldown 2.x, SeriesApiClient, LabelsApiClient).
+import json, sys, urllib.request, otlp_foreign
+url, T = sys.argv[1], otlp_foreign.T // 10**6
+def call(method, **q):
+    r = urllib.request.Request(url + '/querier.v1.QuerierService/' + method, json.dumps({'start': T, 'end': T + 20000, **q}).encode(),
+                               {'Content-Type': 'application/json', 'Accept': 'application/json; allow-utf8-labelnames=true'})
+    return json.load(urllib.request.urlopen(r))
+def series(**q):
+    return {tuple(l['value'] for l in x['labels']) for x in call('Series', labelNames=['service_name', '__profile_type__'], **q)['labelsSet']}
+CPU, SENT = 'process_cpu:cpu:nanoseconds:cpu:nanoseconds', 'ingest.cpu:cpu:nanoseconds:cpu:nanoseconds'
+OFF = 'ingest.off_cpu:cpu:nanoseconds:cpu:nanoseconds'
+assert {('shop', SENT), ('shop', OFF), ('pay', SENT), ('pay', 'ingest.alloc_space:samples:count:event:count')} <= series(matchers=[]), series(matchers=[])
+assert {x[0] for x in series(matchers=['{service_name="shop"}'])} == {'shop'}
+assert series(matchers=['{service_name="shop", __profile_type__="%s"}' % OFF]) == {('shop', OFF)}
+assert series(matchers=['{__profile_type__="no:such:type:at:all"}']) == set()
+of = lambda type, rest: ['{__profile_type__="%s", %s}' % (type, rest)]
+names = call('LabelNames', matchers=of(SENT, 'service_name="shop"'))['names']
+assert {'service_name', 'http_route', 'tenant'} <= set(names) and not any('.' in n for n in names), names
+assert call('LabelValues', name='http_route', matchers=of(SENT, 'service_name="shop"'))['names'] == ['/a']
+assert set(call('LabelValues', name='service_name', matchers=of(SENT, 'tenant=~"a|c"'))['names']) >= {'shop', 'pay'}
+assert 'shop' in call('LabelValues', name='service_name', matchers=['{}'])['names']
+q = dict(profileTypeID=SENT, labelSelector='{service_name="shop"}')
+by = {tuple((l['name'], l['value']) for l in x['labels']): sum(p['value'] for p in x['points'])
+      for x in call('SelectSeries', groupBy=['service_name', 'http_route'], step=10, **q)['series']}
+assert by == {(('service_name', 'shop'), ('http_route', '/a')): .05e9, (('service_name', 'shop'),): .5e9}, by
+q['labelSelector'] = '{service_name="shop",http_route=`/a`, "http.route"=~"/.*"}'
+assert call('SelectMergeStacktraces', **q)['flamegraph']['total'] == str(int(.05e9))
+# Of what was recorded here it is the label service.
+q = dict(start=T + 7000000, end=T + 20000000)
+here = [s for s, t in series(matchers=of(CPU, 'service_name!=""'), **q) if t == CPU]
+services = {r['key']['service'] for r in json.load(urllib.request.urlopen(url + '/api/v1/table?by=service&limit=0'))['rows']}
+assert here and set(here) <= services, (here, services)
+some = call('SelectMergeStacktraces', profileTypeID=CPU, labelSelector='{service_name="%s"}' % here[0], **q)['flamegraph']['total']
+same = call('SelectMergeStacktraces', profileTypeID=CPU, labelSelector='{service="%s"}' % here[0], **q)['flamegraph']['total']
+assert some == same != '0', (some, same)
+PY
+ok "Profiles Drilldown finds services, labels and samples" python3 drilldown.py "$url"
 ok "a server without a daemon writes nothing" grep -q 'nothing is written here' <(
 	curl -s -H 'Content-Type: application/x-protobuf' -d x "$url/v1development/profiles")
 finish

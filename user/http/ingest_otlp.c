@@ -16,7 +16,7 @@ static int store_ranges(struct request *r, struct otlp_reader *reader, struct er
 	const struct profile_labels none = { .n = 0 };
 	int rc = 1;
 	while (rc > 0) {
-		struct profile p = { .prefix = "ingest:" };
+		struct profile p = { .prefix = PROFILE_SENT };
 		int more = otlp_next(reader, &none, &p, err);
 		rc = more > 0 ? ingest_store(r, &p, err) : more;
 		profile_fini(&p);

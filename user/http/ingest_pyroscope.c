@@ -33,7 +33,7 @@ int ingest_push(struct request *r, struct store *store, struct err *err)
 {
 	struct message_memory memory;
 	ProtobufCMessage *m = NULL;
-	struct profile p = { .prefix = "ingest:" };
+	struct profile p = { .prefix = PROFILE_SENT };
 	Push__PushResponse out = PUSH__PUSH_RESPONSE__INIT;
 	bool json = false;
 	(void)store;
@@ -188,7 +188,7 @@ int ingest_pyroscope(struct request *r, struct store *store, struct err *err)
 {
 	const char *name = request_param(r, "name");
 	struct profile_labels l = { .n = 0 };
-	struct profile p = { .prefix = "ingest:" };
+	struct profile p = { .prefix = PROFILE_SENT };
 	(void)store;
 	int rc = ingest_begin(r, err);
 	char *text = strdup(name ? name : "");

@@ -70,6 +70,8 @@ struct request {
 
 extern const struct route routes[];
 extern const size_t n_routes;
+/* Is it the path of a call of connect or gRPC, "/querier.v1.QuerierService/Series"? */
+bool routes_is_procedure(const char *path);
 
 const char *request_param(const struct request *r, const char *name);
 /*

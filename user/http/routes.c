@@ -4,6 +4,9 @@
 #include "http/pyroscope.h"
 #include "http/request.h"
 
+#include <ctype.h>
+#include <string.h>
+
 #define RANGE "from", "to"
 #define WHERE RANGE, "where", "idle"
 #define SELECT WHERE, "event", "metric"
@@ -41,8 +44,8 @@ const struct route routes[] = {
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
 	{ "/api/v1/statements", "statements", ROUTE_GET, 0, api_statements, PARAMS("ids") },
 	{ QUERIER "ProfileTypes", "ProfileTypes", CALL, CALL_MAX, pyro_profile_types, none },
-	{ QUERIER "LabelNames", "LabelNames", CALL, CALL_MAX, pyro_names, none },
-	{ QUERIER "LabelValues", "LabelValues", CALL, CALL_MAX, pyro_values, none },
+	{ QUERIER "LabelNames", "LabelNames", CALL, CALL_MAX, pyro_label_names, none },
+	{ QUERIER "LabelValues", "LabelValues", CALL, CALL_MAX, pyro_label_values, none },
 	{ QUERIER "Series", "Series", CALL, CALL_MAX, pyro_series, none },
 	{ QUERIER "SelectSeries", "SelectSeries", CALL, CALL_MAX, pyro_select_series, none },
 	{ QUERIER "SelectMergeStacktraces", "SelectMergeStacktraces", CALL, CALL_MAX,
@@ -70,3 +73,11 @@ const struct route routes[] = {
 };
 
 const size_t n_routes = sizeof(routes) / sizeof(routes[0]);
+
+bool routes_is_procedure(const char *path)
+{
+	const char *method = strrchr(path, '/'), *version = strstr(path, ".v");
+	size_t n = method ? (size_t)(method - path) : 0;
+	return n > 8 && !memchr(path + 1, '/', n - 1) && !strncmp(method - 7, "Service", 7) &&
+	       version && version < method && isdigit((unsigned char)version[2]);
+}

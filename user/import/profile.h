@@ -23,6 +23,7 @@
 #define PROFILE_KEY_MAX 255	  /* bytes of a label's key; */
 #define PROFILE_VALUE_MAX 1024	  /* and of its value */
 #define PROFILE_MODULE "[import]" /* of frames without a file */
+#define PROFILE_SENT "ingest:"	  /* prefix of events of profiles that the server takes */
 #define PROFILE_TEXT_MAX 4096	  /* bytes of a name; longer ones are cut */
 #define PROFILE_PERIOD_NS \
 	1000000ull /* of types that are time, when the profile does not say it   \
