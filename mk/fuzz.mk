@@ -7,9 +7,10 @@ FUZZ_CLANG ?= clang-14
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 FUZZ_SRC := $(wildcard $(patsubst %,user/%/*.c,elf hist labels proc query sandbox store/* symbols \
 	unwind util))
-FUZZ_SRC += user/import/folded.c user/import/perf_script.c user/import/profile.c
+FUZZ_SRC += $(filter-out user/import/pprof.c,$(wildcard user/import/*.c)) user/export/intern.c \
+	user/export/otel_names.c
 FUZZ_SRC += $(wildcard user/pods/parse.c user/pods/parse_*.c user/pods/record.c user/pods/table*.c)
-FUZZ_PB := $(patsubst %,$(BUILD)/gen/%.pb-c,store/file/store pods/cri)
+FUZZ_PB := $(patsubst %,$(BUILD)/gen/%.pb-c,store/file/store pods/cri export/otlp)
 FUZZ_OBJ := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/%.o)
 FUZZ_CFLAGS := -g -O1 -std=gnu11 -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=address,undefined \
 	-fno-sanitize-recover=all \

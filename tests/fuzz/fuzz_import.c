@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libFuzzer: the text formats that `ascribe import` reads. Whatever is accepted names only frames,
- * labels and stacks that are there, and keeps its limits.
+ * libFuzzer: the formats that `ascribe import` and the server read, but for pprof. Whatever is
+ * accepted names only frames, labels and stacks that are there, and keeps its limits.
  *
  *   make fuzz
  *   build/fuzz/fuzz_import -max_len=4096
  *
- * The first byte chooses: folded stacks, or what perf script prints.
+ * The first byte chooses: folded stacks, what perf script prints, OpenTelemetry profiles,
+ * Pyroscope's trie.
  */
 #include "import/folded.h"
+#include "import/otlp.h"
 #include "import/perf_script.h"
+#include "import/trie.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +49,19 @@ static void read_folded(const uint8_t *data, size_t size)
 	size_t line = 0;
 	while (size && data[size - 1] != '\n') /* whole lines */
 		size--;
-	if (!profile_add_folded(&p, data, size, 100, &line, &l, NULL))
+	if (!profile_add_folded(&p, data, size, &(struct folded_form){ 100, true }, &line, &l,
+				NULL))
 		check(&p);
 	profile_fini(&p);
+}
+
+static void read_trie(const uint8_t *data, size_t size)
+{
+	struct buf lines = BUF_INIT;
+	if (!trie_unfold(data, size, 1 << 20, &lines, NULL) && lines.len)
+		read_folded(lines.data, lines.len);
+	require(lines.len <= (1 << 20) + 32);
+	buf_fini(&lines);
 }
 
 static void read_perf_script(uint8_t *data, size_t size)
@@ -69,16 +82,39 @@ static void read_perf_script(uint8_t *data, size_t size)
 		fclose(f);
 }
 
+static void read_otlp(const uint8_t *data, size_t size)
+{
+	struct profile_labels l = { 0 };
+	struct otlp_reader *r = NULL;
+	int more = !otlp_open(&r, data, size, &profile_sent, NULL);
+	while (more > 0) {
+		struct profile p = { 0 };
+		more = otlp_next(r, &l, &p, NULL);
+		check(&p);
+		profile_fini(&p);
+	}
+	otlp_close(r);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
 		return 0;
 	uint8_t *copy = malloc(size);
 	memcpy(copy, data, size);
-	if (data[0] & 1)
-		read_folded(copy + 1, size - 1);
-	else
+	switch (data[0] % 4) {
+	case 0:
 		read_perf_script(copy + 1, size - 1);
+		break;
+	case 1:
+		read_folded(copy + 1, size - 1);
+		break;
+	case 3:
+		read_trie(copy + 1, size - 1);
+		break;
+	default:
+		read_otlp(copy + 1, size - 1);
+	}
 	free(copy);
 	return 0;
 }

@@ -8,7 +8,7 @@ needs_recording
 serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --anonymous || finish
 cat >push.py <<'PY'
 import gzip, json, sys, time, urllib.request, urllib.error
-from wire import field
+from wire import field, varint
 url = sys.argv[1]
 def post(path, body, kind='application/octet-stream', **headers):
     r = urllib.request.Request(url + path, body, {'Content-Type': kind, **{k.replace('_', '-'): v for k, v in headers.items()}})
@@ -48,6 +48,13 @@ form = lambda b: (b'--XX\r\nContent-Disposition: form-data; name="sample_type_co
 good('/ingest?name=shop%7Bregion%3Deu%7D&format=pprof&from=1&until=2&spyName=x', gzip.compress(p))
 good('/ingest?name=form%7B%7D', form(gzip.compress(p)), 'multipart/form-data; boundary=XX')
 good('/ingest?name=text&sampleRate=100', b'main;a;b 10\nmain;c 5\n')
+# Lines without counts, and Pyroscope's trie: a node for each part that stacks have in common.
+node = lambda text, count, *children: varint(len(text)) + text.encode() + varint(count) + varint(len(children)) + b''.join(children)
+trie = node('', 0, node('main;', 0, node('a', 4, node(';b', 6), node(';b2;c', 1)), node('d', 4)))
+good('/ingest?name=lines&format=lines', b'main;a;b\nmain;c\nmain;a;b\n')
+good('/ingest?name=lines2', b'main;a;b\nmain;c 7', 'binary/octet-stream+lines')
+good('/ingest?name=trie&format=trie&sampleRate=100', trie)
+good('/ingest?name=trie2&sampleRate=100', node('', 0, node('ma\nin', 5)), 'binary/octet-stream+trie')
 # Profiles of yesterday are stored as of then, those of tomorrow as of now.
 yesterday = int(time.time()) - 86400
 good('/ingest?name=late&sampleRate=100&from=%d&until=%d' % (yesterday, yesterday + 10), b'main;late 7\n')
@@ -80,13 +87,17 @@ bad('a label\'s name', '/ingest?name=a%7B%3D3%7D', b'a 1\n')
 bad('labels', '/ingest?name=a%7B' + '%2C'.join('k%d%%3Dv' % i for i in range(40)) + '%7D', b'a 1\n')
 bad('line 2', '/ingest?name=a', b'a 1\nb\n')
 bad('line 1', '/ingest?name=a', b'a -1\n')
-bad('format', '/ingest?name=a&format=jfr', b'x')
+bad("format 'jfr'", '/ingest?name=a&format=jfr', b'x', want=501)
+bad('no whole trie', '/ingest?name=a&format=trie', trie[:-1])
+bad('no whole trie', '/ingest?name=a&format=trie', b'\xff' * 12)
+bad('too many or too long', '/ingest?name=a&format=trie', b'\1a\1\1' * 100000 + b'\1a\1\0')  # deep: each stack is longer by one
+bad('too many or too long', '/ingest?name=a&format=trie', node('a' * 1000000, 0, *[node('b', 1)] * 10))  # much of little
 bad('from: Unix', '/ingest?name=a&from=x', b'a 1\n')
 bad('sampleRate', '/ingest?name=a&sampleRate=0', b'a 1\n')
 bad('boundary', '/ingest?name=a', b'x', 'multipart/form-data')
 bad('no whole part', '/ingest?name=a', b'--XX\r\n', 'multipart/form-data; boundary=XX')
 bad('no whole part', '/ingest?name=a', form(p)[:60], 'multipart/form-data; boundary=XX')
-bad('gzip alone', '/ingest?name=a', b'x', Content_Encoding='br')
+bad('gzip or zstd', '/ingest?name=a', b'x', Content_Encoding='br')
 bad('Content-Type', '/push.v1.PusherService/Push', b'x', 'text/plain')
 bad('no PushRequest', '/push.v1.PusherService/Push', b'\xff' * 50, 'application/proto')
 bad('no PushRequest', '/push.v1.PusherService/Push', b'\x0a\x00' * 1000000, 'application/proto')  # a million of nothing
@@ -115,6 +126,11 @@ def run(*a):
 by = {r['key']['service_name']: r['seconds'] for r in run('report', 'store', '--event', 'ingest:cpu', '--by', 'service_name')['rows']}
 for name, s in (('shop', .05), ('form', .05), ('pushed', .05), ('zipped', .05), ('text', .15)):
     assert abs(by[name] - s) < 1e-6, (name, by)
+for name, s in (('lines', .03), ('lines2', .02), ('trie', .15), ('trie2', .05)):
+    assert abs(by[name] - s) < 1e-6, (name, by)
+trie = run('report', 'store', '--event', 'ingest:cpu', '--where', '{service_name="trie"}')
+assert {r['function']: (round(r['samples']), r['self']) for r in trie['rows']} == {
+    'main': (15, 0), 'a': (11, 4), 'b': (6, 6), 'b2': (1, 0), 'c': (1, 1), 'd': (4, 4)}, trie
 shop = run('report', 'store', '--event', 'ingest:cpu', '--where', '{service_name="shop",region="eu"}')
 rows = {r['function']: (round(r['samples']), r['self']) for r in shop['rows']}
 assert rows['main'] == (5, 0) and rows['leaf'] == (3, 3) and rows['mid'] == (3, 0) and rows['other'] == (2, 2), rows  # of 10 ms, not of 1 ms

@@ -2,6 +2,7 @@
 """OpenTelemetry profiles decoded strictly: every field must be one that opentelemetry-proto 1.10 publishes, of its type,
 and every rule for the dictionary must hold. Shares nothing with what is tested: numbers are written down here again."""
 import collections, struct, sys
+from wire import field, varint as wire_varint
 
 # message: {number: (name, type)}; a type in brackets may come several times, an upper-case one is a message.
 SCHEMA = {
@@ -80,7 +81,7 @@ def decode(b, message='Request'):
             n, i = varint(b, i)
             end = i + n
             while i < end:
-                v, i = varint(b, i)
+                v, i = (struct.unpack('<Q', b[i:i + 8])[0], i + 8) if kind == 'fixed64' else varint(b, i)
                 out[name].append(scalar(kind, v))
             assert i == end
             continue
@@ -93,6 +94,27 @@ def decode(b, message='Request'):
         else:
             assert out[name] in (None, ZERO.get(kind, 0)), f'{message}.{name} comes twice'
             out[name] = v
+    return out
+
+
+def encode(m, message='Request', numbers={}):
+    """The bytes of a dict with some fields of the message. numbers: other ones, {message: {name: number}}."""
+    out = b''
+    for number, (name, kind) in SCHEMA[message].items():
+        number = numbers.get(message, {}).get(name, number)
+        several = isinstance(kind, list)
+        kind = kind[0] if several else kind
+        if name not in m:
+            continue
+        values = m[name] if several else [m[name]]
+        if kind[0].isupper():
+            out += b''.join(field(number, encode(v, kind, numbers)) for v in values)
+        elif several and kind != 'text':
+            out += field(number, b''.join(struct.pack('<Q', v) if kind == 'fixed64' else wire_varint(v) for v in values)) if values else b''
+        elif kind == 'fixed64':
+            out += wire_varint(number << 3 | 1) + struct.pack('<Q', values[0])
+        else:
+            out += b''.join(field(number, v) for v in values)
     return out
 
 

@@ -132,7 +132,14 @@ print('ok', len(table))
 PY
 ok "connect" python3 connect.py "$url"
 refused 405 method "$url/querier.v1.QuerierService/ProfileTypes"
-refused 404 'nothing is at this path' -X POST -d '{}' "$url/querier.v1.QuerierService/Nope"
+for call in querier.v1.QuerierService/SelectHeatmap settings.v1.SettingsService/Get \
+	vcs.v1.VCSService/GetFile adhocprofiles.v1.AdHocProfileService/List; do
+	refused 501 'not served here' -X POST -d '{}' "$url/$call"
+	ok "by connect's code" jq -e '.code == "unimplemented"' body
+done
+for path in querier.v1.QuerierService querierService/Series a/querier.v1.QuerierService/Series; do
+	refused 404 'nothing is at this path' -X POST -d '{}' "$url/$path"
+done
 
 # ---- the first API ----
 cat >legacy.py <<'PY'

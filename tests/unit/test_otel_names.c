@@ -77,9 +77,38 @@ static void of_others(void **state)
 	check(set, 1, (const char *const[]){ "workload" });
 }
 
+static void check_label(const char *name, const char *key, const char *kind)
+{
+	char buf[OTEL_NAME_MAX];
+	const char *got_kind, *got = otel_label(name, buf, &got_kind);
+	assert_string_equal(got, key);
+	assert_string_equal(got_kind ? got_kind : "", kind);
+}
+
+static void from_attributes(void **state)
+{
+	char name[400], key[OTEL_NAME_MAX];
+	(void)state;
+	check_label("service.name", "service_name", "");
+	check_label("k8s.pod.name", "pod", "");
+	check_label("k8s.cluster.name", "cluster", "");
+	check_label("process.pid", "tgid", "");
+	check_label("k8s.statefulset.name", "workload", "StatefulSet");
+	check_label("k8s.pod.label.app", "pod_label_app", "");
+	check_label("process.context.label.tenant", "tenant", "");
+	check_label("process.context.label.", "", "");
+	check_label("http.route", "http.route", "");
+	/* A longer name is cut to what fits. */
+	memset(name, 'k', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	memcpy(name, "k8s.pod.label.", 14);
+	snprintf(key, sizeof(key), "pod_label_%.*s", OTEL_NAME_MAX - 11, name + 14);
+	check_label(name, key, "");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(of_a_pod),
-					    cmocka_unit_test(of_others) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(of_a_pod), cmocka_unit_test(of_others),
+					    cmocka_unit_test(from_attributes) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,14 @@
 #include "cli/cmd.h"
 #include "collect/collector.h"
 #include "import/folded.h"
+#include "import/otlp.h"
 #include "import/perf_script.h"
 #include "import/pprof.h"
 #include "import/write.h"
 #include "opt/text.h"
 #include "proc/proc.h"
 #include "store/file/tree.h"
+#include "util/gunzip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,9 +48,12 @@ static const struct opt options[] = {
 	  offsetof(struct import_options, rate), 1, 1000000 },
 };
 
-enum { PPROF, FOLDED, PERF_SCRIPT, N_FORMATS };
+enum { PPROF, OTLP, FOLDED, PERF_SCRIPT, N_FORMATS };
 static const struct opt_note formats[N_FORMATS + 1] = {
 	[PPROF] = { "pprof", "profile.proto, gzipped or not; its tags become labels" },
+	[OTLP] = { "otlp",
+		   "an ExportProfilesServiceRequest of OpenTelemetry (opentelemetry-proto 1.10 or "
+		   "later), gzipped or not; attributes become labels" },
 	[FOLDED] = { "folded", "lines of \"root;leaf count\"" },
 	[PERF_SCRIPT] = { "perf-script",
 			  "what `perf script` prints; comm, tgid and tid become labels" },
@@ -56,7 +61,7 @@ static const struct opt_note formats[N_FORMATS + 1] = {
 
 static const struct opt_command command = {
 	.name = "import",
-	.usage = "pprof|folded|perf-script FILE -o STORE [OPTIONS]",
+	.usage = "pprof|otlp|folded|perf-script FILE -o STORE [OPTIONS]",
 	.about = "Add a profile of another tool to a store, where all commands can read it. FILE - "
 		 "is the standard input.",
 	.examples = "  perf script -i perf.data | ascribe import perf-script - -o ./perf.ascribe\n"
@@ -155,6 +160,18 @@ static int read_chunk(struct import *i, struct buf *b, size_t max, struct err *e
 	return ferror(i->f) ? err_set(err, -EIO, "it cannot be read") : 0;
 }
 
+/* The time that a profile says, unless it cannot be right. */
+static int64_t time_of(const struct import *i, int64_t from_ns)
+{
+	if (from_ns >= DAY_NS && from_ns <= now_ns() + DAY_NS)
+		return from_ns;
+	if (from_ns)
+		cmd_warn("import: %s: the profile's time cannot be right; using the time of the "
+			 "file",
+			 i->name);
+	return i->default_from_ns;
+}
+
 static int import_pprof(struct import *i, struct err *err)
 {
 	struct profile p = { .limits = &profile_file };
@@ -162,18 +179,53 @@ static int import_pprof(struct import *i, struct err *err)
 	int rc = read_chunk(i, &b, profile_file.bytes + 1, err);
 	rc = rc ? rc : profile_add_pprof(&p, b.data, b.len, &i->labels, err);
 	buf_fini(&b);
-	int64_t from = i->opts->from_ns ? i->opts->from_ns : p.from_ns;
 	int64_t length = p.to_ns > p.from_ns ? p.to_ns - p.from_ns : NS;
-	if (!rc && (from < DAY_NS || from > now_ns() + DAY_NS)) {
-		if (from)
-			cmd_warn("import: %s: the profile's time cannot be right; using the time "
-				 "of the file",
-				 i->name);
-		from = i->default_from_ns;
-	}
+	int64_t from = rc || i->opts->from_ns ? i->opts->from_ns : time_of(i, p.from_ns);
 	rc = rc ? rc : add(i, &p, err);
 	profile_fini(&p);
 	return rc ? rc : commit(i, from, from + length, err);
+}
+
+/* Add what the request has of one range of time, as a window. */
+static int import_range(struct import *i, struct otlp_reader *r, int64_t *io_first, struct err *err)
+{
+	struct profile p = { .limits = &profile_file };
+	int more = otlp_next(r, &i->labels, &p, err), rc = more < 0 ? more : 0;
+	if (more > 0) {
+		int64_t length = p.to_ns > p.from_ns ? p.to_ns - p.from_ns : NS;
+		*io_first = *io_first ? *io_first : p.from_ns;
+		int64_t from = i->opts->from_ns ? i->opts->from_ns + p.from_ns - *io_first
+						: time_of(i, p.from_ns);
+		rc = add(i, &p, err);
+		rc = rc ? rc : commit(i, from, from + length, err);
+	}
+	profile_fini(&p);
+	return rc ? rc : more;
+}
+
+static int import_otlp(struct import *i, struct err *err)
+{
+	struct buf b = BUF_INIT, plain = BUF_INIT;
+	struct otlp_reader *r = NULL;
+	int64_t first = 0;
+	int rc = read_chunk(i, &b, profile_file.bytes + 1, err);
+	if (!rc && b.len >= 2 && b.data[0] == 0x1f && b.data[1] == 0x8b)
+		rc = gunzip(b.data, b.len, profile_file.bytes, &plain, err);
+	const struct buf *request = plain.len ? &plain : &b;
+	rc = rc ? rc : otlp_open(&r, request->data, request->len, &profile_file, err);
+	rc = rc ? rc : 1;
+	while (rc > 0)
+		rc = import_range(i, r, &first, err);
+	const struct otlp_result *result = r ? otlp_result(r) : NULL;
+	if (!rc && result->rejected && !result->taken)
+		rc = err_set(err, -EINVAL, "%s", result->why);
+	else if (!rc && result->rejected)
+		cmd_warn("import: %s: %" PRIu64 " of %" PRIu64 " profiles are left out: %s",
+			 i->name, result->rejected, result->rejected + result->taken, result->why);
+	otlp_close(r);
+	buf_fini(&b);
+	buf_fini(&plain);
+	return rc;
 }
 
 /* Return the length of the whole lines in b. The end of the file ends a line, too. */
@@ -188,7 +240,8 @@ static size_t whole_lines(const struct import *i, const struct buf *b)
 static int import_folded(struct import *i, struct err *err)
 {
 	int64_t from = i->opts->from_ns ? i->opts->from_ns : i->default_from_ns;
-	uint64_t rate = i->opts->rate ? i->opts->rate : 100, value_ns = 0;
+	const struct folded_form form = { i->opts->rate ? i->opts->rate : 100, true };
+	uint64_t value_ns = 0;
 	struct buf b = BUF_INIT;
 	size_t line = 0;
 	int rc = 0;
@@ -199,7 +252,7 @@ static int import_folded(struct import *i, struct err *err)
 		if (!rc && !n && b.len)
 			rc = err_set(err, -EMSGSIZE, "line %zu is longer than %u bytes", line + 1,
 				     CHUNK);
-		rc = rc ? rc : profile_add_folded(&p, b.data, n, rate, &line, &i->labels, err);
+		rc = rc ? rc : profile_add_folded(&p, b.data, n, &form, &line, &i->labels, err);
 		for (size_t k = 0; !rc && k < p.n_samples; k++)
 			value_ns += p.samples[k].value[0];
 		rc = rc ? rc : add(i, &p, err);
@@ -243,6 +296,7 @@ static int import_perf_script(struct import *i, struct err *err)
 
 static int (*const importers[N_FORMATS])(struct import *i, struct err *err) = {
 	[PPROF] = import_pprof,
+	[OTLP] = import_otlp,
 	[FOLDED] = import_folded,
 	[PERF_SCRIPT] = import_perf_script,
 };
@@ -253,8 +307,9 @@ static int find_format(const char *name)
 	for (int i = 0; name && i < N_FORMATS; i++)
 		if (!strcmp(formats[i].term, name))
 			return i;
-	cmd_error("import: %s%s%s; there are %s, %s and %s", name ? "no format '" : "which format",
-		  name ? name : "", name ? "'" : "?", formats[PPROF].term, formats[FOLDED].term,
+	cmd_error("import: %s%s%s; there are %s, %s, %s and %s",
+		  name ? "no format '" : "which format", name ? name : "", name ? "'" : "?",
+		  formats[PPROF].term, formats[OTLP].term, formats[FOLDED].term,
 		  formats[PERF_SCRIPT].term);
 	return N_FORMATS;
 }

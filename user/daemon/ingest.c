@@ -39,11 +39,12 @@ int ingest_put(struct ingest *i, const struct profile *p, struct err *err)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
 	pthread_mutex_lock(&i->lock);
-	if (i->waiting) {
-		i->refused++;
-		pthread_mutex_unlock(&i->lock);
-		return err_set(err, -EAGAIN, "another profile is being stored");
-	}
+	while (i->waiting)
+		if (pthread_cond_timedwait(&i->done, &i->lock, &until)) {
+			i->refused++;
+			pthread_mutex_unlock(&i->lock);
+			return err_set(err, -EAGAIN, "other profiles are being stored");
+		}
 	i->waiting = p;
 	i->taken = i->finished = false;
 	if (write(i->fd, &one, sizeof(one)) != sizeof(one))
@@ -54,6 +55,7 @@ int ingest_put(struct ingest *i, const struct profile *p, struct err *err)
 				: pthread_cond_timedwait(&i->done, &i->lock, &until);
 	int rc = i->finished ? i->rc : -EAGAIN;
 	i->waiting = NULL;
+	pthread_cond_broadcast(&i->done); /* the next one's turn */
 	i->refused += rc != 0;
 	pthread_mutex_unlock(&i->lock);
 	if (rc == -EAGAIN)

@@ -27,8 +27,8 @@ int ingest_init(struct ingest *i);
 void ingest_fini(struct ingest *i);
 
 /*
- * Any thread, waits until it is stored: 5 s at most. -EAGAIN: another one waits, or nothing is
- * written now.
+ * Any thread, waits for its turn and until it is stored: 5 s until that begins. -EAGAIN: it took
+ * longer, or nothing is written now.
  */
 int ingest_put(struct ingest *i, const struct profile *p, struct err *err);
 

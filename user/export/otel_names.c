@@ -18,6 +18,7 @@ static const struct {
 	{ "pod_uid", "k8s.pod.uid" },
 	{ "namespace", "k8s.namespace.name" },
 	{ "node", "k8s.node.name" },
+	{ "cluster", "k8s.cluster.name" },
 	{ "host", "host.name" },
 	{ "service", "service.name" },
 }, prefixes[] = {
@@ -81,5 +82,31 @@ const char *otel_name(const struct label *labels, size_t n, size_t i, char buf[O
 	if (!name)
 		return l->key;
 	*ret_len = strlen(name);
+	return name;
+}
+
+const char *otel_label(const char *name, char buf[OTEL_NAME_MAX], const char **ret_kind)
+{
+	*ret_kind = NULL;
+	if (!strncmp(name, OTEL_CONTEXT_LABEL, strlen(OTEL_CONTEXT_LABEL)))
+		return name + strlen(OTEL_CONTEXT_LABEL);
+	if (!strcmp(name, "service.name"))
+		return "service_name";
+	for (size_t k = 0; k < COUNT(names); k++)
+		if (!strcmp(name, names[k].theirs))
+			return names[k].ours;
+	for (size_t k = 0; k < COUNT(workloads); k++) {
+		if (strcmp(name, workloads[k].theirs))
+			continue;
+		*ret_kind = workloads[k].ours;
+		return "workload";
+	}
+	for (size_t k = 0; k < COUNT(prefixes); k++) {
+		size_t len = strlen(prefixes[k].theirs);
+		if (strncmp(name, prefixes[k].theirs, len))
+			continue;
+		snprintf(buf, OTEL_NAME_MAX, "%s%s", prefixes[k].ours, name + len);
+		return buf;
+	}
 	return name;
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #define OTEL_NAME_MAX 320
+#define OTEL_CONTEXT_LABEL "process.context.label." /* prefix of labels that programs publish */
 
 /*
  * Return the name of label i of a set of n, in buf or static, and its length. A label without such
@@ -18,5 +19,12 @@
  */
 const char *otel_name(const struct label *labels, size_t n, size_t i, char buf[OTEL_NAME_MAX],
 		      size_t *ret_len);
+
+/*
+ * Return the label that an attribute of this name becomes: static, in buf, or the end of name.
+ * *ret_kind is the value of workload_kind beside a workload ("Deployment"), else NULL. The name of
+ * a service becomes service_name, as in all profiles of others.
+ */
+const char *otel_label(const char *name, char buf[OTEL_NAME_MAX], const char **ret_kind);
 
 #endif

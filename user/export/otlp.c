@@ -17,7 +17,6 @@
 #include <xxhash.h>
 
 #define SAMPLE_OVERHEAD 12 /* bytes of a sample beside its indices: tags, length, value */
-#define CONTEXT_LABEL "process.context.label." /* prefix of labels that programs publish */
 
 struct resource {
 	struct intern samples; /* sample_key, attributes */
@@ -157,8 +156,9 @@ static int add_sample_attribute(struct otlp *o, const char *name, size_t len, co
 {
 	int32_t index;
 	o->text.len = 0;
-	int rc =
-		is_published(l, name) ? buf_add(&o->text, CONTEXT_LABEL, strlen(CONTEXT_LABEL)) : 0;
+	int rc = is_published(l, name)
+			 ? buf_add(&o->text, OTEL_CONTEXT_LABEL, strlen(OTEL_CONTEXT_LABEL))
+			 : 0;
 	rc = rc ? rc : buf_add(&o->text, name, len);
 	rc = rc ? rc
 		: otlp_add_attribute(&o->d, (const char *)o->text.data, o->text.len, l, &index);

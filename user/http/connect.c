@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * querier.v1.QuerierService over connect: unary calls, unframed, as Grafana's data source makes
- * them.
- */
+/* querier.v1.QuerierService: what is summed, over time and as flame graphs. */
+#include "http/connect.h"
+
 #include "http/levels.h"
-#include "http/message.h"
-#include "http/pyroscope.h"
-#include "http/pyroscope.pb-c.h"
+#include "http/pyro_selector.h"
 
 #include "query/series.h"
-#include "util/array.h"
 #include "util/gunzip.h"
 
 #include <errno.h>
@@ -17,33 +13,25 @@
 #include <string.h>
 
 #define QUESTION_MEMORY (4u << 20)
-#define MS 1000000ll
 #define STEPS_MAX 5000
-#define SERIES_MAX 1000
+#define GROUP_MAX 16
 
-struct call {
-	struct request *r;
-	struct message_memory memory;
-	ProtobufCMessage *msg;
-	bool json;
-};
-
-static int call_begin(struct call *c, struct request *r, const ProtobufCMessageDescriptor *d,
-		      struct err *err)
+int call_begin(struct call *c, struct request *r, const ProtobufCMessageDescriptor *d,
+	       struct err *err)
 {
 	*c = (struct call){ .r = r };
 	message_memory_init(&c->memory, QUESTION_MEMORY);
 	return message_read(r, d, &c->memory, &c->msg, &c->json, err);
 }
 
-static void call_end(struct call *c)
+void call_end(struct call *c)
 {
 	message_free(c->msg, &c->memory);
 }
 
 /* ---- what is asked ---- */
 
-static int make_range(struct query_spec *s, int64_t start_ms, int64_t end_ms, struct err *err)
+int call_range(struct query_spec *s, int64_t start_ms, int64_t end_ms, struct err *err)
 {
 	if (start_ms < 0 || end_ms < 0 || start_ms > INT64_MAX / MS || end_ms > INT64_MAX / MS ||
 	    (end_ms && start_ms >= end_ms))
@@ -61,11 +49,13 @@ static int make_spec(struct query_spec *s, struct store *store, const char *type
 {
 	uint32_t event;
 	char *v[] = { (char *)(uintptr_t)selector };
+	struct pyro_names names = { 0 };
 	*s = (struct query_spec){ .labels = QUERY_NO_LABELS };
 	int rc = pyro_find_type(store, type, &event, err);
-	rc = rc ? rc : make_range(s, start_ms, end_ms, err);
-	if (!rc && pyro_selector(v, selector[0] ? 1 : 0, ret_where))
-		rc = err_set(err, -ENOMEM, "out of memory");
+	rc = rc ? rc : call_range(s, start_ms, end_ms, err);
+	rc = rc ? rc : pyro_names_read(&names, store, err);
+	rc = rc ? rc : pyro_selector(&names, store_event(store, event), v, 1, ret_where, err);
+	pyro_names_fini(&names);
 	if (rc)
 		return rc;
 	s->where = *ret_where;
@@ -73,142 +63,36 @@ static int make_spec(struct query_spec *s, struct store *store, const char *type
 	return 0;
 }
 
+/* The store's keys behind the names of a question about an event; to be freed with free_keys. */
+static int find_keys(struct store *store, const char *type, char *const *names, size_t n,
+		     char **ret, struct err *err)
+{
+	uint32_t event;
+	struct pyro_names known = { 0 };
+	int rc = pyro_find_type(store, type, &event, err);
+	rc = rc ? rc : pyro_names_read(&known, store, err);
+	for (size_t i = 0; !rc && i < n; i++) {
+		ret[i] = strdup(pyro_names_key(&known, store_event(store, event), names[i]));
+		rc = ret[i] ? 0 : err_set(err, -ENOMEM, "out of memory");
+	}
+	pyro_names_fini(&known);
+	return rc;
+}
+
+static void free_keys(char **keys, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(keys[i]);
+}
+
 static uint64_t node_limit(int64_t asked)
 {
 	return asked <= 0 ? PYRO_NODES : asked > PYRO_NODES_MAX ? PYRO_NODES_MAX : (uint64_t)asked;
 }
 
-/* ---- lists of names ---- */
+/* ---- over time ---- */
 
-struct strings {
-	char **v;
-	size_t n, cap;
-};
-
-static int add_string(void *ctx, const char *text, size_t len)
-{
-	struct strings *s = ctx;
-	if (memchr(text, 0, len)) /* no name of theirs has one */
-		return 0;
-	if (ARRAY_RESERVE(s->v, s->cap, s->n + 1))
-		return -ENOMEM;
-	s->v[s->n] = strndup(text, len);
-	if (!s->v[s->n])
-		return -ENOMEM;
-	s->n++;
-	return 0;
-}
-
-static int add_name(void *ctx, const char *name)
-{
-	return add_string(ctx, name, strlen(name));
-}
-
-static void strings_fini(struct strings *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		free(s->v[i]);
-	free(s->v);
-}
-
-static int answer_names(struct call *c, struct strings *s, int rc, struct err *err)
-{
-	Pyro__NamesResponse out = PYRO__NAMES_RESPONSE__INIT;
-	out.names = s->v;
-	out.n_names = s->n;
-	rc = rc ? rc : message_write(c->r, &out.base, c->json, err);
-	strings_fini(s);
-	call_end(c);
-	return rc == -ENOMEM ? err_set(err, rc, "out of memory") : rc;
-}
-
-int pyro_names(struct request *r, struct store *store, struct err *err)
-{
-	struct call c;
-	struct strings s = { 0 };
-	int rc = call_begin(&c, r, &pyro__label_names_request__descriptor, err);
-	rc = rc ? rc : pyro_label_names(store, add_name, &s, err);
-	return answer_names(&c, &s, rc, err);
-}
-
-static int values(struct store *store, const Pyro__LabelValuesRequest *q, struct strings *s,
-		  struct err *err)
-{
-	struct query_spec spec = { 0 };
-	char id[PYRO_ID_MAX], *where = NULL;
-	int rc = 0;
-	if (!strcmp(q->name, "__profile_type__")) {
-		for (uint32_t i = 0; !rc && i < store_n_events(store); i++) {
-			bool again = !query_is_profile(store_event(store, i));
-			pyro_type_id(store, i, id);
-			for (size_t k = 0; k < s->n && !again; k++) /* two rates of one event */
-				again = !strcmp(s->v[k], id);
-			rc = again ? 0 : add_name(s, id);
-		}
-		return rc;
-	}
-	if (!q->name[0] || strlen(q->name) > 255)
-		return err_set(err, -EINVAL, "name: of which label? 1 to 255 bytes");
-	rc = make_range(&spec, q->start, q->end, err);
-	rc = rc ? rc : pyro_selector(q->matchers, q->n_matchers, &where);
-	spec.where = where;
-	rc = rc ? rc : pyro_label_values(store, &spec, q->name, add_string, s, err);
-	free(where);
-	return rc;
-}
-
-int pyro_values(struct request *r, struct store *store, struct err *err)
-{
-	struct call c;
-	struct strings s = { 0 };
-	int rc = call_begin(&c, r, &pyro__label_values_request__descriptor, err);
-	rc = rc ? rc : values(store, (const Pyro__LabelValuesRequest *)c.msg, &s, err);
-	return answer_names(&c, &s, rc, err);
-}
-
-/* ---- types ---- */
-
-int pyro_profile_types(struct request *r, struct store *store, struct err *err)
-{
-	struct call c;
-	Pyro__ProfileTypesResponse out = PYRO__PROFILE_TYPES_RESPONSE__INIT;
-	uint32_t n = store_n_events(store);
-	Pyro__ProfileType *t = calloc(n + 1, sizeof(*t)), **ptrs = calloc(n + 1, sizeof(*ptrs));
-	char(*ids)[PYRO_ID_MAX] = calloc(n + 1, sizeof(*ids)),
-	(*parts)[PYRO_ID_MAX] = calloc(n + 1, sizeof(*parts));
-	int rc = call_begin(&c, r, &pyro__profile_types_request__descriptor, err);
-	if (!rc && (!t || !ptrs || !ids || !parts))
-		rc = err_set(err, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; !rc && i < n; i++) {
-		bool again = !query_is_profile(store_event(store, i));
-		pyro_type_id(store, i, ids[i]);
-		for (uint32_t k = 0; k < i && !again; k++) /* two rates of one event */
-			again = !strcmp(ids[i], ids[k]);
-		if (again)
-			continue;
-		strcpy(parts[i], ids[i]);
-		char *rest = parts[i];
-		pyro__profile_type__init(&t[i]);
-		t[i].id = ids[i];
-		t[i].name = strsep(&rest, ":");
-		t[i].sample_type = strsep(&rest, ":");
-		t[i].sample_unit = strsep(&rest, ":");
-		t[i].period_type = strsep(&rest, ":");
-		t[i].period_unit = rest;
-		ptrs[out.n_profile_types++] = &t[i];
-	}
-	out.profile_types = ptrs;
-	rc = rc ? rc : message_write(r, &out.base, c.json, err);
-	free(t);
-	free(ptrs);
-	free(ids);
-	free(parts);
-	call_end(&c);
-	return rc;
-}
-
-/* ---- labels of groups ---- */
-
+/* The labels of a group in an answer. */
 struct pairs {
 	Pyro__LabelPair *v, **ptrs;
 	size_t n;
@@ -241,64 +125,6 @@ static void free_pairs(struct pairs *p, size_t n)
 	}
 	free(p);
 }
-
-static int answer_series(struct call *c, const struct query_table *t, char *const *keys,
-			 size_t n_keys, struct err *err)
-{
-	size_t n = t->n_rows < SERIES_MAX ? t->n_rows : SERIES_MAX;
-	Pyro__SeriesResponse out = PYRO__SERIES_RESPONSE__INIT;
-	Pyro__LabelSet *sets = calloc(n + 1, sizeof(*sets)), **ptrs = calloc(n + 1, sizeof(*ptrs));
-	struct pairs *pairs = calloc(n + 1, sizeof(*pairs));
-	int rc = sets && ptrs && pairs ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < n; i++) {
-		rc = make_pairs(&pairs[i], keys, n_keys, t->rows[i].values, t->rows[i].present);
-		pyro__label_set__init(&sets[i]);
-		sets[i].labels = pairs[i].ptrs;
-		sets[i].n_labels = pairs[i].n;
-		ptrs[i] = &sets[i];
-	}
-	out.labels_set = ptrs;
-	out.n_labels_set = n;
-	rc = rc ? err_set(err, rc, "out of memory") : message_write(c->r, &out.base, c->json, err);
-	free_pairs(pairs, n);
-	free(sets);
-	free(ptrs);
-	return rc;
-}
-
-int pyro_series(struct request *r, struct store *store, struct err *err)
-{
-	static char comm[] = "comm";
-	static char *by_default[] = { comm };
-	struct call c;
-	struct query *q = NULL;
-	struct query_table *t = NULL;
-	char *where = NULL;
-	struct query_spec spec = { .labels = QUERY_KEYS };
-	int rc = call_begin(&c, r, &pyro__series_request__descriptor, err);
-	if (rc)
-		return rc;
-	const Pyro__SeriesRequest *m = (const Pyro__SeriesRequest *)c.msg;
-	char **keys = m->n_label_names ? m->label_names : by_default;
-	size_t n_keys = m->n_label_names ? m->n_label_names : 1;
-	if (n_keys > 16)
-		rc = err_set(err, -EINVAL, "label_names: at most 16");
-	rc = rc ? rc : make_range(&spec, m->start, m->end, err);
-	rc = rc ? rc : pyro_selector(m->matchers, m->n_matchers, &where);
-	spec.where = where;
-	spec.keys = (const char *const *)keys;
-	spec.n_keys = n_keys;
-	rc = rc ? rc : query_open(&q, store, &spec, err);
-	rc = rc ? rc : query_table(q, spec.keys, n_keys, &t, err);
-	rc = rc ? rc : answer_series(&c, t, keys, n_keys, err);
-	query_table_free(t);
-	query_close(q);
-	free(where);
-	call_end(&c);
-	return rc;
-}
-
-/* ---- over time ---- */
 
 static int answer_points(struct call *c, const struct query_series *s, char *const *keys,
 			 size_t n_keys, struct err *err)
@@ -346,26 +172,28 @@ int pyro_select_series(struct request *r, struct store *store, struct err *err)
 	struct call c;
 	struct query_series *s = NULL;
 	struct query_series_spec spec = { .max_steps = STEPS_MAX };
-	char *where = NULL;
+	char *where = NULL, *keys[GROUP_MAX] = { NULL };
 	int rc = call_begin(&c, r, &pyro__select_series_request__descriptor, err);
 	if (rc)
 		return rc;
 	const Pyro__SelectSeriesRequest *m = (const Pyro__SelectSeriesRequest *)c.msg;
 	rc = make_spec(&spec.range, store, m->profile_typeid, m->label_selector, m->start, m->end,
 		       &where, err);
-	if (!rc && m->n_group_by > 16)
-		rc = err_set(err, -EINVAL, "group_by: at most 16");
+	if (!rc && m->n_group_by > GROUP_MAX)
+		rc = err_set(err, -EINVAL, "group_by: at most %d", GROUP_MAX);
+	rc = rc ? rc : find_keys(store, m->profile_typeid, m->group_by, m->n_group_by, keys, err);
 	if (!rc && !(m->step > 0 && m->step < 1e9))
 		rc = err_set(err, -EINVAL, "step: seconds, more than 0");
 	if (!rc) {
 		spec.step_ns = (int64_t)(m->step * 1e9);
-		spec.keys = m->n_group_by ? (const char *const *)m->group_by : NULL;
+		spec.keys = m->n_group_by ? (const char *const *)keys : NULL;
 		spec.n_keys = m->n_group_by;
 		spec.top = m->limit > 0 && m->limit < SERIES_MAX ? (size_t)m->limit : SERIES_MAX;
 		rc = query_series(&s, store, &spec, err);
 	}
 	rc = rc ? rc : answer_points(&c, s, m->group_by, m->n_group_by, err);
 	query_series_free(s);
+	free_keys(keys, GROUP_MAX);
 	free(where);
 	call_end(&c);
 	return rc;

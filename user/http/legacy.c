@@ -3,8 +3,9 @@
  * Pyroscope's first API: /pyroscope/render, render-diff, label-values; questions as parameters,
  * "flamebearer" JSON.
  */
+#include "http/connect.h"
 #include "http/levels.h"
-#include "http/pyroscope.h"
+#include "http/pyro_selector.h"
 
 #include "export/json.h"
 #include "query/series.h"
@@ -61,8 +62,12 @@ static int take_query(const struct request *r, struct store *s, const char *name
 		if (!strcmp(store_event(s, i)->name, type))
 			event = i;
 	int rc = n && event == UINT32_MAX ? pyro_find_type(s, type, &event, err) : 0;
-	if (!rc && pyro_selector(v, text[n] ? 1 : 0, &to->where))
-		rc = err_set(err, -ENOMEM, "out of memory");
+	struct pyro_names names = { 0 };
+	rc = rc ? rc : pyro_names_read(&names, s, err);
+	rc = rc ? rc
+		: pyro_selector(&names, event == UINT32_MAX ? NULL : store_event(s, event), v, 1,
+				&to->where, err);
+	pyro_names_fini(&names);
 	to->spec.where = to->where;
 	if (event != UINT32_MAX)
 		pyro_of_type(s, event, &to->spec);
@@ -218,11 +223,6 @@ int pyro_render_diff(struct request *r, struct store *s, struct err *err)
 	return rc;
 }
 
-static int add_value(void *ctx, const char *text, size_t len)
-{
-	return json_array_append_new(ctx, json_text(text, len)) ? -ENOMEM : 0;
-}
-
 int pyro_legacy_values(struct request *r, struct store *s, struct err *err)
 {
 	const char *label = request_param(r, "label");
@@ -231,10 +231,11 @@ int pyro_legacy_values(struct request *r, struct store *s, struct err *err)
 		return err_set(err, -EINVAL, "label: of which label? 1 to 255 bytes");
 	int rc = take_time(r, "from", INT64_MIN, &spec.from_ns, err);
 	rc = rc ? rc : take_time(r, "until", INT64_MAX, &spec.to_ns, err);
+	struct pyro_list values = { 0 };
+	rc = rc ? rc : pyro_list_values(s, &spec, label, NULL, 0, &values, err);
 	json_t *v = rc ? NULL : json_array();
-	rc = rc ? rc : v ? pyro_label_values(s, &spec, label, add_value, v, err) : -ENOMEM;
-	if (!rc)
-		return request_json(r, v, err);
-	json_decref(v);
-	return rc;
+	for (size_t i = 0; v && i < values.n; i++)
+		json_array_append_new(v, json_text(values.v[i], strlen(values.v[i])));
+	pyro_list_fini(&values);
+	return rc ? rc : request_json(r, v, err);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/pyroscope.h"
 
-#include "query/found.h"
-
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CPU_TYPE "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
@@ -51,6 +49,20 @@ void pyro_type_id(const struct store *s, uint32_t event, char out[PYRO_ID_MAX])
 		 name);
 }
 
+bool pyro_is_type(const struct store *s, uint32_t event)
+{
+	char id[PYRO_ID_MAX], other[PYRO_ID_MAX];
+	if (!query_is_profile(store_event(s, event)))
+		return false;
+	pyro_type_id(s, event, id);
+	for (uint32_t i = 0; i < event; i++) {
+		pyro_type_id(s, i, other);
+		if (!strcmp(id, other))
+			return false;
+	}
+	return true;
+}
+
 int pyro_find_type(const struct store *s, const char *id, uint32_t *ret_event, struct err *err)
 {
 	char have[PYRO_ID_MAX];
@@ -67,96 +79,4 @@ int pyro_find_type(const struct store *s, const char *id, uint32_t *ret_event, s
 int64_t pyro_scale(const struct store_event *e)
 {
 	return e && e->ns_per_sample ? (int64_t)e->ns_per_sample : 1;
-}
-
-/* ---- selectors ---- */
-
-/* Cut out __profile_type__="...", which says what the type says already. */
-static void drop_type(char *s)
-{
-	char *at = strstr(s, "__profile_type__"), *quote = at ? strchr(at, '"') : NULL,
-	     *end = quote ? strchr(quote + 1, '"') : NULL;
-	if (!end)
-		return;
-	end++;
-	while (*end == ' ' || *end == ',')
-		end++;
-	memmove(at, end, strlen(end) + 1);
-}
-
-int pyro_selector(char *const *v, size_t n, char **ret)
-{
-	size_t len = 3;
-	for (size_t i = 0; i < n; i++)
-		len += strlen(v[i]) + 1;
-	char *out = malloc(len), *at = out;
-	if (!out)
-		return -ENOMEM;
-	*at++ = '{';
-	for (size_t i = 0; i < n; i++) {
-		size_t m = strlen(v[i]);
-		const char *p = v[i];
-		/* What is no pair of braces is left as it is, for the parser to complain of. */
-		if (m >= 2 && p[0] == '{' && p[m - 1] == '}') {
-			p++;
-			m -= 2;
-		}
-		if (at[-1] != '{' && m)
-			*at++ = ',';
-		memcpy(at, p, m);
-		at += m;
-	}
-	memcpy(at, "}", 2);
-	drop_type(out);
-	*ret = out;
-	return 0;
-}
-
-/* ---- labels ---- */
-
-struct names {
-	int (*cb)(void *ctx, const char *name);
-	void *ctx;
-};
-
-static int on_key(void *ctx, const char *key, uint32_t sets)
-{
-	struct names *n = ctx;
-	(void)sets;
-	return n->cb(n->ctx, key);
-}
-
-int pyro_label_names(struct store *s, int (*cb)(void *ctx, const char *name), void *ctx,
-		     struct err *err)
-{
-	struct names n = { cb, ctx };
-	struct store_wide_key k;
-	int rc = store_narrow_keys(s, on_key, &n, err);
-	for (size_t i = 0; !rc && store_wide_key(s, i, &k); i++)
-		if (k.to_ns == INT64_MAX)
-			rc = cb(ctx, k.key);
-	return rc;
-}
-
-int pyro_label_values(struct store *s, const struct query_spec *asked, const char *key,
-		      int (*cb)(void *ctx, const char *text, size_t len), void *ctx,
-		      struct err *err)
-{
-	struct query_spec spec = *asked;
-	struct query *q = NULL;
-	struct found_list l = { 0 };
-	spec.labels = QUERY_KEYS;
-	spec.keys = &key;
-	spec.n_keys = 1;
-	int rc = query_open(&q, s, &spec, err);
-	rc = rc ? rc : found_collect(&l, s, q, &spec, key, err);
-	for (size_t i = 0; !rc && i < l.n && i < PYRO_NAMES_MAX; i++) {
-		size_t len;
-		char *text = found_text(&l.v[i].label, &len);
-		rc = text ? cb(ctx, text, len) : -ENOMEM;
-		free(text);
-	}
-	found_fini(&l);
-	query_close(q);
-	return rc;
 }

@@ -2,10 +2,13 @@
 #include "http/request.h"
 
 #include "export/json.h"
+#include "export/otlp.pb-c.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const char *request_param(const struct request *r, const char *name)
 {
@@ -69,33 +72,29 @@ int request_json(struct request *r, json_t *value, struct err *err)
 	return request_json_rows(r, value, NULL, err);
 }
 
-/* The names are those of the connect protocol, so that one shape serves every client. */
-static const char *code_name(unsigned status)
+/*
+ * Codes by the names of the connect protocol, so that one shape serves every client, and by the
+ * numbers of gRPC.
+ */
+static const struct code {
+	unsigned status, grpc;
+	const char *name;
+} codes[] = {
+	{ 400, 3, "invalid_argument" },	  { 401, 16, "unauthenticated" },
+	{ 403, 7, "permission_denied" },  { 421, 7, "permission_denied" },
+	{ 404, 5, "not_found" },	  { 408, 4, "deadline_exceeded" },
+	{ 413, 8, "resource_exhausted" }, { 429, 8, "resource_exhausted" },
+	{ 405, 12, "unimplemented" },	  { 415, 12, "unimplemented" },
+	{ 501, 12, "unimplemented" },	  { 503, 14, "unavailable" },
+};
+
+static const struct code *find_code(unsigned status)
 {
-	switch (status) {
-	case 400:
-		return "invalid_argument";
-	case 401:
-		return "unauthenticated";
-	case 403:
-	case 421:
-		return "permission_denied";
-	case 404:
-		return "not_found";
-	case 408:
-		return "deadline_exceeded";
-	case 413:
-	case 429:
-		return "resource_exhausted";
-	case 405:
-	case 415:
-	case 501:
-		return "unimplemented";
-	case 503:
-		return "unavailable";
-	default:
-		return "internal";
-	}
+	static const struct code other = { 500, 13, "internal" };
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (codes[i].status == status)
+			return &codes[i];
+	return &other;
 }
 
 unsigned request_status(int rc)
@@ -107,6 +106,8 @@ unsigned request_status(int rc)
 		return 400;
 	case ENOENT:
 		return 404;
+	case EPROTONOSUPPORT:
+		return 415;
 	case EOPNOTSUPP:
 		return 501;
 	case EMSGSIZE:
@@ -122,16 +123,41 @@ unsigned request_status(int rc)
 	}
 }
 
+static int write_status(struct request *r, const struct code *code, const char *text)
+{
+	Otlp__Status m = OTLP__STATUS__INIT;
+	struct buf repaired = BUF_INIT;
+	int rc = utf8_repair(&repaired, text, strlen(text));
+	rc = rc ? rc : buf_add_u8(&repaired, 0);
+	m.code = (int32_t)code->grpc;
+	m.message = (char *)repaired.data;
+	rc = rc ? rc : buf_reserve(&r->out, otlp__status__get_packed_size(&m) + 1);
+	if (!rc)
+		r->out.len = otlp__status__pack(&m, r->out.data);
+	buf_fini(&repaired);
+	return rc;
+}
+
+static int write_refusal(struct request *r, const struct code *code, const char *text)
+{
+	return request_json(r,
+			    json_pack("{s:s,s:o}", "code", code->name, "message",
+				      json_text(text, strlen(text))),
+			    NULL);
+}
+
+/* OpenTelemetry's exporters read google.rpc.Status; it is they who send this type. */
 void request_fail(struct request *r, unsigned status, const char *text)
 {
-	json_t *o = json_pack("{s:s,s:o}", "code", code_name(status), "message",
-			      json_text(text, strlen(text)));
+	static const char otlp[] = "application/x-protobuf";
+	const struct code *code = find_code(status);
+	bool is_otlp = !strncasecmp(r->content_type, otlp, strlen(otlp));
 	r->out.len = 0;
 	r->etag[0] = 0;
 	r->gzipped = false;
 	r->status = status;
-	r->type = "application/json";
-	if (request_json(r, o, NULL))
+	r->type = is_otlp ? otlp : "application/json";
+	if (is_otlp ? write_status(r, code, text) : write_refusal(r, code, text))
 		r->out.len = 0;
 }
 

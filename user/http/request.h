@@ -14,8 +14,8 @@ struct asset;
 
 /*
  * Fills r->out and r->type. 0, or an error whose text the client gets: -EINVAL and -E2BIG 400,
- * -ENOENT 404, -EOPNOTSUPP 501, -EDQUOT 429, -EAGAIN and -ENOMEM 503, -ESTALE is tried again,
- * anything else 500. s is NULL for routes that need no store.
+ * -ENOENT 404, -EMSGSIZE 413, -EPROTONOSUPPORT 415, -EOPNOTSUPP 501, -EDQUOT 429, -EAGAIN and
+ * -ENOMEM 503, -ESTALE is tried again, anything else 500. s is NULL for routes that need no store.
  */
 typedef int request_handler(struct request *r, struct store *s, struct err *err);
 
@@ -51,7 +51,8 @@ struct request {
 	struct param *params;
 	size_t n_params;
 	struct buf body;
-	size_t held;	     /* bytes of it that the server's intake counts */
+	size_t held;	     /* bytes of it that the server's intake holds */
+	size_t charged;	     /* bytes that were charged before it is known what it adds */
 	struct buf question; /* what tells it from others, for the cache; empty: it is not kept */
 	char content_type[256];
 	char encoding[32];
@@ -69,6 +70,8 @@ struct request {
 
 extern const struct route routes[];
 extern const size_t n_routes;
+/* Is it the path of a call of connect or gRPC, "/querier.v1.QuerierService/Series"? */
+bool routes_is_procedure(const char *path);
 
 const char *request_param(const struct request *r, const char *name);
 /*

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every path there is, but for those of the page (assets.h). */
+#include "http/ingest.h"
 #include "http/pyroscope.h"
 #include "http/request.h"
+
+#include <ctype.h>
+#include <string.h>
 
 #define RANGE "from", "to"
 #define WHERE RANGE, "where", "idle"
@@ -40,8 +44,8 @@ const struct route routes[] = {
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
 	{ "/api/v1/statements", "statements", ROUTE_GET, 0, api_statements, PARAMS("ids") },
 	{ QUERIER "ProfileTypes", "ProfileTypes", CALL, CALL_MAX, pyro_profile_types, none },
-	{ QUERIER "LabelNames", "LabelNames", CALL, CALL_MAX, pyro_names, none },
-	{ QUERIER "LabelValues", "LabelValues", CALL, CALL_MAX, pyro_values, none },
+	{ QUERIER "LabelNames", "LabelNames", CALL, CALL_MAX, pyro_label_names, none },
+	{ QUERIER "LabelValues", "LabelValues", CALL, CALL_MAX, pyro_label_values, none },
 	{ QUERIER "Series", "Series", CALL, CALL_MAX, pyro_series, none },
 	{ QUERIER "SelectSeries", "SelectSeries", CALL, CALL_MAX, pyro_select_series, none },
 	{ QUERIER "SelectMergeStacktraces", "SelectMergeStacktraces", CALL, CALL_MAX,
@@ -50,10 +54,12 @@ const struct route routes[] = {
 	{ QUERIER "Diff", "Diff", CALL, CALL_MAX, pyro_diff, none },
 	{ QUERIER "GetProfileStats", "GetProfileStats", CALL, CALL_MAX, pyro_stats, none },
 	{ "/push.v1.PusherService/Push", "Push", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX,
-	  pyro_push, none },
-	{ "/ingest", "ingest", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX, pyro_ingest,
+	  ingest_push, none },
+	{ "/ingest", "ingest", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX, ingest_pyroscope,
 	  PARAMS("name", "from", "until", "format", "sampleRate", "spyName", "units",
 		 "aggregationType") },
+	{ "/v1development/profiles", "otlp", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX,
+	  ingest_otlp, none },
 	{ "/pyroscope/render", "render", ASK, 0, pyro_render, NULL },
 	{ "/pyroscope/render-diff", "render-diff", ASK, 0, pyro_render_diff, NULL },
 	{ "/pyroscope/label-values", "label-values", ASK, 0, pyro_legacy_values, NULL },
@@ -67,3 +73,11 @@ const struct route routes[] = {
 };
 
 const size_t n_routes = sizeof(routes) / sizeof(routes[0]);
+
+bool routes_is_procedure(const char *path)
+{
+	const char *method = strrchr(path, '/'), *version = strstr(path, ".v");
+	size_t n = method ? (size_t)(method - path) : 0;
+	return n > 8 && !memchr(path + 1, '/', n - 1) && !strncmp(method - 7, "Service", 7) &&
+	       version && version < method && isdigit((unsigned char)version[2]);
+}

@@ -244,6 +244,8 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 					: status == 403 ? 1
 							: 2],
 			      why);
+	if (r->route == &no_route && routes_is_procedure(r->path))
+		return refuse(a, c, x, 501, REFUSED_path, "this procedure is not served here");
 	if (r->route == &no_route)
 		return refuse(a, c, x, 404, REFUSED_path, "nothing is at this path");
 	bool get = !strcmp(method, "GET") || !strcmp(method, "HEAD"),

@@ -23,9 +23,9 @@ static struct profile_frame frame_of(char *name)
 	return f;
 }
 
-static int add_line(struct profile *p, char *line, size_t type, const struct profile_labels *l)
+/* Cut the count off the line. */
+static int take_count(char *line, uint64_t *ret)
 {
-	struct profile_sample *s;
 	char *space = strrchr(line, ' '), *end;
 	if (!space || space == line)
 		return -EINVAL;
@@ -33,7 +33,17 @@ static int add_line(struct profile *p, char *line, size_t type, const struct pro
 	if (end == space + 1 || *end || n > UINT32_MAX)
 		return -EINVAL;
 	*space = 0;
-	int rc = profile_new_sample(p, l, &s);
+	*ret = n;
+	return 0;
+}
+
+static int add_line(struct profile *p, char *line, const struct folded_form *form, size_t type,
+		    const struct profile_labels *l)
+{
+	struct profile_sample *s;
+	uint64_t n = 1;
+	int rc = form->counted ? take_count(line, &n) : 0;
+	rc = rc ? rc : profile_new_sample(p, l, &s);
 	while (!rc) { /* the leaf is last */
 		char *semicolon = strrchr(line, ';');
 		struct profile_frame f = frame_of(semicolon ? semicolon + 1 : line);
@@ -50,8 +60,9 @@ static int add_line(struct profile *p, char *line, size_t type, const struct pro
 	return 0;
 }
 
-int profile_add_folded(struct profile *p, const uint8_t *data, size_t len, uint64_t rate,
-		       size_t *io_line, const struct profile_labels *l, struct err *err)
+int profile_add_folded(struct profile *p, const uint8_t *data, size_t len,
+		       const struct folded_form *form, size_t *io_line,
+		       const struct profile_labels *l, struct err *err)
 {
 	char *text = malloc(len + 1);
 	size_t type;
@@ -59,14 +70,14 @@ int profile_add_folded(struct profile *p, const uint8_t *data, size_t len, uint6
 		return err_set(err, -ENOMEM, "out of memory");
 	memcpy(text, data ? (const char *)data : "", len);
 	text[len] = 0;
-	int rc = profile_add_type(p, "cpu", "nanoseconds", 1000000000 / rate, &type);
+	int rc = profile_add_type(p, "cpu", "nanoseconds", 1000000000 / form->rate, &type);
 	for (char *line; !rc && (line = strsep(&text, "\n"));) {
 		size_t n = strlen(line);
 		if (n && line[n - 1] == '\r')
 			line[n - 1] = 0;
 		*io_line += text != NULL || n;
 		if (*line)
-			rc = add_line(p, line, type, l);
+			rc = add_line(p, line, form, type, l);
 	}
 	if (rc == -EINVAL)
 		return err_set(err, rc, "line %zu is not \"root;leaf count\"", *io_line);

@@ -15,12 +15,14 @@ const struct profile_limits profile_sent = { .bytes = 8u << 20,
 					     .message = 40u << 20,
 					     .samples = 100000,
 					     .frames = 200000,
-					     .stacks = 1000000 };
+					     .stacks = 1000000,
+					     .labels = 1000000 };
 const struct profile_limits profile_file = { .bytes = 128u << 20,
 					     .message = 640u << 20,
 					     .samples = 1000000,
 					     .frames = 2000000,
-					     .stacks = 32000000 };
+					     .stacks = 32000000,
+					     .labels = 16000000 };
 
 const struct profile_limits *profile_limits_of(const struct profile *p)
 {
@@ -150,6 +152,8 @@ int profile_push_label(struct profile *p, struct profile_sample *s, const struct
 {
 	if (s->n_labels == PROFILE_LABELS_MAX)
 		return 0;
+	if (p->n_labels == profile_limits_of(p)->labels)
+		return -E2BIG;
 	if (ARRAY_RESERVE(p->labels, p->labels_cap, p->n_labels + 1))
 		return -ENOMEM;
 	p->labels[p->n_labels++] = *l;

@@ -3,7 +3,7 @@
  * A profile of another program, checked and laid out so that storing it is a walk over arrays.
  * Every index is in range, every text a C string, every count bounded.
  *
- *   pprof.h, folded.h, perf_script.h --> struct profile --> write.h
+ *   pprof.h, otlp.h, folded.h, trie.h, perf_script.h --> struct profile --> write.h
  *
  * One thread at a time may use a profile.
  */
@@ -23,6 +23,7 @@
 #define PROFILE_KEY_MAX 255	  /* bytes of a label's key; */
 #define PROFILE_VALUE_MAX 1024	  /* and of its value */
 #define PROFILE_MODULE "[import]" /* of frames without a file */
+#define PROFILE_SENT "ingest:"	  /* prefix of events of profiles that the server takes */
 #define PROFILE_TEXT_MAX 4096	  /* bytes of a name; longer ones are cut */
 #define PROFILE_PERIOD_NS \
 	1000000ull /* of types that are time, when the profile does not say it   \
@@ -34,6 +35,7 @@ struct profile_limits {
 	size_t message; /* bytes of memory for the unpacked message */
 	size_t samples, frames;
 	size_t stacks; /* frames of all samples */
+	size_t labels; /* of all samples */
 };
 extern const struct profile_limits profile_sent; /* by a client of the server; of a zero profile */
 extern const struct profile_limits profile_file; /* a file that the user imports */
@@ -51,6 +53,7 @@ struct profile_frame {
 	bool inlined; /* into the next frame */
 };
 
+/* Samples may share a stack, or their labels. */
 struct profile_sample {
 	uint32_t stack, depth;	  /* frames[stacks[stack + i]], leaf first */
 	uint32_t label, n_labels; /* labels[label + i] */

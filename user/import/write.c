@@ -54,21 +54,40 @@ static uint64_t samples_of(const struct profile_sample *s, const struct profile_
 	return n ? n : 1;
 }
 
+/* What the store calls the parts of a profile. */
+struct added {
+	uint32_t events[PROFILE_TYPES_MAX];
+	uint32_t *frames; /* [n_frames] */
+	uint32_t *stacks; /* [n_stacks], at the first entry of a stack; 0: not added yet */
+};
+
+static int add_stack(struct store_writer *w, const struct profile *p, struct added *a,
+		     const struct profile_sample *s, uint32_t *ret)
+{
+	uint32_t stack = s->depth ? a->stacks[s->stack] : 0;
+	int rc = 0;
+	for (uint32_t i = stack ? 0 : s->depth; !rc && i--;) {
+		uint32_t parent = stack;
+		rc = store_add_stack(w, parent, a->frames[p->stacks[s->stack + i]], &stack);
+	}
+	if (!rc && s->depth)
+		a->stacks[s->stack] = stack;
+	*ret = stack;
+	return rc;
+}
+
 static int add_sample(struct store_writer *w, const struct profile *p,
-		      const struct profile_rules *rules, const uint32_t *frames,
-		      const uint32_t *events, const struct profile_sample *s)
+		      const struct profile_rules *rules, struct added *a,
+		      const struct profile_sample *s)
 {
 	struct label labels[PROFILE_LABELS_MAX];
 	char room[PROFILE_LABELS_MAX * REDACTED_LEN];
-	uint32_t set, stack = 0;
+	uint32_t set, stack;
 	int rc = store_add_set(w, labels, kept_labels(p, s, rules, labels, room), &set);
-	for (uint32_t i = s->depth; !rc && i--;) {
-		uint32_t parent = stack;
-		rc = store_add_stack(w, parent, frames[p->stacks[s->stack + i]], &stack);
-	}
+	rc = rc ? rc : add_stack(w, p, a, s, &stack);
 	for (size_t t = 0; !rc && t < p->n_types; t++)
 		if (s->value[t])
-			rc = store_add_row(w, set, stack, events[t],
+			rc = store_add_row(w, set, stack, a->events[t],
 					   samples_of(s, &p->type[t], s->value[t]), s->value[t]);
 	return rc;
 }
@@ -76,18 +95,20 @@ static int add_sample(struct store_writer *w, const struct profile *p,
 int profile_write(struct store_writer *w, const struct profile *p,
 		  const struct profile_rules *rules)
 {
-	uint32_t events[PROFILE_TYPES_MAX], *frames = calloc(p->n_frames + 1, sizeof(*frames));
-	int rc = frames ? 0 : -ENOMEM;
+	struct added a = { .frames = calloc(p->n_frames + 1, sizeof(*a.frames)),
+			   .stacks = calloc(p->n_stacks + 1, sizeof(*a.stacks)) };
+	int rc = a.frames && a.stacks ? 0 : -ENOMEM;
 	for (size_t t = 0; !rc && t < p->n_types; t++) {
 		const struct profile_type *type = &p->type[t];
 		struct store_event e = { type->event, type->unit, type->period,
 					 type->period ? 0 : 1 };
-		rc = store_add_event(w, &e, &events[t]);
+		rc = store_add_event(w, &e, &a.events[t]);
 	}
 	for (size_t i = 0; !rc && i < p->n_frames; i++)
-		rc = add_frame(w, &p->frames[i], &frames[i]);
+		rc = add_frame(w, &p->frames[i], &a.frames[i]);
 	for (size_t i = 0; !rc && i < p->n_samples; i++)
-		rc = add_sample(w, p, rules, frames, events, &p->samples[i]);
-	free(frames);
+		rc = add_sample(w, p, rules, &a, &p->samples[i]);
+	free(a.frames);
+	free(a.stacks);
 	return rc;
 }
