@@ -13,7 +13,7 @@ DIR/plan: what to do with the next requests that insert, one a line, taken from 
     take | status CODE [RETRY_AFTER] | refuse (closed before the query) | cut (done, the answer never comes)
     | partial (done, half of the answer comes) | slow SECONDS (then done) | die (the process is killed inside of the insert)
 DIR/asked: a line of JSON for each request."""
-import ctypes, glob, http.server, json, os, re, signal, socket, sys, threading, time, urllib.parse, zlib
+import ctypes, glob, http.server, json, os, re, signal, socket, sys, tempfile, threading, time, urllib.parse, zlib
 
 base = sys.argv[1]
 port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
@@ -197,7 +197,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     return out, error
             if readonly:
                 engine.ask(c, b'SET readonly = 1')
-            return engine.ask(c, sql + (b'\n' if sql and body else b'') + body, q.get('default_format', 'TabSeparated').encode())
+            rows = re.fullmatch(rb'(?s)(\s*INSERT\s.*)\sFORMAT\s+(\w+)\s*', sql, re.I)
+            if not (rows and body):
+                return engine.ask(c, sql + (b'\n' if sql and body else b'') + body, q.get('default_format', 'TabSeparated').encode())
+            # By a file: rows behind a statement end at their first semicolon before a line feed.
+            with tempfile.NamedTemporaryFile(prefix='rows-') as f:
+                f.write(body)
+                f.flush()
+                return engine.ask(c, rows[1] + b' FROM INFILE ' + literal(f.name) + b' FORMAT ' + rows[2])
         finally:
             engine.lib.chdb_close_conn(c)
 
