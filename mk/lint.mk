@@ -28,7 +28,7 @@ $(LINT_MODULES)/.fetched: tools/eslint/package.json tools/eslint/package-lock.js
 format: ## lay out all C and C++ files as .clang-format says
 	$(Q)$(CLANG_FORMAT) -i $(LINT_C)
 
-lint: lint-c lint-shell lint-js lint-lines lint-subjects
+lint: lint-c lint-shell lint-js lint-lines lint-subjects lint-ddl
 lint: ## layout of the sources, shell and JavaScript, subjects of commits
 
 lint-c:
@@ -49,6 +49,17 @@ lint-lines:
 lint-subjects:
 	$(Q)tools/check-subjects $(LINT_SINCE)
 
+# ClickHouse's tables for clusters are made of those for one node.
+DDL := $(addprefix deploy/clickhouse/,replicated.sql distributed.sql)
+ddl = tools/clickhouse-ddl -v kind=$(1) deploy/clickhouse/one-node.sql
+$(DDL): deploy/clickhouse/%.sql: deploy/clickhouse/one-node.sql tools/clickhouse-ddl
+	$(Q)$(call ddl,$*) >$@
+
+lint-ddl:
+	$(Q)for k in replicated distributed; do \
+		$(call ddl,$$k) | cmp - deploy/clickhouse/$$k.sql || \
+		{ echo "run make $(DDL)" >&2; exit 1; }; done
+
 tidy: $(TIDY) ## clang-tidy over the program, for what .clang-tidy selects; minutes
 
 $(BUILD)/tidy/%.ok: %.c $(BUILD)/%.o .clang-tidy
@@ -59,4 +70,4 @@ $(BUILD)/tidy/%.ok: %.c $(BUILD)/%.o .clang-tidy
 			2>/dev/null
 	@touch $@
 
-.PHONY: lint-c lint-shell lint-js lint-lines lint-subjects tidy
+.PHONY: lint-c lint-shell lint-js lint-lines lint-subjects lint-ddl tidy

@@ -59,8 +59,8 @@ BESIDE := $(addprefix tests/, \
 	http/install.sh http/flood.sh record/python.sh record/renew.sh record/unwind_jit.sh \
 	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
 	record/pprof.sh \
-	record/loading.sh http/push.sh http/push_daemon.sh http/tables.sh http/old.sh \
-	http/token.sh http/pods.sh record/cgo.sh \
+	record/loading.sh http/clickhouse.sh http/push.sh http/push_daemon.sh http/tables.sh \
+	http/old.sh http/token.sh http/pods.sh record/cgo.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
@@ -188,6 +188,14 @@ $(BUILD)/tests/long.json: $(BUILD)/tests/mkstore
 	$(Q)rm -rf $(@:.json=)
 	$(Q)$< $(@:.json=) long >$@
 
+# A ClickHouse to push to and to ask (tests/tools/clickhouse/server.py): one copy for all build
+# directories. Without a network its tests are skipped.
+CLICKHOUSE_MODULES := build/npm/clickhouse/node_modules
+$(CLICKHOUSE_MODULES)/.fetched: tests/tools/clickhouse/package.json \
+	tests/tools/clickhouse/package-lock.json tools/fetch-npm
+	$(call say,NPM,$(@D))
+	$(Q)tools/fetch-npm tests/tools/clickhouse build/npm/clickhouse chdb
+
 # The program with a daemon that looks each second, and whose minutes have four: what its budgets do
 # would take minutes to see.
 HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,daemon/governor daemon/saving daemon/pushing \
@@ -286,7 +294,7 @@ test-with-packages:
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples \
 	$(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore \
 	$(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) \
-	$(BUILD)/tests/torn/torn
+	$(BUILD)/tests/torn/torn $(CLICKHOUSE_MODULES)/.fetched
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 test-all: ## the same with whole sweeps, and plain builds beside sanitizers: half an hour

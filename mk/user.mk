@@ -59,6 +59,11 @@ $(BUILD)/gen/recipes.txt: $(RECIPES)
 $(BUILD)/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 $(BUILD)/user/labels/recipe_built_in.o: override CFLAGS += -DRECIPES='"$(BUILD)/gen/recipes.txt"'
 
+# The tables that `push --create-tables` makes.
+$(BUILD)/user/push/tables.o: deploy/clickhouse/one-node.sql
+$(BUILD)/user/push/tables.o: override CFLAGS += \
+	-DCLICKHOUSE_SQL='"deploy/clickhouse/one-node.sql"'
+
 $(filter $(BUILD)/user/sampler/%,$(LIB_OBJ)): | $(SKELETONS)
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)

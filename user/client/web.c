@@ -25,13 +25,16 @@
 #define CONNECTIONS_MAX 4L	 /* kept open: two addresses at most are asked in turn */
 #define HEADERS_MAX (256u << 10) /* bytes, of one answer */
 #define BEARER "Authorization: Bearer "
+#define TOKEN_HEADER_MAX 64
 
 struct web {
 	struct libcurl curl;
 	CURLM *multi;
 	CURL *easy;
 	struct buf sent, line; /* framed message; start of a line whose end has not come */
-	char bearer[sizeof(BEARER) + WEB_TOKEN_MAX]; /* header with the token; "": none */
+	/* Header with the token, which begins at token_at; "": none */
+	char token_line[TOKEN_HEADER_MAX + WEB_TOKEN_MAX + 1];
+	size_t token_at;
 };
 
 /* One request. */
@@ -71,7 +74,7 @@ static int connect_errno(const struct transfer *t)
 /* What libcurl says: some of it comes from the server, which knows the token. */
 static const char *reason(struct transfer *t)
 {
-	const char *token = t->w->bearer[0] ? t->w->bearer + sizeof(BEARER) - 1 : NULL;
+	const char *token = t->w->token_line[0] ? t->w->token_line + t->w->token_at : NULL;
 	int e = connect_errno(t);
 	if (e)
 		return strerror(e);
@@ -211,9 +214,9 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *ctx)
 
 /* ---- the request ---- */
 
-static int read_token(struct web *w, const char *path, struct err *err)
+static int read_token(struct web *w, const char *path, const char *header, struct err *err)
 {
-	char *token = w->bearer + sizeof(BEARER) - 1;
+	char *token = w->token_line + strlen(header);
 	size_t len = 0;
 	ssize_t n = 1;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -241,7 +244,8 @@ static int read_token(struct web *w, const char *path, struct err *err)
 				       "%s is no token: byte %zu is no printable character", path,
 				       i);
 	token[len] = '\0';
-	memcpy(w->bearer, BEARER, sizeof(BEARER) - 1);
+	memcpy(w->token_line, header, strlen(header));
+	w->token_at = strlen(header);
 	return 0;
 }
 
@@ -427,8 +431,8 @@ static struct curl_slist *list_headers(const struct transfer *t, struct headers 
 {
 	const char *type = t->q->grpc ? "application/grpc" : t->q->type;
 	h->n = 0;
-	if (t->w->bearer[0])
-		add_header(h, t->w->bearer);
+	if (t->w->token_line[0])
+		add_header(h, t->w->token_line);
 	if (type) {
 		snprintf(h->type, sizeof(h->type), "content-type: %s", type);
 		add_header(h, h->type);
@@ -484,13 +488,13 @@ int web_ask(struct web *w, const struct web_place *at, const struct web_request 
 	out->len = 0;
 	int rc = check_place(at, q, err);
 	if (!rc && at->token)
-		rc = read_token(w, at->token, err);
+		rc = read_token(w, at->token, at->token_header ? at->token_header : BEARER, err);
 	if (!rc && (buf_printf(&url, "%s%s%c", at->base, q->path, 0) ||
 		    (q->grpc && grpc_wrap(&w->sent, q->body, q->body_len))))
 		rc = fail(&t, -ENOMEM, "out of memory", err);
 	if (!rc)
 		rc = run(&t, (const char *)url.data, ret_status, err);
-	explicit_bzero(w->bearer, sizeof(w->bearer));
+	explicit_bzero(w->token_line, sizeof(w->token_line));
 	buf_fini(&url);
 	buf_fini(&w->line);
 	if (rc)

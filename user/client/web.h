@@ -26,6 +26,8 @@ struct web_place {
 	 * error text, and wiped after the request, except where libcurl copied it.
 	 */
 	const char *token;
+	/* What stands before it, "Name: ", at most 64 bytes; NULL: that of bearer tokens */
+	const char *token_header;
 	const char *authority; /* file with the CA's certificates; NULL: those of the system */
 	/* Files with our own certificate and its key, PEM; NULL: none */
 	const char *certificate, *key;

@@ -7,10 +7,10 @@
 #include "push/push.h"
 
 struct push_options {
-	const char *format, *cursor, *tenant, *token_file, *ca_file, *cert_file, *key_file,
+	const char *format, *cursor, *tenant, *user, *token_file, *ca_file, *cert_file, *key_file,
 		*compression, *where, *url;
 	struct opt_list keys, headers, labels;
-	bool idle, follow;
+	bool idle, create_tables, follow;
 	int64_t from_ns, to_ns, max_age_ns, timeout_ns, give_up_ns;
 	uint64_t max_bytes, memory;
 };
@@ -24,7 +24,8 @@ struct push_options {
 	  OPT_STRING, \
 	  "FORMAT", \
 	  "otlp: OpenTelemetry profiles over HTTP, of opentelemetry-proto 1.10 (default); " \
-	  "pyroscope; parca; pprof: each message is a gzipped profile", \
+	  "pyroscope; parca; pprof: each message is a gzipped profile; clickhouse: rows of " \
+	  "ascribe's tables, the database is in the URL: ?database=NAME", \
 	  offsetof(type, format), \
 	  0, \
 	  0 }, \
@@ -78,6 +79,22 @@ struct push_options {
 		  offsetof(type, tenant), \
 		  0, \
 		  0 }, \
+		{ "user", \
+		  0, \
+		  OPT_STRING, \
+		  "NAME", \
+		  "clickhouse: its user; the password is in --token-file", \
+		  offsetof(type, user), \
+		  0, \
+		  0 }, \
+		{ "create-tables", \
+		  0, \
+		  OPT_FLAG, \
+		  NULL, \
+		  "clickhouse: make ascribe's tables where they are missing, or migrate them", \
+		  offsetof(type, create_tables), \
+		  0, \
+		  0 }, \
 		{ "header", \
 		  0, \
 		  OPT_TEXTS, \
@@ -90,7 +107,8 @@ struct push_options {
 		  0, \
 		  OPT_STRING, \
 		  "FILE", \
-		  "a bearer token is in this file, which is read for each message", \
+		  "a bearer token, or the password of clickhouse's user, is in this file, which is read for " \
+		  "each message", \
 		  offsetof(type, token_file), \
 		  0, \
 		  0 }, \
@@ -122,8 +140,8 @@ struct push_options {
 		  0, \
 		  OPT_STRING, \
 		  "HOW", \
-		  "of messages: gzip, zstd, none (default: gzip for otlp; the others hold gzipped " \
-		  "profiles). Where the receiver does not know it (415), none", \
+		  "of messages: gzip, zstd, none (default: gzip for otlp, zstd for clickhouse; the " \
+		  "others hold gzipped profiles). Where the receiver does not know it (415), none", \
 		  offsetof(type, compression), \
 		  0, \
 		  0 }, \
@@ -141,7 +159,7 @@ struct push_options {
 		  OPT_DURATION, \
 		  "TIME", \
 		  "windows that are older are counted and not sent (default: none are; pyroscope 1h, as " \
-		  "it refuses them)", \
+		  "it refuses them; clickhouse 400d)", \
 		  offsetof(type, max_age_ns), \
 		  0, \
 		  0 }, \

@@ -32,12 +32,12 @@ static int add_exported(export_fn export, const struct export_source *src, struc
 
 int push_encode_otlp(struct push_message *m, struct err *err)
 {
-	return add_exported(export_otlp, &m->src, &m->body, err);
+	return add_exported(export_otlp, &m->src, &m->posts[0].body, err);
 }
 
 int push_encode_pprof(struct push_message *m, struct err *err)
 {
-	return add_exported(export_pprof, &m->src, &m->body, err);
+	return add_exported(export_pprof, &m->src, &m->posts[0].body, err);
 }
 
 int push_add_pprof(struct push_message *m, struct export_part *part, struct err *err)
@@ -77,30 +77,48 @@ static int zstd(const struct buf *from, struct buf *to)
 	return ZSTD_isError(to->len) ? -EIO : 0;
 }
 
-static int compress_body(struct push_message *m, struct err *err)
+int push_message_compress(struct push_message *m, struct push_post *p, struct err *err)
 {
-	if (m->to->compression == PUSH_PLAIN)
+	if (m->to->compression == PUSH_PLAIN || !p->body.len)
 		return 0;
 	m->packed.len = 0;
-	int rc = (m->to->compression == PUSH_ZSTD ? zstd : gzip)(&m->body, &m->packed);
+	int rc = (m->to->compression == PUSH_ZSTD ? zstd : gzip)(&p->body, &m->packed);
 	if (rc)
 		return err_sys(err, rc, "cannot compress a message");
-	struct buf b = m->body;
-	m->body = m->packed;
+	struct buf b = p->body;
+	p->body = m->packed;
 	m->packed = b;
 	return 0;
 }
 
+static int encode(struct push_message *m, int (*write)(struct push_message *, struct err *),
+		  struct err *err)
+{
+	for (size_t i = 0; i < PUSH_POSTS_MAX; i++) {
+		m->posts[i].path[0] = 0;
+		m->posts[i].body.len = 0;
+	}
+	m->n_posts = 1;
+	int rc = write(m, err);
+	for (size_t i = 0; !rc && i < m->n_posts; i++)
+		rc = push_message_compress(m, &m->posts[i], err);
+	return rc;
+}
+
 int push_message_encode(struct push_message *m, struct err *err)
 {
-	m->body.len = 0;
 	m->src.part = &m->part;
-	int rc = m->to->format->encode(m, err);
-	return rc ? rc : compress_body(m, err);
+	return encode(m, m->to->format->encode, err);
+}
+
+int push_message_end_window(struct push_message *m, struct err *err)
+{
+	return encode(m, m->to->format->end_window, err);
 }
 
 void push_message_fini(struct push_message *m)
 {
-	buf_fini(&m->body);
+	for (size_t i = 0; i < PUSH_POSTS_MAX; i++)
+		buf_fini(&m->posts[i].body);
 	buf_fini(&m->packed);
 }

@@ -5,19 +5,34 @@
 
 #include "push/target.h"
 
+/* A request; one without a body is left out. */
+struct push_post {
+	char path[2048 + 512]; /* "": the target's */
+	struct buf body;
+};
+
+#define PUSH_POSTS_MAX 5
+
 struct push_message {
 	const struct push_target *to;
-	struct export_source src; /* its part: below */
+	const struct store_block *block; /* the window */
+	struct export_source src;	 /* its part: below */
 	struct export_part part;
-	struct buf body;
+	struct push_post posts[PUSH_POSTS_MAX]; /* in the order of sending */
+	size_t n_posts;
 	struct buf packed; /* while it is compressed */
+	void *state;	   /* of the format */
 };
 
 /*
- * Write the rows from m->part.from on into m->body, compressed as the target has it; m->part.end
+ * Write the rows from m->part.from on into m->posts, compressed as the target has it; m->part.end
  * says how many fitted.
  */
 int push_message_encode(struct push_message *m, struct err *err);
+/* Write what the format sends at the end of a window. */
+int push_message_end_window(struct push_message *m, struct err *err);
+/* Compress a body that stands in a post. */
+int push_message_compress(struct push_message *m, struct push_post *p, struct err *err);
 void push_message_fini(struct push_message *m);
 
 /* The formats' encoders. */

@@ -6,8 +6,10 @@
  */
 #include "push/push.h"
 
+#include "push/clickhouse.h"
 #include "push/message.h"
 #include "push/queue.h"
+#include "push/tables.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -35,6 +37,7 @@ struct push_loop {
 	struct push_stats *st;
 	struct push_message m;
 	struct buf answer;
+	bool prepared; /* the receiver's tables are there */
 };
 
 static int64_t now_ns(void)
@@ -105,26 +108,29 @@ static void tell_answer(struct push_loop *p, unsigned status)
 				    : ' ';
 	while (n && said[n - 1] == ' ')
 		n--;
-	bool shown = n && status != 401 && status != 403;
+	bool shown = n && (p->t.format->tables || (status != 401 && status != 403));
 	snprintf(p->st->text, sizeof(p->st->text), "%s: HTTP status %u%s%.*s%s", p->t.name, status,
 		 shown ? ": " : "", shown ? (int)n : 0, said,
 		 status >= 300 && status < 400 ? " (redirects are not followed)" : "");
 }
 
 /* One try. */
-static int post(struct push_loop *p, unsigned *ret_status, unsigned *ret_wait_s, struct err *err)
+static int post(struct push_loop *p, const struct push_post *of, unsigned *ret_status,
+		unsigned *ret_wait_s, struct err *err)
 {
 	const struct push_config *c = p->c;
 	const struct web_place at = { .base = p->t.base,
 				      .token = c->token,
+				      .token_header =
+					      p->t.format->tables ? "X-ClickHouse-Key: " : NULL,
 				      .authority = c->authority,
 				      .certificate = c->certificate,
 				      .key = c->key };
-	const struct web_request q = { .path = p->t.path,
+	const struct web_request q = { .path = of->path[0] ? of->path : p->t.path,
 				       .type = p->t.format->type,
 				       .headers = p->t.headers,
-				       .body = p->m.body.data,
-				       .body_len = p->m.body.len,
+				       .body = of->body.data,
+				       .body_len = of->body.len,
 				       .max_bytes = ANSWER_MAX,
 				       .deadline_ms = c->timeout_ms ? c->timeout_ms : TIMEOUT_MS,
 				       .stop_fd = -1, /* a try that is broken off may be taken */
@@ -133,13 +139,14 @@ static int post(struct push_loop *p, unsigned *ret_status, unsigned *ret_wait_s,
 	return web_ask(p->web, &at, &q, ret_status, &p->answer, err);
 }
 
-/* Post the message until something is known of it. -EINTR: asked to end, between two tries. */
-static int send_message(struct push_loop *p, enum verdict *ret, struct err *err)
+/* Post until something is known of it. -EINTR: asked to end, between two tries. */
+static int send_post(struct push_loop *p, const struct push_post *of, enum verdict *ret,
+		     struct err *err)
 {
 	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	for (unsigned n = 0;; n++) {
 		unsigned status = 0, wait_s;
-		int rc = post(p, &status, &wait_s, err);
+		int rc = post(p, of, &status, &wait_s, err);
 		*ret = rc ? AGAIN : judge(p, status);
 		if (rc)
 			snprintf(p->st->text, sizeof(p->st->text), "%s: %.300s", p->t.name,
@@ -162,6 +169,19 @@ static int send_message(struct push_loop *p, enum verdict *ret, struct err *err)
 	}
 }
 
+/* Send what the message has, as long as all of it is taken. */
+static int send_message(struct push_loop *p, enum verdict *ret, struct err *err)
+{
+	int rc = 0;
+	*ret = TAKEN;
+	for (size_t i = 0; !rc && *ret == TAKEN && i < p->m.n_posts; i++)
+		if (p->m.posts[i].body.len)
+			rc = send_post(p, &p->m.posts[i], ret, err);
+	if (p->m.state && (rc || *ret != TAKEN))
+		clickhouse_forget(p->m.state);
+	return rc;
+}
+
 static void count_answer(struct push_loop *p, enum verdict v)
 {
 	struct push_stats *st = p->st;
@@ -171,7 +191,8 @@ static void count_answer(struct push_loop *p, enum verdict v)
 	}
 	st->messages++;
 	st->rows += p->m.part.end - p->m.part.from;
-	st->bytes += p->m.body.len;
+	for (size_t i = 0; i < p->m.n_posts; i++)
+		st->bytes += p->m.posts[i].body.len;
 	if (p->t.format->rejected) {
 		char why[200];
 		uint64_t n = p->t.format->rejected(p->answer.data, p->answer.len, why, sizeof(why));
@@ -214,7 +235,7 @@ static int send_event(struct push_loop *p, struct store *s, const struct store_b
 					 .to_ns = b->t1_ns,
 					 .block = b,
 					 .event = event,
-					 .idle = p->c->idle,
+					 .idle = p->c->idle || p->t.format->idle,
 					 .labels =
 						 p->t.n_keys ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS,
 					 .keys = p->t.keys,
@@ -246,6 +267,21 @@ static int send_event(struct push_loop *p, struct store *s, const struct store_b
 	return rc;
 }
 
+static int end_window(struct push_loop *p, struct store *s, struct err *err)
+{
+	enum verdict v;
+	p->m.src = (struct export_source){ .store = s };
+	int rc = push_message_end_window(&p->m, err);
+	rc = rc ? rc : send_message(p, &v, err);
+	if (!rc && v == PLAINER) {
+		p->t.compression = PUSH_PLAIN;
+		push_target_headers(&p->t);
+		return end_window(p, s, err);
+	}
+	p->st->refused += !rc && v != TAKEN;
+	return rc;
+}
+
 static int send_window(struct push_loop *p, struct store *s, const struct store_block *b,
 		       struct err *err)
 {
@@ -254,10 +290,12 @@ static int send_window(struct push_loop *p, struct store *s, const struct store_
 	int rc = push_queue_events(s, &events, &n, err);
 	if (rc)
 		return rc;
+	p->m.block = b;
 	for (size_t i = 0; !rc && i < n; i++)
 		if (strcmp(events[i], p->cursor.event) >= 0)
 			rc = send_event(p, s, b, events[i], err);
 	free(events);
+	rc = rc || !p->t.format->end_window ? rc : end_window(p, s, err);
 	if (rc == -EBADMSG) { /* of the store: nobody can read it */
 		snprintf(p->st->text, sizeof(p->st->text), "%s: %.300s", p->t.name, err->text);
 		p->st->cut += b->n_windows;
@@ -332,6 +370,35 @@ static int begin(struct push_loop *p, struct err *err)
 	return rc ? rc : write_cursor(p, err);
 }
 
+/* tables_ask */
+static int ask_tables(void *ctx, const char *sql, size_t len, const struct buf **ret,
+		      struct err *err)
+{
+	struct push_loop *p = ctx;
+	struct push_post *of = &p->m.posts[0];
+	enum verdict v;
+	of->path[0] = 0;
+	of->body.len = 0;
+	int rc = buf_add(&of->body, sql, len);
+	if (rc)
+		return err_sys(err, rc, "cannot push");
+	rc = push_message_compress(&p->m, of, err);
+	rc = rc ? rc : send_post(p, of, &v, err);
+	if (!rc && v != TAKEN)
+		return err_set(err, -EPROTO, "%.600s", p->st->text);
+	*ret = &p->answer;
+	return rc;
+}
+
+static int prepare(struct push_loop *p, struct err *err)
+{
+	int rc = 0;
+	if (p->t.format->tables && !p->prepared)
+		rc = tables_check(ask_tables, p, p->c->create_tables, err);
+	p->prepared = !rc;
+	return rc;
+}
+
 /* One window, if there is any. */
 static int send_next(struct push_loop *p, bool *ret_any, struct err *err)
 {
@@ -345,7 +412,8 @@ static int send_next(struct push_loop *p, bool *ret_any, struct err *err)
 		.oldest_ns = p->t.max_age_ns ? now - p->t.max_age_ns : INT64_MIN,
 	};
 	*ret_any = false;
-	int rc = open_store(p, &s, err);
+	int rc = prepare(p, err);
+	rc = rc ? rc : open_store(p, &s, err);
 	uint32_t before = p->cursor.window;
 	rc = rc ? rc : push_queue_next(s, &range, &p->cursor, p->st, &b, err);
 	p->moved |= p->cursor.window != before;
@@ -406,10 +474,12 @@ int push_run(const struct push_config *c, struct push_stats *ret, struct err *er
 	if (rc)
 		return rc;
 	p.m.to = &p.t;
-	rc = web_new(&p.web, err);
+	rc = p.t.format->tables ? clickhouse_new((struct clickhouse **)&p.m.state, err) : 0;
+	rc = rc ? rc : web_new(&p.web, err);
 	rc = rc ? rc : begin(&p, err);
 	rc = rc ? rc : run(&p, err);
 	push_message_fini(&p.m);
+	clickhouse_free(p.m.state);
 	buf_fini(&p.answer);
 	web_free(p.web);
 	return rc;

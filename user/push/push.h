@@ -32,14 +32,17 @@ struct push_stats;
 struct push_config {
 	const char *store;
 	const char *url;	 /* http:// or https://, without user and password */
-	const char *format;	 /* otlp, pyroscope, parca, pprof [otlp] */
+	const char *format;	 /* otlp, pyroscope, parca, pprof, clickhouse [otlp] */
 	const char *cursor;	 /* file [in the directory `push` of the store] */
 	const char *tenant;	 /* X-Scope-OrgID */
-	const char *token;	 /* file with a bearer token, read for each message */
+	const char *user;	 /* clickhouse: its name [the server's default] */
+	const char *token;	 /* file with a bearer token, or clickhouse's password, read for
+				    each message */
 	const char *authority;	 /* file with the CA's certificates [those of the system] */
 	const char *certificate; /* our own, and its key: files */
 	const char *key;
-	const char *compression; /* gzip, zstd, none [otlp: gzip; else the profiles in it] */
+	const char *compression; /* gzip, zstd, none [otlp: gzip, clickhouse: zstd; else the
+				    profiles in it] */
 	const char *where;	 /* selector */
 	const char *const *keys; /* labels that go there [all; as series: target.c] */
 	size_t n_keys;
@@ -47,7 +50,8 @@ struct push_config {
 	size_t n_headers;
 	const struct label *external; /* of every profile */
 	size_t n_external;
-	bool idle; /* with the samples of idle CPUs, and idle waits */
+	bool idle;	    /* with the samples of idle CPUs, and idle waits */
+	bool create_tables; /* clickhouse: where they are missing, or older */
 	/* Windows that end behind from and begin before to; to 0: no end. From is of no consequence
 	   once there is a cursor. */
 	int64_t from_ns, to_ns;

@@ -137,9 +137,10 @@ typedef int (*pack_series)(struct push_message *m, struct pairs *p, ProtobufCBin
 static int add_message(struct push_message *m, const ProtobufCMessage *request)
 {
 	size_t n = protobuf_c_message_get_packed_size(request);
-	int rc = buf_reserve(&m->body, n);
+	struct buf *b = &m->posts[0].body;
+	int rc = buf_reserve(b, n);
 	if (!rc)
-		m->body.len += protobuf_c_message_pack(request, m->body.data + m->body.len);
+		b->len += protobuf_c_message_pack(request, b->data + b->len);
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/target.h"
 
+#include "push/clickhouse.h"
 #include "push/message.h"
 #include "push/partial.h"
 #include "query/selector.h"
@@ -11,16 +12,17 @@
 #include <string.h>
 
 #define HOUR_NS 3600000000000ll
+#define DAY_NS (24 * HOUR_NS)
 
 /*
  * Pyroscope's defaults: 16,000 samples and 4 MiB a profile, a burst of 2 MB, one hour of age.
- * Collectors take 20 MiB.
+ * Collectors take 20 MiB. ClickHouse's roll-ups of a day are kept for 400 days.
  */
 static const struct push_format formats[] = {
 	{ .name = "otlp",
 	  .path = "/v1development/profiles",
 	  .type = "application/x-protobuf",
-	  .gzip = true,
+	  .compression = PUSH_GZIP,
 	  .max_bytes = 2u << 20,
 	  .encode = push_encode_otlp,
 	  .rejected = push_partial_success },
@@ -42,6 +44,15 @@ static const struct push_format formats[] = {
 	  .type = "application/octet-stream",
 	  .max_bytes = 4u << 20,
 	  .encode = push_encode_pprof },
+	{ .name = "clickhouse",
+	  .type = "application/octet-stream",
+	  .tables = true,
+	  .idle = true,
+	  .compression = PUSH_ZSTD,
+	  .max_bytes = 2u << 20,
+	  .max_age_ns = 400 * DAY_NS,
+	  .encode = clickhouse_encode,
+	  .end_window = clickhouse_end_window },
 };
 
 /* What tells services of a fleet apart, and has few values on a node. */
@@ -125,7 +136,9 @@ int push_name(const struct push_config *c, char ret[PUSH_NAME_MAX], struct err *
 	const char *host;
 	size_t len;
 	int rc = f ? find_host(c->url, &host, &len, err)
-		   : err_set(err, -EINVAL, "format: '%s' is none of otlp, pyroscope, parca, pprof",
+		   : err_set(err, -EINVAL,
+			     "format: '%s' is none of otlp, pyroscope, parca, pprof, "
+			     "clickhouse",
 			     c->format);
 	if (!rc)
 		snprintf(ret, PUSH_NAME_MAX, "%s to %.*s", f->name, (int)(len < 200 ? len : 200),
@@ -154,6 +167,8 @@ void push_target_headers(struct push_target *t)
 	size_t n = t->c->n_headers;
 	if (t->tenant[0])
 		t->headers[n++] = t->tenant;
+	if (t->user[0])
+		t->headers[n++] = t->user;
 	snprintf(t->encoding, sizeof(t->encoding), "content-encoding: %s",
 		 t->compression == PUSH_ZSTD ? "zstd" : "gzip");
 	if (t->compression != PUSH_PLAIN)
@@ -177,7 +192,14 @@ static int choose_headers(struct push_target *t, struct err *err)
 		if (check_header(t->tenant, NULL) || strlen(c->tenant) > 150 || !*c->tenant)
 			rc = err_set(err, -EINVAL, "tenant: 1 to 150 printable characters");
 	}
-	t->compression = t->format->gzip ? PUSH_GZIP : PUSH_PLAIN;
+	if (!rc && c->user) {
+		snprintf(t->user, sizeof(t->user), "X-ClickHouse-User: %s", c->user);
+		if (!t->format->tables)
+			rc = err_set(err, -EINVAL, "user: of format clickhouse alone");
+		else if (check_header(t->user, NULL) || strlen(c->user) > 150 || !*c->user)
+			rc = err_set(err, -EINVAL, "user: 1 to 150 printable characters");
+	}
+	t->compression = t->format->compression;
 	bool found = !c->compression;
 	for (size_t i = 0; !found && i < COUNT(names); i++)
 		if (!strcmp(c->compression, names[i])) {

@@ -1,0 +1,219 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `ascribe push --format clickhouse` to ClickHouse's own engine behind a small HTTP front
+# (tests/tools/clickhouse): the tables, that each window is there once after every kind of failure,
+# and that what is there is what the store has, by SQL that this test writes itself.
+. "$(dirname "$0")/lib.bash"
+root=$here/../..
+ls "$root"/build/npm/clickhouse/node_modules/@chdb/*/libchdb.so >/dev/null 2>&1 ||
+	skip "no chdb: its package could not be fetched"
+tables='ascribe_samples ascribe_samples_1m ascribe_samples_1h ascribe_samples_1d ascribe_sets
+	ascribe_windows'
+
+# A server in the directory $1: sets $url and $server. Again in the same directory: the same port.
+engine() {
+	local port=
+	mkdir -p "$1"
+	[ -e "$1/port" ] && port=$(cat "$1/port") && rm "$1/port"
+	background python3 "$root/tests/tools/clickhouse/server.py" "$1" $port 2>"$1.log"
+	server=$pid
+	within 60 test -e "$1/port" || bad "no engine: $(tail -3 "$1.log")"
+	url=http://127.0.0.1:$(cat "$1/port")/
+}
+ask() { curl -sS --max-time 60 "$url" --data-binary "$1"; }
+# Exit status, a pattern for stderr, arguments of push. What it said stays in `said`.
+pushes() {
+	local want=$1 text=$2 got
+	shift 2
+	timeout 300 "$ascribe" push --format clickhouse "$@" >out 2>said
+	got=$?
+	if [ $got = "$want" ] && grep -qE -- "$text" said; then
+		good "exit $got: push $*: $(grep -E -m 1 -- "$text" said | cut -c 1-150)"
+	else
+		bad "exit $got, want $want and /$text/: push $*: $(head -3 said)"
+	fi
+}
+# Tables without an end: the stores of these tests are old.
+make_tables() {
+	pushes 0 'sent: 0 windows' store "$url" --create-tables --from 2030-01-01 --cursor nowhere
+	rm -f nowhere
+	for t in $tables; do
+		ask "ALTER TABLE $t REMOVE TTL" >out || bad "no TTL to remove of $t"
+	done
+}
+
+"$build/tests/mkstore" store >truth.json || exit 1
+cp -r "$build/tests/long" long
+[ -n "${ASCRIBE_TEST_ALL:-}" ] || "$ascribe" store delete long --where '{comm=~".*"}' --from 2026-05-01T12:00:00Z \
+	>/dev/null 2>&1
+cat >compare.py <<'PY'
+"""compare.py URL STORE: what the engine has against what other commands say of the store."""
+import collections, json, os, re, subprocess, sys, urllib.request
+url, store = sys.argv[1:3]
+def ask(sql):
+    body = urllib.request.urlopen(url, (sql + ' FORMAT JSONCompact').encode(), 60).read()
+    return json.loads(body.decode(errors='surrogateescape'))['data']
+def run(*a):
+    p = subprocess.run([os.environ['ASCRIBE'], *a], capture_output=True)
+    assert not p.returncode, p.stderr
+    return p.stdout.decode(errors='surrogateescape')
+# windows: one row each, with the counters of the recorder
+report = json.loads(run('report', store, '--json', '--idle', '-n', '0'))
+windows, fired, stored, twice = ask('SELECT count(), toString(sum(fired)), toString(sum(stored)), count() - uniqExact(host, start) FROM ascribe_windows')[0]
+assert int(twice) == 0, twice
+assert (int(fired), int(stored)) == (report['fired'], report['stored']), (fired, stored, report['fired'], report['stored'])
+# no row twice: a window has a stack, a label set and an event once
+assert ask('SELECT count() FROM (SELECT 1 FROM ascribe_samples GROUP BY time, host, event, set, stack HAVING count() > 1)')[0][0] in (0, '0')
+# stacks with labels: folded text has them, root first
+got = collections.Counter()
+clean = lambda s: re.sub('[\ufffd\udc80-\udcff]+', '\ufffd', ''.join(':' if c == ';' else '_' if ord(c) < 32 or ord(c) == 127 else c for c in s))
+rows = ask("""SELECT l.labels['comm'], k.functions, k.modules, k.offsets, toString(sum(s.samples)) FROM ascribe_samples s
+    JOIN (SELECT hash, any(functions) AS functions, any(modules) AS modules, any(offsets) AS offsets FROM ascribe_stacks GROUP BY hash) k ON k.hash = s.stack
+    JOIN (SELECT hash, any(labels) AS labels FROM ascribe_sets GROUP BY hash) l ON l.hash = s.set WHERE s.event = 'cpu-clock' GROUP BY ALL""")
+for comm, functions, modules, offsets, n in rows:
+    names = [f or (m.rsplit('/', 1)[-1] + f'+{int(o):#x}' if m else '[unknown]') for f, m, o in zip(functions, modules, offsets)]
+    got[tuple(map(clean, [comm, *reversed(names)]))] += int(n)
+want = collections.Counter()
+for line in run('export', store, '--format', 'folded', '--idle', '--memory', '1GiB').split('\n')[:-1]:
+    stack, n = line.rsplit(' ', 1)
+    want[tuple(clean(f.removesuffix('_[k]').removesuffix('_[i]')) for f in stack.split(';'))] += int(n)
+assert got == want, ((got - want).most_common(3), (want - got).most_common(3))
+# roll-ups: the same sums by event, minute, hour, day
+for table, unit in ('ascribe_samples_1m', 'Minute'), ('ascribe_samples_1h', 'Hour'), ('ascribe_samples_1d', 'Day'):
+    f = lambda t, at: sorted(map(tuple, ask(f'SELECT event, toString({at}), toString(sum(samples)), toString(sum(value)) FROM {t} GROUP BY ALL')))
+    a, b = f('ascribe_samples', f'toStartOf{unit}(time)'), f(table, 'toDateTime(time, \'UTC\')')
+    assert a == b, (table, a[:3], b[:3])
+print(windows, 'windows,', sum(got.values()), 'samples,', len(rows), 'stacks with labels')
+PY
+export ASCRIBE=$ascribe
+
+# ---- tables ----
+engine first
+pushes 1 'no tables of ascribe: add --create-tables' store "$url" --give-up 1s
+pushes 1 'Database nowhere|UNKNOWN_DATABASE' store "$url?database=nowhere" --give-up 1s
+ask 'CREATE TABLE ascribe_samples (a Int8) ENGINE = Memory'
+pushes 1 "ascribe_samples that is there is not ascribe's" store "$url" --create-tables
+ok "nothing was made beside it" test "$(ask "SELECT count() FROM system.tables WHERE database = 'default'")" = 1
+ask 'DROP TABLE ascribe_samples'
+ask 'CREATE DATABASE other'
+url="$url?database=other"
+make_tables
+pushes 0 'sent: 3 windows' store "$url" -l cluster=prod,region=eu
+ok "sums, stacks, roll-ups" python3 compare.py "$url" store
+pushes 0 'sent: 0 windows' store "$url"
+sees() { # what, statement, answer
+	ok "$1" test "$(ask "$2")" = "$3"
+}
+sees "labels of --label are in the sets, and in the series" "
+	SELECT countIf(labels['cluster'] = 'prod' AND labels['region'] = 'eu') = count() AND count() > 1
+	FROM (SELECT labels FROM ascribe_sets UNION ALL SELECT labels FROM ascribe_series)" 1
+sees "integers are known as such" "
+	SELECT DISTINCT integers FROM ascribe_sets WHERE mapContains(labels, 'query_id')" "['query_id']"
+sees "the event and its rate" "
+	SELECT unit, ns_per_sample FROM ascribe_events WHERE name = 'cpu-clock'" "nanoseconds	10101010"
+ok "a host is a column" test "$(ask "SELECT uniqExact(host) FROM ascribe_samples")" = 1
+ok "a schema" test "$(ask 'SELECT max(version) FROM ascribe_schema')" = 1
+pushes 0 'sent: 0 windows' store "$url" --create-tables
+# The same windows again, by another cursor: the engine drops them by their tokens.
+pushes 0 'sent: 3 windows' store "$url" -l cluster=prod,region=eu --cursor again
+ok "sent again: nothing twice" python3 compare.py "$url" store
+cp -r store old
+rm -r old/push
+ask 'ALTER TABLE ascribe_schema DELETE WHERE 1 SETTINGS mutations_sync = 1'
+pushes 1 'no tables of ascribe|of schema 0' old "$url" --give-up 1s
+pushes 0 'sent: 3 windows' old "$url" --create-tables -l cluster=prod,region=eu
+ok "migrated" python3 compare.py "$url" store
+
+# ---- users ----
+echo secret >password
+pushes 1 'Authentication failed' store "$url" --user writer --give-up 1ms --cursor u1
+pushes 1 'READONLY|readonly' store "$url" --user reader --token-file password --give-up 1ms \
+	--cursor u2
+pushes 0 'sent: 3 windows' store "$url" --user writer --token-file password --cursor u3
+ok "who asked" test "$(jq -r .user first/asked | tail -1)" = writer
+ok "the password is in no message" sh -c '! grep -q secret said first/asked'
+pushes 2 'user: of format clickhouse alone' store "${url%\?*}" --format otlp --user me
+
+# ---- bad answers: each window is there once all the same ----
+ask 'CREATE DATABASE bad'
+url=${url%other}bad
+make_tables
+cp -r store answers
+cat >first/plan <<'END'
+status 429 1
+status 500
+refuse
+take
+cut
+status 503
+partial
+take
+slow 2
+cut
+take
+cut
+END
+pushes 0 'sent: 3 windows' answers "$url" --timeout 1s
+ok "after all answers" test ! -s first/plan
+ok "bad answers: each window once" python3 compare.py "$url" answers
+ask 'CREATE DATABASE pieces'
+url=${url%bad}pieces
+make_tables
+cp -r store pieces
+for n in 1 2 3 4 5 6; do printf 'take\ncut\nstatus 500\n'; done >first/plan
+pushes 0 'sent: 3 windows' pieces "$url" --max-bytes 64KiB --compression gzip
+ok "in pieces, by gzip" python3 compare.py "$url" pieces
+rm -f first/plan
+kill "$server"
+wait "$server" 2>/dev/null
+
+# ---- the engine and the pusher are killed, again and again ----
+engine killed
+make_tables
+cp -r long life
+n=0
+: >killed/plan
+while [ $n -lt "$(in_part 4 30)" ]; do
+	n=$((n + 1))
+	# shellcheck disable=SC2034
+	for i in $(seq $((n % 7 * 3 + 5))); do echo take; done >killed/plan
+	echo "die 0.00$((n * 7 % 10))" >>killed/plan
+	background "$ascribe" push --format clickhouse life "$url" 2>>killed.said
+	pusher=$pid
+	# It kills itself in the middle of an insert, unless all is sent before.
+	wait -n "$server" "$pusher" 2>/dev/null
+	kill -9 "$server" 2>/dev/null
+	wait "$server" 2>/dev/null
+	[ $((n % 2)) = 0 ] && kill -9 "$pusher" 2>/dev/null
+	rm -f killed/plan
+	engine killed
+	kill -9 "$pusher" 2>/dev/null
+	wait "$pusher" 2>/dev/null
+done
+pushes 0 'sent: ' life "$url"
+ok "the engine and the pusher were killed $n times" python3 compare.py "$url" life
+ok "windows: none is missing" test "$(ask 'SELECT count() FROM ascribe_windows')" = \
+	"$("$ascribe" report life --json 2>/dev/null | jq .windows)"
+kill "$server"
+wait "$server" 2>/dev/null
+
+# ---- a full disk ----
+if [ "$(id -u)" = 0 ] && mkdir -p full && mount -t tmpfs -o size=24m none full 2>/dev/null; then
+	at_end='umount -l full'
+	engine full/engine
+	make_tables
+	cp -r long wide
+	background "$ascribe" push --format clickhouse wide "$url" --give-up 100s 2>full.said
+	pusher=$pid
+	dd if=/dev/zero of=full/ballast bs=1M 2>/dev/null
+	within 60 grep -qE 'NOT_ENOUGH_SPACE|No space|HTTP status 500' full.said ||
+		bad "no full disk: $(tail -2 full.said)"
+	rm full/ballast
+	mount -o remount,size=400m full
+	wait "$pusher"
+	ok "the push goes on when there is room: $(tail -1 full.said)" test $? = 0
+	ok "after a full disk: each window once" python3 compare.py "$url" wide
+	kill "$server"
+	wait "$server" 2>/dev/null
+fi
+finish
