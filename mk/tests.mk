@@ -24,7 +24,8 @@ TAIL := $(addprefix tests/, \
 	record/recipes.sh record/renew.sh record/reading.sh record/deep.sh record/blocking.sh \
 	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh record/incidents.sh \
 	record/stalls.sh record/trampolines.sh record/cgroups.sh http/selection.sh http/push.sh \
-	record/jit.sh record/linkers.sh record/unwind_changes.sh record/bad.sh labels/matrix.sh)
+	record/jit.sh record/linkers.sh record/unwind_changes.sh record/bad.sh labels/matrix.sh \
+	http/clickhouse.sh)
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
 UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
@@ -294,7 +295,8 @@ test-with-packages:
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples \
 	$(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore \
 	$(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) \
-	$(BUILD)/tests/torn/torn $(CLICKHOUSE_MODULES)/.fetched
+	$(BUILD)/tests/torn/torn \
+	$(if $(filter tests/http/clickhouse.sh,$(TAIL_OUT)),,$(CLICKHOUSE_MODULES)/.fetched)
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 test-all: ## the same with whole sweeps, and plain builds beside sanitizers: half an hour

@@ -93,7 +93,8 @@ pushes 1 'no tables of ascribe: add --create-tables' store "$url" --give-up 1s
 pushes 1 'Database nowhere|UNKNOWN_DATABASE' store "$url?database=nowhere" --give-up 1s
 ask 'CREATE TABLE ascribe_samples (a Int8) ENGINE = Memory'
 pushes 1 "ascribe_samples that is there is not ascribe's" store "$url" --create-tables
-ok "nothing was made beside it" test "$(ask "SELECT count() FROM system.tables WHERE database = 'default'")" = 1
+ok "nothing was made beside it" test \
+	"$(ask "SELECT count() FROM system.tables WHERE database = 'default'")" = 1
 ask 'DROP TABLE ascribe_samples'
 ask 'CREATE DATABASE other'
 url="$url?database=other"
