@@ -297,7 +297,8 @@ test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examp
 	$(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) \
 	$(BUILD)/tests/torn/torn \
 	$(if $(filter tests/http/clickhouse.sh,$(TAIL_OUT)),,$(CLICKHOUSE_MODULES)/.fetched)
-test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
+test-asan-programs: $(filter-out $(UNIT_OUT:%=$(BUILD)/tests/%),$(UNIT)) \
+	$(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 test-all: ## the same with whole sweeps, and plain builds beside sanitizers: half an hour
 	$(Q)$(MAKE) --no-print-directory ASCRIBE_TEST_ALL=1 test

@@ -44,8 +44,8 @@ make_tables() {
 
 "$build/tests/mkstore" store >truth.json || exit 1
 cp -r "$build/tests/long" long
-[ -n "${ASCRIBE_TEST_ALL:-}" ] || "$ascribe" store delete long --where '{comm=~".*"}' --from 2026-05-01T12:00:00Z \
-	>/dev/null 2>&1
+[ -n "${ASCRIBE_TEST_ALL:-}" ] || "$ascribe" store delete long --where '{comm=~".*"}' \
+	--from 2026-05-01T12:00:00Z >/dev/null 2>&1
 cat >compare.py <<'PY'
 """compare.py URL STORE: what the engine has against what other commands say of the store."""
 import collections, json, os, re, subprocess, sys, urllib.request
