@@ -134,7 +134,7 @@ $(TSAN): tests/unit/test_hist_threads.c $(wildcard user/hist/*.c user/util/*.c)
 	$(Q)$(CC) -O1 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) \
 		-D_GNU_SOURCE -fno-strict-aliasing -fsanitize=thread \
 		$(INCLUDE) -Itests -MMD -MP -MF $@.d -o $@ $(filter %.c,$^) \
-			-lxxhash -lz -lcmocka -lm -lpthread
+			-lxxhash -lz -lzstd -lcmocka -lm -lpthread
 
 # The buckets that BPF and user space share, from every compiler that is there.
 HIST_BPF := $(CLANGS:%=$(BUILD)/tests/bpf/hist.%.o)
