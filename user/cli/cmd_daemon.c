@@ -253,6 +253,30 @@ static int check_memory(struct daemon *d, const struct daemon_settings *s, struc
 	return saving_check(&d->saving, &limits, d->collector, err);
 }
 
+static bool same_list(const struct opt_list *a, const struct opt_list *b)
+{
+	bool same = a->n == b->n;
+	for (size_t i = 0; same && i < a->n; i++)
+		same = !strcmp(a->v[i], b->v[i]);
+	return same;
+}
+
+/* Rules that stay go on counting: their texts move to the new settings. */
+static void renew_rules(struct daemon *d, struct daemon_settings *old)
+{
+	struct err err = { 0 };
+	if (same_list(&old->o.metrics, &d->s.o.metrics)) {
+		struct rule_section *live = old->rules;
+		old->rules = d->s.rules;
+		d->s.rules = live;
+		return;
+	}
+	metric_rules_free(d->rules);
+	d->rules = NULL;
+	if (daemon_settings_rules(&d->s, &d->rules, &err))
+		log_line(LOG_LINE_ERROR, "reload: metrics: %s", err.text);
+}
+
 static void reload(struct daemon *d)
 {
 	struct daemon_settings s = { 0 };
@@ -274,6 +298,7 @@ static void reload(struct daemon *d)
 	struct daemon_settings old = d->s;
 	d->s = s;
 	d->rule_ticks = 0;
+	renew_rules(d, &old);
 	governor_new_limits(&d->saving.governor);
 	if (store) {
 		/*
@@ -464,6 +489,7 @@ static int begin(struct daemon *d, struct err *err)
 				 : 0;
 	rc = rc ? rc : pods_open(&d->pods, &d->s.pods, err);
 	rc = rc ? rc : pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.n_push, err);
+	rc = rc ? rc : daemon_settings_rules(&d->s, &d->rules, err);
 	rc = rc || !d->s.o.postgres ? rc : sql_texts_open(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
@@ -545,6 +571,7 @@ out:
 	downloads_free(d.downloads);
 	pods_close(d.pods);
 	pushing_end(&d.pushing);
+	metric_rules_free(d.rules);
 	sql_texts_close(d.sql);
 	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);

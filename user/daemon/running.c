@@ -150,6 +150,7 @@ void daemon_start_http(struct daemon *d)
 	d->s.http.n_stores = 1;
 	d->s.http.question_bytes = share.question;
 	d->s.http.sql = d->sql;
+	d->s.http.rules = d->rules;
 	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready,
 					       published_ingest };
 	if (http_sockets_open(&d->sockets, &d->s.http, &err) ||

@@ -4,6 +4,7 @@
 #include "daemon/saving.h"
 #include "opt/debuginfod.h"
 #include "opt/files.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -130,6 +131,10 @@ static const struct opt options[] = {
 	  "send the windows to this receiver of profiles, by otlp; in the file a list of mappings, "
 	  "with url and the options of ascribe push (docs/fleet.md); read when the daemon begins",
 	  AT(push), 0, 0 },
+	{ "metrics", 0, OPT_SECTIONS, "METRIC",
+	  "count cpu, off-cpu or runq seconds for Prometheus, by service, at /metrics/profiles; in "
+	  "the file a list of mappings with metric, name, by, where and top (docs/http.md)",
+	  AT(metrics), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1,
 	  16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
@@ -398,6 +403,26 @@ static int parse_push(struct daemon_settings *s, struct err *err)
 	return 0;
 }
 
+static int parse_rules(struct daemon_settings *s, struct err *err)
+{
+	const struct opt_list *l = &s->o.metrics;
+	struct metric_rules *r = NULL;
+	struct err why = { 0 };
+	if (l->n > RULES_MAX)
+		return err_set(err, -EINVAL, "more than %d rules", RULES_MAX);
+	s->rules = l->n ? calloc(l->n, sizeof(*s->rules)) : NULL;
+	if (l->n && !s->rules)
+		return err_sys(err, -ENOMEM, "metrics");
+	for (size_t i = 0; i < l->n; i++) {
+		int rc = rule_section_parse(&s->rules[s->n_rules++], l->v[i], &why);
+		if (rc)
+			return err_set(err, rc, "rule %zu: %.400s", i + 1, why.text);
+	}
+	int rc = daemon_settings_rules(s, &r, err);
+	metric_rules_free(r);
+	return rc;
+}
+
 static int parse_cgroups(struct daemon_settings *s, struct err *err)
 {
 	return target_choose(&s->target, &s->o.target, err);
@@ -418,6 +443,7 @@ static const struct {
 	{ "socket-mode", parse_mode }, { "token-file", read_token },
 	{ "tls-cert", read_cert },     { "tls-key", read_key },
 	{ "listen", parse_listen },    { "push", parse_push },
+	{ "metrics", parse_rules },
 };
 
 /* The list that has the rule which is complained of. */
@@ -493,6 +519,18 @@ int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 5
 	return http_check_token(&s->http, err);
 }
 
+int daemon_settings_rules(const struct daemon_settings *s, struct metric_rules **ret,
+			  struct err *err)
+{
+	struct metric_rule v[RULES_MAX];
+	for (size_t i = 0; i < s->n_rules; i++)
+		v[i] = s->rules[i].r;
+	*ret = NULL;
+	return s->n_rules ? metric_rules_new(ret, v, s->n_rules, (int64_t)clock_ns(CLOCK_REALTIME),
+					     err)
+			  : 0;
+}
+
 void daemon_settings_fini(struct daemon_settings *s)
 {
 	opt_release(&daemon_command, &s->o);
@@ -503,6 +541,9 @@ void daemon_settings_fini(struct daemon_settings *s)
 	for (size_t i = 0; i < s->n_push; i++)
 		push_section_fini(&s->push[i]);
 	free(s->push);
+	for (size_t i = 0; i < s->n_rules; i++)
+		rule_section_fini(&s->rules[i]);
+	free(s->rules);
 	free(s->token);
 	free(s->cert);
 	free(s->key);

@@ -20,6 +20,7 @@
 
 struct http_server;
 struct profile;
+struct metric_rules;
 struct sql_texts;
 
 /* What only a daemon has; any may be NULL. Called by threads of the server. */
@@ -67,7 +68,8 @@ struct http_config {
 	size_t cache_bytes;		/* of answers; 0: 4 MiB */
 	/* That an answer keeps within, beside the dictionaries; 0: 64 MiB */
 	size_t question_bytes;
-	struct sql_texts *sql; /* statements behind query ids; NULL: none */
+	struct sql_texts *sql;	    /* statements behind query ids; NULL: none */
+	struct metric_rules *rules; /* metrics from profiles; NULL: none */
 	struct http_hooks hooks;
 };
 

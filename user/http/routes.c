@@ -27,6 +27,7 @@ const struct route routes[] = {
 	{ "/healthz", "healthz", ROUTE_GET | ROUTE_OPEN, 0, http_healthz, none },
 	{ "/readyz", "readyz", ROUTE_GET | ROUTE_OPEN, 0, http_readyz, none },
 	{ "/metrics", "metrics", ROUTE_GET, 0, http_metrics, NULL },
+	{ "/metrics/profiles", "metrics-profiles", ROUTE_GET | ROUTE_STORE, 0, http_rules, NULL },
 	{ "/api/v1/labels", "labels", ASK, 0, api_labels, PARAMS(SELECT, "limit", "names_only") },
 	{ "/api/v1/values", "values", ASK, 0, api_values, PARAMS(SELECT, "limit", "key") },
 	{ "/api/v1/series", "series", ASK, 0, api_series,

@@ -200,6 +200,8 @@ static struct exchange *begin(struct address *a, struct MHD_Connection *c, const
 	copy_header(c, "If-None-Match", r->none_match, sizeof(r->none_match));
 	const char *accept = header(c, "Accept-Encoding");
 	r->takes_gzip = accept && strstr(accept, "gzip") && !strstr(accept, "gzip;q=0");
+	accept = header(c, "Accept");
+	r->takes_openmetrics = accept && strstr(accept, "application/openmetrics-text");
 	find_route(r);
 	x->r = r;
 	x->began_ns = http_now_ns();
