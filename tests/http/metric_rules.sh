@@ -41,43 +41,6 @@ config <<<'  - {metric: cpu, topp: 2}'
 checks 2 'did you mean top?'
 
 # ---- a load: three tenants with much work, three with little ----
-cat >tenants.c <<'C'
-#include <ascribe/label.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-static double cpu(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-int main(int argc, char **argv)
-{
-	static const double ms[] = { 20, 15, 10, 1, 1, 1 };
-	double end = atof(argv[argc > 1]);
-	for (time_t begin = time(NULL); time(NULL) < begin + (time_t)end;) {
-		for (int k = 0; k < 6; k++) {
-			struct ascribe_label_set set;
-			struct ascribe_scope scope;
-			char tenant[8], trace[40];
-			snprintf(tenant, sizeof(tenant), "t%d", k);
-			snprintf(trace, sizeof(trace), "%032x", 0xabc0 + k);
-			ascribe_set_init(&set);
-			ascribe_set_add_string(&set, "tenant", tenant);
-			ascribe_set_add_string(&set, "trace_id", trace);
-			ascribe_attach(&scope, &set);
-			for (double until = cpu() + ms[k] / 1e3; cpu() < until;)
-				;
-			ascribe_detach(&scope);
-		}
-		usleep(5000);
-	}
-	return 0;
-}
-C
-cc -O1 -I"$here/../../include" -o tenants tenants.c || exit 1
 config <<'END'
   - {metric: cpu, name: tenants, by: [tenant], where: '{comm="tenants",tenant!=""}', top: 3}
   - {metric: off-cpu, name: blocked, by: [comm], top: 5}
@@ -85,7 +48,7 @@ config <<'END'
   - cpu
 END
 checks 0 'is good'
-background ./tenants 100
+background "$build/tests/record/tenants" 100
 sleep 1
 serve log "$ascribe" daemon -c c.yaml || finish
 daemon=$pid

@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -361,14 +362,18 @@ static int wait_for(struct daemon *d, uint64_t until, struct err *err)
 
 static int record(struct daemon *d, struct err *err)
 {
-	for (uint64_t next = proc_now_ns() + TICK_NS;;) {
-		int rc = wait_for(d, next, err);
+	const uint64_t begin = proc_now_ns(), length = (uint64_t)d->s.o.capture_ns,
+		       end = length ? begin + length : UINT64_MAX;
+	for (uint64_t next = begin + TICK_NS;;) {
+		int rc = wait_for(d, next < end ? next : end, err);
 		if (rc == 0 && on_signal(d))
 			return 0;
 		if (rc < 0 && rc != -ETIME)
 			return rc;
 		if (rc == 1)
 			ingest_take(&d->published.ingest, d->writer, d->s.filter, &d->redactor);
+		if (proc_now_ns() >= end)
+			return 0;
 		if (proc_now_ns() < next)
 			continue;
 		tick(d);
@@ -558,6 +563,9 @@ int cmd_daemon(int argc, char **argv)
 		goto out;
 	}
 	published_init(&d.published, LATE_NS);
+	capture_init(&d.published.capture, argc, argv, d.s.o.store);
+	if (d.s.o.capture_ns) /* who waits for it has ended */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rc = begin(&d, &err);
 	rc = rc ? rc : record(&d, &err);
 	end(&d);

@@ -23,6 +23,13 @@ struct profile;
 struct metric_rules;
 struct sql_texts;
 
+/* A recording that somebody waits for. */
+#define HTTP_CAPTURE_HZ_MAX 999
+#define HTTP_CAPTURE_S_MAX 60
+struct http_capture {
+	unsigned hz, seconds;
+};
+
 /* What only a daemon has; any may be NULL. Called by threads of the server. */
 struct http_hooks {
 	void *ctx;
@@ -35,6 +42,14 @@ struct http_hooks {
 	 * now.
 	 */
 	int (*ingest)(void *ctx, const struct profile *p, struct err *err);
+	/*
+	 * Record, and wait for it: *ret is a store until capture_end. -EBUSY: another one is
+	 * running; -EINTR: capture_stop. All three or none.
+	 */
+	int (*capture)(void *ctx, const struct http_capture *asked, char ret[static 512],
+		       struct err *err);
+	void (*capture_end)(void *ctx);
+	void (*capture_stop)(void *ctx, bool stop);
 };
 
 struct http_config {
@@ -54,6 +69,8 @@ struct http_config {
 	 * sockets alone
 	 */
 	const char *token;
+	/* Who may have captures made; it may read, too. NULL: nobody may */
+	const char *capture_token;
 	/* Requests over Unix sockets do not need it: their mode says who may connect */
 	bool token_tcp_only;
 	const char *tls_cert, *tls_key; /* PEM text; both or none; not on Unix sockets */

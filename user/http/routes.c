@@ -65,7 +65,7 @@ const struct route routes[] = {
 	{ "/pyroscope/render-diff", "render-diff", ASK, 0, pyro_render_diff, NULL },
 	{ "/pyroscope/label-values", "label-values", ASK, 0, pyro_legacy_values, NULL },
 	{ "/debug/pprof/profile", "pprof", ASK, 0, http_pprof,
-	  PARAMS("seconds", "where", "event", "idle", "debug") },
+	  PARAMS("seconds", "hz", "where", "event", "idle", "debug") },
 	{ "/export/flame.html", "export-flame", ASK, 0, export_page, PARAMS(FLAME) },
 	{ "/export/profile.pb.gz", "export-pprof", ASK, 0, export_profile, PARAMS(SELECT) },
 	{ "/export/folded.txt", "export-folded", ASK, 0, export_stacks, PARAMS(SELECT) },
