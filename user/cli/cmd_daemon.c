@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -254,6 +255,30 @@ static int check_memory(struct daemon *d, const struct daemon_settings *s, struc
 	return saving_check(&d->saving, &limits, d->collector, err);
 }
 
+static bool same_list(const struct opt_list *a, const struct opt_list *b)
+{
+	bool same = a->n == b->n;
+	for (size_t i = 0; same && i < a->n; i++)
+		same = !strcmp(a->v[i], b->v[i]);
+	return same;
+}
+
+/* Rules that stay go on counting: their texts move to the new settings. */
+static void renew_rules(struct daemon *d, struct daemon_settings *old)
+{
+	struct err err = { 0 };
+	if (same_list(&old->o.metrics, &d->s.o.metrics)) {
+		struct rule_section *live = old->rules;
+		old->rules = d->s.rules;
+		d->s.rules = live;
+		return;
+	}
+	metric_rules_free(d->rules);
+	d->rules = NULL;
+	if (daemon_settings_rules(&d->s, &d->rules, &err))
+		log_line(LOG_LINE_ERROR, "reload: metrics: %s", err.text);
+}
+
 static void reload(struct daemon *d)
 {
 	struct daemon_settings s = { 0 };
@@ -275,6 +300,7 @@ static void reload(struct daemon *d)
 	struct daemon_settings old = d->s;
 	d->s = s;
 	d->rule_ticks = 0;
+	renew_rules(d, &old);
 	governor_new_limits(&d->saving.governor);
 	if (store) {
 		/*
@@ -337,14 +363,18 @@ static int wait_for(struct daemon *d, uint64_t until, struct err *err)
 
 static int record(struct daemon *d, struct err *err)
 {
-	for (uint64_t next = proc_now_ns() + TICK_NS;;) {
-		int rc = wait_for(d, next, err);
+	const uint64_t begin = proc_now_ns(), length = (uint64_t)d->s.o.capture_ns,
+		       end = length ? begin + length : UINT64_MAX;
+	for (uint64_t next = begin + TICK_NS;;) {
+		int rc = wait_for(d, next < end ? next : end, err);
 		if (rc == 0 && on_signal(d))
 			return 0;
 		if (rc < 0 && rc != -ETIME)
 			return rc;
 		if (rc == 1)
 			ingest_take(&d->published.ingest, d->writer, d->s.filter, &d->redactor);
+		if (proc_now_ns() >= end)
+			return 0;
 		if (proc_now_ns() < next)
 			continue;
 		tick(d);
@@ -465,6 +495,7 @@ static int begin(struct daemon *d, struct err *err)
 				 : 0;
 	rc = rc ? rc : pods_open(&d->pods, &d->s.pods, err);
 	rc = rc ? rc : pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.n_push, err);
+	rc = rc ? rc : daemon_settings_rules(&d->s, &d->rules, err);
 	rc = rc || !d->s.o.postgres ? rc : sql_texts_open(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
@@ -533,6 +564,9 @@ int cmd_daemon(int argc, char **argv)
 		goto out;
 	}
 	published_init(&d.published, LATE_NS);
+	capture_init(&d.published.capture, argc, argv, d.s.o.store);
+	if (d.s.o.capture_ns) /* who waits for it has ended */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rc = begin(&d, &err);
 	rc = rc ? rc : record(&d, &err);
 	end(&d);
@@ -546,6 +580,7 @@ out:
 	downloads_free(d.downloads);
 	pods_close(d.pods);
 	pushing_end(&d.pushing);
+	metric_rules_free(d.rules);
 	sql_texts_close(d.sql);
 	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);

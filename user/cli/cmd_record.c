@@ -15,6 +15,7 @@
 #include "proc/proc.h"
 #include "record/child.h"
 #include "record/remarks.h"
+#include "record/remote.h"
 #include "record/rotate.h"
 #include "util/own.h"
 
@@ -28,6 +29,7 @@
 #include <unistd.h>
 
 #define WINDOW_S 10
+#define NS 1000000000ll
 #define PROGRESS_TTY_NS 1000000000ull
 #define PROGRESS_LOG_NS 5000000000ull
 
@@ -38,7 +40,7 @@ struct record_options {
 	struct target_options target;
 	struct opt_list events, debuginfod;
 	struct label_rules labels;
-	const char *out, *recipes, *debuginfod_cache;
+	const char *out, *recipes, *debuginfod_cache, *host, *where, *token_file, *ca_file;
 	bool no_recipes;
 };
 
@@ -97,6 +99,18 @@ static const struct opt options[] = {
 	  "with --wall: also who ended each wait that was no wait for a CPU: its labels, and the "
 	  "stack it had; see report --metric waker and blame --wakers",
 	  offsetof(struct record_options, waker), 0, 0 },
+	{ "host", 0, OPT_STRING, "URL",
+	  "let the daemon there record, beside its own samples: http://, https:// or unix:/ and a "
+	  "path; with -F up to 999 and -d up to 60s (default 10s)",
+	  offsetof(struct record_options, host), 0, 0 },
+	{ "where", 'w', OPT_STRING, "SELECTOR", "with --host: only samples with these labels",
+	  offsetof(struct record_options, where), 0, 0 },
+	{ "token-file", 0, OPT_STRING, "FILE",
+	  "with --host: the token for captures is in this file (capture-token-file of the daemon)",
+	  offsetof(struct record_options, token_file), 0, 0 },
+	{ "ca-file", 0, OPT_STRING, "FILE",
+	  "with --host: certificates of the CA, PEM (default: those of the system)",
+	  offsetof(struct record_options, ca_file), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE",
 	  "the store to write (default ./ascribe.data); an earlier recording there "
 	  "is kept as STORE.old",
@@ -130,6 +144,7 @@ static const struct opt_command command = {
 		    "  ascribe record --label-drop 'auth*' --label-redact user -d 1m\n"
 		    "  ascribe record --wall -d 30s               # and what they waited for\n"
 		    "  ascribe record --wall --waker -d 30s       # and who ended it\n"
+		    "  ascribe record --host https://node-1:4041 --token-file t -F 999 -d 10s\n"
 		    "  ascribe record --debuginfod https://debuginfod.debian.net -d 1m\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -252,6 +267,43 @@ static int open_store(struct recording *r, struct err *err)
 	store_options_default(&keep);
 	keep.windows_only = true;
 	return collector_open_store(&r->writer, r->o->out, r->what, &keep, err);
+}
+
+/* ---- by a daemon ---- */
+
+static int record_remotely(const struct record_options *o, const struct opt_args *args)
+{
+	struct remote_recording r = {
+		.host = o->host,
+		.token_file = o->token_file,
+		.ca_file = o->ca_file,
+		.where = o->where,
+		.hz = (unsigned)o->hz,
+		.seconds = (unsigned)((o->duration_ns ? o->duration_ns : 10 * NS) / NS),
+		.out = o->out,
+		.append = o->append,
+	};
+	struct err err = { 0 };
+	if (!o->host) {
+		cmd_error("record: --where, --token-file and --ca-file go with --host");
+		return EXIT_USAGE;
+	}
+	if (args->n || o->all || target_kinds(&o->target) || o->target.excluded.n || o->events.n ||
+	    o->wall || o->waker) {
+		cmd_error("record: --host goes with -F, -d, --where, -o and --append alone");
+		return EXIT_USAGE;
+	}
+	int rc = remote_record(&r, &err);
+	if (rc) {
+		cmd_error("record: %s", err.text);
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	if (!o->quiet && r.moved)
+		fprintf(stderr, "ascribe: the earlier recording is now %s.old\n", o->out);
+	if (!o->quiet)
+		fprintf(stderr, "ascribe: %s: %" PRIu64 " stacks and label sets of %s\n", o->out,
+			r.samples, o->host);
+	return EXIT_OK;
 }
 
 /* ---- progress ---- */
@@ -429,6 +481,11 @@ int cmd_record(int argc, char **argv)
 	int status = EXIT_OK;
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
+	if (o.host || o.where || o.token_file || o.ca_file) {
+		status = record_remotely(&o, &args);
+		opt_release(&command, &o);
+		return status;
+	}
 	own_raise_file_limit();
 	int rc = proc_namespace(&r.cfg.pid_namespace, &err); /* before a store is made */
 	rc = rc ? rc : choose_target(&r, args.n > 0, &err);

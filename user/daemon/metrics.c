@@ -238,6 +238,25 @@ int published_ingest(void *ctx, const struct profile *p, struct err *err)
 	return ingest_put(&shared->ingest, p, err);
 }
 
+int published_capture(void *ctx, const struct http_capture *asked, char ret[static 512],
+		      struct err *err)
+{
+	struct published *shared = ctx;
+	return capture_record(&shared->capture, asked, ret, err);
+}
+
+void published_capture_end(void *ctx)
+{
+	struct published *shared = ctx;
+	capture_end(&shared->capture);
+}
+
+void published_capture_stop(void *ctx, bool stop)
+{
+	struct published *shared = ctx;
+	capture_stop(&shared->capture, stop);
+}
+
 bool published_ready(void *ctx, const char **ret_why)
 {
 	struct published *p = ctx;

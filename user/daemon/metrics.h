@@ -7,6 +7,7 @@
 #define ASCRIBE_DAEMON_METRICS_H
 
 #include "collect/collector.h"
+#include "daemon/capture.h"
 #include "daemon/ingest.h"
 #include "daemon/pushing.h"
 #include "daemon/saving.h"
@@ -27,6 +28,7 @@ struct published {
 	bool killed, gone;	/* gone: the store */
 	bool standing_by;	/* another process writes the store */
 	struct ingest ingest;
+	struct capture capture;
 	struct push_published push[DAEMON_PUSH_MAX];
 	size_t n_push;
 };
@@ -48,6 +50,10 @@ void published_standing_by(struct published *p, bool standing_by);
 /* Hooks of the server; ctx is the struct published. */
 int published_metrics(void *ctx, struct buf *out);
 int published_ingest(void *ctx, const struct profile *p, struct err *err);
+int published_capture(void *ctx, const struct http_capture *asked, char ret[static 512],
+		      struct err *err);
+void published_capture_end(void *ctx);
+void published_capture_stop(void *ctx, bool stop);
 bool published_ready(void *ctx, const char **ret_why);
 
 #endif

@@ -153,8 +153,11 @@ void daemon_start_http(struct daemon *d)
 	d->s.http.n_stores = 1;
 	d->s.http.question_bytes = share.question;
 	d->s.http.sql = d->sql;
-	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready,
-					       published_ingest };
+	d->s.http.rules = d->rules;
+	d->s.http.hooks = (struct http_hooks){
+		&d->published,	   published_metrics,	  published_ready,	  published_ingest,
+		published_capture, published_capture_end, published_capture_stop,
+	};
 	if (http_sockets_open(&d->sockets, &d->s.http, &err) ||
 	    http_open(&d->http, &d->s.http, d->sockets, &err)) {
 		d->http = NULL;

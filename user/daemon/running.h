@@ -27,7 +27,8 @@ struct daemon {
 	bool pods_ok;
 	char pods_said[256];
 	uint64_t pods_next_ns;
-	struct sql_texts *sql; /* NULL: not asked for */
+	struct sql_texts *sql;	    /* NULL: not asked for */
+	struct metric_rules *rules; /* of settings s; NULL: there are none */
 	struct pushing pushing;
 	/*
 	 * Its key is nowhere else, and ends with us: what is redacted is the same in all recorders

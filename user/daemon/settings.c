@@ -4,6 +4,7 @@
 #include "daemon/saving.h"
 #include "opt/debuginfod.h"
 #include "opt/files.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -110,6 +111,10 @@ static const struct opt options[] = {
 	  "every request needs the token in this file (default: TCP addresses need that of "
 	  "http.token in the store, written when it is missing)",
 	  AT(token_file), 0, 0 },
+	{ "capture-token-file", 0, OPT_STRING, "FILE",
+	  "requests with the token in this file may read, and have captures made: recordings at up "
+	  "to 999 Hz for up to 60s (docs/http.md; default: nobody may)",
+	  AT(capture_token_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..", "names that a Host header may have, besides localhost",
 	  AT(hosts), 0, 0 },
 	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)", AT(tls_cert),
@@ -130,6 +135,10 @@ static const struct opt options[] = {
 	  "send the windows to this receiver of profiles, by otlp; in the file a list of mappings, "
 	  "with url and the options of ascribe push (docs/fleet.md); read when the daemon begins",
 	  AT(push), 0, 0 },
+	{ "metrics", 0, OPT_SECTIONS, "METRIC",
+	  "count cpu, off-cpu or runq seconds for Prometheus, by service, at /metrics/profiles; in "
+	  "the file a list of mappings with metric, name, by, where and top (docs/http.md)",
+	  AT(metrics), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1,
 	  16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
@@ -157,6 +166,7 @@ static const struct opt options[] = {
 	  AT(keep), 0, 0 },
 	{ "wide-values", 0, OPT_UINT, "N",
 	  "a key with more values in an hour is wide (default 256)", AT(wide_values), 1, 100000 },
+	{ "capture", 0, OPT_DURATION, "TIME", NULL, AT(capture_ns), 0, 0 },
 	{ "claim-cpus", 0, OPT_UINT, "N", NULL, AT(claim_cpus), 1, 8192 },
 	{ "kill-switch", 0, OPT_STRING, "FILE", "while this file is there nothing is sampled",
 	  AT(kill_switch), 0, 0 },
@@ -225,7 +235,8 @@ unsigned daemon_settings_hz(const struct daemon_settings *s)
 
 static int parse_events(struct daemon_settings *s, struct err *err)
 {
-	const struct opt_list *l = &s->o.events;
+	static const struct opt_list none = { 0 };
+	const struct opt_list *l = s->o.capture_ns ? &none : &s->o.events;
 	if (l->n > MAX_EVENTS)
 		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n,
 			       MAX_EVENTS);
@@ -306,6 +317,29 @@ static int read_token(struct daemon_settings *s, struct err *err)
 	return rc ? rc : http_check_token(&s->http, err);
 }
 
+static int read_capture_token(struct daemon_settings *s, struct err *err)
+{
+	const char *file = s->o.capture_token_file;
+	int rc = file ? cmd_read_token(file, &s->capture_token, err) : 0;
+	size_t n = s->capture_token ? strlen(s->capture_token) : 16;
+	if (!rc && (n < 16 || n > 1024))
+		rc = err_set(err, -EINVAL, "a token has 16 to 1024 bytes");
+	if (!rc && file && s->token && !strcmp(s->token, s->capture_token))
+		rc = err_set(err, -EINVAL, "it is the token for reading, too");
+	s->http.capture_token = s->capture_token;
+	return rc;
+}
+
+/* A capture has the daemon's selection and rules, and nothing that speaks to others or adapts. */
+static void make_capture(struct daemon_options *o)
+{
+	if (!o->capture_ns)
+		return;
+	o->wall = o->waker = o->stand_by = false;
+	o->postgres = NULL;
+	o->cpu_max = "0";
+}
+
 static int read_cert(struct daemon_settings *s, struct err *err)
 {
 	int rc = s->o.tls_cert ? cmd_read_text(s->o.tls_cert, 1 << 20, &s->cert, err) : 0;
@@ -337,7 +371,7 @@ static int parse_listen(struct daemon_settings *s, struct err *err)
 	h->n_hosts = o->hosts.n;
 	h->workers = (unsigned)o->workers;
 	h->connections = (unsigned)o->connections;
-	if (o->listen.n == 1 && !strcmp(o->listen.v[0], "none"))
+	if (o->capture_ns || (o->listen.n == 1 && !strcmp(o->listen.v[0], "none")))
 		h->n_listen = 0;
 	return h->n_listen ? http_check(h, err) : 0;
 }
@@ -390,12 +424,32 @@ static int parse_push(struct daemon_settings *s, struct err *err)
 	s->push = l->n ? calloc(l->n, sizeof(*s->push)) : NULL;
 	if (l->n && !s->push)
 		return err_sys(err, -ENOMEM, "push");
-	for (size_t i = 0; i < l->n; i++) {
+	for (size_t i = 0; i < l->n && !s->o.capture_ns; i++) {
 		int rc = push_section_parse(&s->push[s->n_push++], l->v[i], &why);
 		if (rc)
 			return err_set(err, rc, "receiver %zu: %.400s", i + 1, why.text);
 	}
 	return 0;
+}
+
+static int parse_rules(struct daemon_settings *s, struct err *err)
+{
+	const struct opt_list *l = &s->o.metrics;
+	struct metric_rules *r = NULL;
+	struct err why = { 0 };
+	if (l->n > RULES_MAX)
+		return err_set(err, -EINVAL, "more than %d rules", RULES_MAX);
+	s->rules = l->n ? calloc(l->n, sizeof(*s->rules)) : NULL;
+	if (l->n && !s->rules)
+		return err_sys(err, -ENOMEM, "metrics");
+	for (size_t i = 0; i < l->n && !s->o.capture_ns; i++) {
+		int rc = rule_section_parse(&s->rules[s->n_rules++], l->v[i], &why);
+		if (rc)
+			return err_set(err, rc, "rule %zu: %.400s", i + 1, why.text);
+	}
+	int rc = daemon_settings_rules(s, &r, err);
+	metric_rules_free(r);
+	return rc;
 }
 
 static int parse_cgroups(struct daemon_settings *s, struct err *err)
@@ -409,15 +463,25 @@ static const struct {
 	int (*f)(struct daemon_settings *s, struct err *err);
 } meanings[] = {
 	/* Before event, which says what is recorded */
-	{ "cgroup", parse_cgroups },   { "container-names", parse_pods },
+	{ "cgroup", parse_cgroups },
+	{ "container-names", parse_pods },
 	{ "select", parse_selection }, /* its labels are those of pods */
-	{ "store", check_store },      { "kill-switch", check_switch },
-	{ "store-max", parse_quota },  { "keep", parse_keep },
-	{ "cpu-max", parse_cpu },      { "event", parse_events },
-	{ "waker", check_waker },      { "debuginfod", parse_debuginfod },
-	{ "socket-mode", parse_mode }, { "token-file", read_token },
-	{ "tls-cert", read_cert },     { "tls-key", read_key },
-	{ "listen", parse_listen },    { "push", parse_push },
+	{ "store", check_store },
+	{ "kill-switch", check_switch },
+	{ "store-max", parse_quota },
+	{ "keep", parse_keep },
+	{ "cpu-max", parse_cpu },
+	{ "event", parse_events },
+	{ "waker", check_waker },
+	{ "debuginfod", parse_debuginfod },
+	{ "socket-mode", parse_mode },
+	{ "token-file", read_token },
+	{ "capture-token-file", read_capture_token },
+	{ "tls-cert", read_cert },
+	{ "tls-key", read_key },
+	{ "listen", parse_listen },
+	{ "push", parse_push },
+	{ "metrics", parse_rules },
 };
 
 /* The list that has the rule which is complained of. */
@@ -440,6 +504,7 @@ void daemon_settings_blame(const struct daemon_settings *s, const char *key, str
 
 static int make_sense(struct daemon_settings *s, struct err *err)
 {
+	make_capture(&s->o);
 	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
 		int rc = meanings[i].f(s, err);
 		if (rc) {
@@ -493,6 +558,18 @@ int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 5
 	return http_check_token(&s->http, err);
 }
 
+int daemon_settings_rules(const struct daemon_settings *s, struct metric_rules **ret,
+			  struct err *err)
+{
+	struct metric_rule v[RULES_MAX];
+	for (size_t i = 0; i < s->n_rules; i++)
+		v[i] = s->rules[i].r;
+	*ret = NULL;
+	return s->n_rules ? metric_rules_new(ret, v, s->n_rules, (int64_t)clock_ns(CLOCK_REALTIME),
+					     err)
+			  : 0;
+}
+
 void daemon_settings_fini(struct daemon_settings *s)
 {
 	opt_release(&daemon_command, &s->o);
@@ -503,7 +580,11 @@ void daemon_settings_fini(struct daemon_settings *s)
 	for (size_t i = 0; i < s->n_push; i++)
 		push_section_fini(&s->push[i]);
 	free(s->push);
+	for (size_t i = 0; i < s->n_rules; i++)
+		rule_section_fini(&s->rules[i]);
+	free(s->rules);
 	free(s->token);
+	free(s->capture_token);
 	free(s->cert);
 	free(s->key);
 	*s = (struct daemon_settings){ 0 };

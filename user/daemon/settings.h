@@ -11,6 +11,7 @@
 #include "opt/options.h"
 #include "opt/pod_options.h"
 #include "opt/push_options.h"
+#include "opt/rule_options.h"
 #include "opt/selection_options.h"
 #include "opt/target.h"
 
@@ -22,14 +23,15 @@ struct daemon_options {
 	bool check_config, print_token, anonymous, plain, no_recipes, wall, waker, jvm_attach,
 		cmdline, stand_by;
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
-	struct opt_list events, keep, listen, hosts, debuginfod, push;
+	struct opt_list events, keep, listen, hosts, debuginfod, push, metrics;
 	struct label_rules labels;
 	struct pod_options pods;
 	struct target_options target; /* cgroups alone */
 	struct selection_options selection;
-	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes,
-		*debuginfod_cache, *postgres;
+	const char *token_file, *capture_token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch,
+		*socket_mode, *recipes, *debuginfod_cache, *postgres;
 	uint64_t workers, connections;
+	int64_t capture_ns;  /* not 0: a capture for a daemon (capture.h): record for so long */
 	uint64_t claim_cpus; /* for tests: tables as of a host with so many */
 };
 
@@ -42,12 +44,14 @@ struct daemon_settings {
 	unsigned n_events;
 	struct label_filter *filter; /* NULL: all labels */
 	struct http_config http;
-	char *token, *cert, *key;
+	char *token, *capture_token, *cert, *key;
 	/* No token was configured: http.token in the store has it (daemon_settings_keep_token) */
 	bool own_token;
 	struct pods_config pods;
 	struct push_section *push; /* [n_push]; they refer to themselves */
 	size_t n_push;
+	struct rule_section *rules; /* [n_rules]; they refer to themselves */
+	size_t n_rules;
 	struct target target;
 	struct selection_rules selection;
 	const char *blamed; /* the option of the selection that is wrong */
@@ -76,6 +80,9 @@ int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 5
 			       struct err *err);
 /* The highest rate that is asked for: that of the events. */
 unsigned daemon_settings_hz(const struct daemon_settings *s);
+/* Metrics from profiles that begin to count now; NULL without rules. To be freed before s. */
+int daemon_settings_rules(const struct daemon_settings *s, struct metric_rules **ret,
+			  struct err *err);
 void daemon_settings_fini(struct daemon_settings *s);
 
 #endif

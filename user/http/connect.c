@@ -314,8 +314,8 @@ int pyro_diff(struct request *r, struct store *store, struct err *err)
 
 /* ---- pprof, and what there is at all ---- */
 
-static int write_pprof(struct request *r, const struct export_source *src, bool gzipped,
-		       struct err *err)
+int pyro_write_pprof(struct request *r, const struct export_source *src, bool gzipped,
+		     struct err *err)
 {
 	char *data = NULL;
 	size_t len = 0;
@@ -350,7 +350,7 @@ int pyro_profile(struct request *r, struct store *store, struct err *err)
 	if (!rc) {
 		struct export_source src = { .store = store, .query = q, .where = where };
 		r->type = "application/proto";
-		rc = write_pprof(r, &src, false, err);
+		rc = pyro_write_pprof(r, &src, false, err);
 	}
 	query_close(q);
 	free(where);
@@ -358,7 +358,7 @@ int pyro_profile(struct request *r, struct store *store, struct err *err)
 	return rc;
 }
 
-static int extent(struct store *store, int64_t *ret_from, int64_t *ret_to, struct err *err)
+int pyro_extent(struct store *store, int64_t *ret_from, int64_t *ret_to, struct err *err)
 {
 	struct store_cover all;
 	int rc = store_cover(store, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &all, err);
@@ -376,47 +376,11 @@ int pyro_stats(struct request *r, struct store *store, struct err *err)
 	Pyro__StatsResponse out = PYRO__STATS_RESPONSE__INIT;
 	int64_t from = 0, to = 0;
 	int rc = call_begin(&c, r, &pyro__stats_request__descriptor, err);
-	rc = rc ? rc : extent(store, &from, &to, err);
+	rc = rc ? rc : pyro_extent(store, &from, &to, err);
 	out.data_ingested = to > 0;
 	out.oldest_profile_time = from / MS;
 	out.newest_profile_time = to / MS;
 	rc = rc ? rc : message_write(r, &out.base, c.json, err);
 	call_end(&c);
-	return rc;
-}
-
-/*
- * The last so many seconds that were written: they were recorded already, nobody needs to wait for
- * them.
- */
-int http_pprof(struct request *r, struct store *store, struct err *err)
-{
-	const char *text = request_param(r, "seconds"), *idle = request_param(r, "idle");
-	struct query_spec spec = { .where = request_param(r, "where"),
-				   .event = request_param(r, "event"),
-				   .idle = idle && !strcmp(idle, "1") };
-	struct query *q = NULL;
-	char *end = NULL;
-	int64_t from, to;
-	unsigned long seconds = text ? strtoul(text, &end, 10) : 30;
-	if (text && (end == text || *end || text[0] == '-' || !seconds || seconds > 86400))
-		return err_set(err, -EINVAL, "seconds: 1 to 86400");
-	for (uint32_t i = 0; spec.event && i < store_n_events(store); i++)
-		if (!strcmp(store_event(store, i)->name, spec.event))
-			pyro_of_type(store, i, &spec);
-	int rc = extent(store, &from, &to, err);
-	if (!rc && !to)
-		rc = err_set(err, -EAGAIN, "nothing was recorded yet");
-	spec.from_ns = to - (int64_t)seconds * 1000000000;
-	spec.to_ns = to;
-	rc = rc ? rc : query_open(&q, store, &spec, err);
-	if (!rc) {
-		struct export_source src = {
-			.store = store, .query = q, .where = spec.where, .idle = spec.idle
-		};
-		r->type = "application/octet-stream";
-		rc = write_pprof(r, &src, true, err);
-	}
-	query_close(q);
 	return rc;
 }

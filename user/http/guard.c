@@ -62,6 +62,11 @@ static bool has_token(const struct guard_asker *a, const char *token)
 	       same_token(a->authorization + strlen(bearer), token);
 }
 
+bool guard_may_capture(const struct guard *g, const struct guard_asker *a)
+{
+	return g->cfg->capture_token && has_token(a, g->cfg->capture_token);
+}
+
 unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open,
 		     const char **ret_why)
 {
@@ -76,7 +81,7 @@ unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool op
 	}
 	if (open || !g->cfg->token || (g->unix_socket && g->cfg->token_tcp_only))
 		return 0;
-	if (has_token(a, g->cfg->token))
+	if (has_token(a, g->cfg->token) || guard_may_capture(g, a))
 		return 0;
 	*ret_why =
 		a->authorization ? "wrong token" : "a token is needed: Authorization: Bearer TOKEN";

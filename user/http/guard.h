@@ -28,6 +28,9 @@ struct guard_asker {
 };
 
 /* The status to refuse with and why, a static text; 0: go on. open: no token is asked for. */
+/* Whether the asker has the token for captures. */
+bool guard_may_capture(const struct guard *g, const struct guard_asker *a);
+
 unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open,
 		     const char **ret_why);
 

@@ -20,7 +20,15 @@
 
 struct http_server;
 struct profile;
+struct metric_rules;
 struct sql_texts;
+
+/* A recording that somebody waits for. */
+#define HTTP_CAPTURE_HZ_MAX 999
+#define HTTP_CAPTURE_S_MAX 60
+struct http_capture {
+	unsigned hz, seconds;
+};
 
 /* What only a daemon has; any may be NULL. Called by threads of the server. */
 struct http_hooks {
@@ -34,6 +42,14 @@ struct http_hooks {
 	 * now.
 	 */
 	int (*ingest)(void *ctx, const struct profile *p, struct err *err);
+	/*
+	 * Record, and wait for it: *ret is a store until capture_end. -EBUSY: another one is
+	 * running; -EINTR: capture_stop. All three or none.
+	 */
+	int (*capture)(void *ctx, const struct http_capture *asked, char ret[static 512],
+		       struct err *err);
+	void (*capture_end)(void *ctx);
+	void (*capture_stop)(void *ctx, bool stop);
 };
 
 struct http_config {
@@ -53,6 +69,8 @@ struct http_config {
 	 * sockets alone
 	 */
 	const char *token;
+	/* Who may have captures made; it may read, too. NULL: nobody may */
+	const char *capture_token;
 	/* Requests over Unix sockets do not need it: their mode says who may connect */
 	bool token_tcp_only;
 	const char *tls_cert, *tls_key; /* PEM text; both or none; not on Unix sockets */
@@ -67,7 +85,8 @@ struct http_config {
 	size_t cache_bytes;		/* of answers; 0: 4 MiB */
 	/* That an answer keeps within, beside the dictionaries; 0: 64 MiB */
 	size_t question_bytes;
-	struct sql_texts *sql; /* statements behind query ids; NULL: none */
+	struct sql_texts *sql;	    /* statements behind query ids; NULL: none */
+	struct metric_rules *rules; /* metrics from profiles; NULL: none */
 	struct http_hooks hooks;
 };
 

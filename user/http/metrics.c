@@ -3,6 +3,7 @@
  * What the server says of itself. The number of series depends on the number of routes alone, never
  * on what is stored or asked.
  */
+#include "http/metric_rules.h"
 #include "http/server_int.h"
 
 #include "hist/metrics.h"
@@ -177,6 +178,18 @@ int http_metrics(struct request *r, struct store *store, struct err *err)
 	if (!rc && s->cfg.hooks.metrics)
 		rc = s->cfg.hooks.metrics(s->cfg.hooks.ctx, &r->out);
 	return rc ? err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+int http_rules(struct request *r, struct store *store, struct err *err)
+{
+	struct metric_rules *rules = r->server->cfg.rules;
+	bool openmetrics = r->takes_openmetrics;
+	if (!rules)
+		return err_set(err, -ENOENT, "there are no rules in `metrics:` of the daemon");
+	r->type = openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+			      : "text/plain; version=0.0.4; charset=utf-8";
+	int rc = metric_rules_write(rules, store, openmetrics, &r->out, err);
+	return rc == -ENOMEM ? err_set(err, rc, "out of memory") : rc;
 }
 
 /* ---- whether it lives ---- */

@@ -28,6 +28,13 @@ void pyro_of_type(const struct store *s, uint32_t event, struct query_spec *spec
 /* What a sample of an event is worth in the unit of its type. */
 int64_t pyro_scale(const struct store_event *e);
 
+struct export_source;
+/* Answer with pprof. */
+int pyro_write_pprof(struct request *r, const struct export_source *src, bool gzipped,
+		     struct err *err);
+/* The range of all that the store has; 0: it has nothing. */
+int pyro_extent(struct store *store, int64_t *ret_from, int64_t *ret_to, struct err *err);
+
 request_handler pyro_profile_types, pyro_label_names, pyro_label_values, pyro_series,
 	pyro_select_series, pyro_stacktraces, pyro_profile, pyro_diff, pyro_stats;
 request_handler pyro_render, pyro_render_diff, pyro_legacy_values, http_pprof;

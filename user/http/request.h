@@ -57,7 +57,7 @@ struct request {
 	char content_type[256];
 	char encoding[32];
 	char none_match[80];
-	bool takes_gzip;
+	bool takes_gzip, takes_openmetrics, may_capture;
 	/* the answer */
 	unsigned status;
 	const char *type;
@@ -95,7 +95,9 @@ void request_free(struct request *r);
 request_handler api_labels, api_values, api_series, api_flame, api_table, api_diff, api_histogram,
 	api_stat, api_blame, api_findings, api_why, api_statements;
 request_handler export_page, export_profile, export_stacks;
-request_handler http_healthz, http_readyz, http_metrics;
+/* Is it a question for a recording that is to be made? */
+bool http_is_capture(const struct request *r);
+request_handler http_healthz, http_readyz, http_metrics, http_rules;
 
 /* "# HELP ..." and "# TYPE ..." of a family. */
 int metrics_family(struct buf *out, const char *name, const char *type, const char *help);

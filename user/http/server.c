@@ -200,6 +200,8 @@ static struct exchange *begin(struct address *a, struct MHD_Connection *c, const
 	copy_header(c, "If-None-Match", r->none_match, sizeof(r->none_match));
 	const char *accept = header(c, "Accept-Encoding");
 	r->takes_gzip = accept && strstr(accept, "gzip") && !strstr(accept, "gzip;q=0");
+	accept = header(c, "Accept");
+	r->takes_openmetrics = accept && strstr(accept, "application/openmetrics-text");
 	find_route(r);
 	x->r = r;
 	x->began_ns = http_now_ns();
@@ -213,7 +215,7 @@ static bool too_long(struct MHD_Connection *c, const struct request *r)
 	return length && (strlen(length) > 18 || strtoull(length, NULL, 10) > r->route->body_max);
 }
 
-static unsigned check_asker(struct address *a, struct MHD_Connection *c, const struct request *r,
+static unsigned check_asker(struct address *a, struct MHD_Connection *c, struct request *r,
 			    const char **ret_why)
 {
 	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
@@ -221,6 +223,7 @@ static unsigned check_asker(struct address *a, struct MHD_Connection *c, const s
 					   header(c, MHD_HTTP_HEADER_ORIGIN),
 					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password };
 	unsigned status = guard_check(&a->guard, &asker, r->route->flags & ROUTE_OPEN, ret_why);
+	r->may_capture = guard_may_capture(&a->guard, &asker);
 	MHD_free(password);
 	MHD_free(user);
 	return status;
@@ -295,6 +298,27 @@ static enum MHD_Result take_body(struct address *a, struct exchange *x, const ch
 	return MHD_YES;
 }
 
+/* A thread of its own records: workers answer others meanwhile. */
+static enum MHD_Result begin_capture(struct address *a, struct MHD_Connection *c,
+				     struct exchange *x)
+{
+	struct conn *conn = conn_of(c);
+	if (!a->server->cfg.hooks.capture)
+		return refuse(a, c, x, 501, REFUSED_capture,
+			      "nothing is recorded here: this is no daemon");
+	if (!x->r->may_capture)
+		return refuse(a, c, x, 403, REFUSED_capture,
+			      "a capture needs the token of capture-token-file");
+	if (conn)
+		__atomic_store_n(&conn->deadline_ns, UINT64_MAX, __ATOMIC_RELAXED);
+	int rc = capture_begin(a->server, c, x->r);
+	if (!rc)
+		return MHD_YES;
+	x->r->retry_after = 10;
+	return rc == -EBUSY ? refuse(a, c, x, 429, REFUSED_capture, "another capture is running")
+			    : refuse(a, c, x, 503, REFUSED_capture, "no capture can begin now");
+}
+
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url,
 				  const char *method, const char *version, const char *data,
 				  size_t *size, void **own)
@@ -317,6 +341,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 		return send_answer(a, c, x);
 	if (r->asset) {
 		answer_asset(r);
+	} else if (http_is_capture(r)) {
+		return begin_capture(a, c, x);
 	} else if (r->route->flags & (ROUTE_STORE | ROUTE_SLOW)) {
 		struct conn *conn = conn_of(c);
 		if (conn)
@@ -525,6 +551,7 @@ void http_close(struct http_server *s)
 		MHD_quiesce_daemon(s->address[i].mhd);
 	wait_for_requests(s);
 	work_stop(s);
+	capture_finish(s);
 	if (s->has_keeper) {
 		pthread_mutex_lock(&s->conns_lock);
 		pthread_cond_signal(&s->keeper_wake);

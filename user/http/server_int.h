@@ -26,7 +26,7 @@ struct MHD_Connection;
 /* clang-format off */
 #define REFUSALS(X) \
 	X(host) X(framing) X(origin) X(token) X(method) X(path) X(length) X(queue) X(crowd) \
-	X(ingest) X(memory) X(slow_request) X(slow_response) X(protocol)
+	X(ingest) X(capture) X(memory) X(slow_request) X(slow_response) X(protocol)
 /* clang-format on */
 
 enum refusal {
@@ -87,6 +87,10 @@ struct http_server {
 	pthread_cond_t keeper_wake;
 	bool has_keeper;
 
+	pthread_t capturer;
+	struct task captured; /* its request, while it runs; with the lock */
+	bool capturing, has_capturer;
+
 	struct intake intake;
 	uint64_t refused[N_REFUSALS];
 	uint64_t sent_bytes, received_bytes;
@@ -106,6 +110,11 @@ void work_stop(struct http_server *s);
 bool work_add(struct http_server *s, struct MHD_Connection *conn, struct request *r);
 /* Answer a request by its route; *r gets the answer or its refusal. */
 void work_answer(struct http_server *s, struct request *r);
+
+/* ---- capture.c ---- */
+/* The connection is suspended from here on. -EBUSY: another capture is running. */
+int capture_begin(struct http_server *s, struct MHD_Connection *conn, struct request *r);
+void capture_finish(struct http_server *s);
 
 /* ---- conns.c ---- */
 /* A new connection to an address; NULL without memory. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "opt/push_options.h"
 
+#include "opt/section.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,30 +77,12 @@ static const struct opt_command section = {
 	.n_opts = sizeof(section_options) / sizeof(section_options[0]),
 };
 
-static int set_line(struct push_section *s, char *line, struct err *err)
-{
-	char *value = strchr(line, ' ');
-	struct err why = { 0 };
-	if (!value)
-		return opt_set(&section, "url", line, &s->o, err);
-	*value++ = 0;
-	int rc = opt_set(&section, line, value, &s->o, &why);
-	if (!rc)
-		return 0;
-	bool named = !strncmp(why.text, line, strlen(line));
-	return err_set(err, rc == -ENOMEM ? rc : -EINVAL, "%s%s%.400s", named ? "" : line,
-		       named ? "" : ": ", why.text);
-}
-
 int push_section_parse(struct push_section *s, const char *text, struct err *err)
 {
-	char *rest;
 	*s = (struct push_section){ .o = PUSH_OPTIONS_INIT, .text = strdup(text) };
 	if (!s->text)
 		return err_sys(err, -ENOMEM, "push");
-	int rc = 0;
-	for (char *l = strtok_r(s->text, "\n", &rest); !rc && l; l = strtok_r(NULL, "\n", &rest))
-		rc = set_line(s, l, err);
+	int rc = opt_section_parse(&section, "url", s->text, &s->o, err);
 	s->o.follow = true;
 	rc = rc ? rc : push_options_config(&s->o, &s->r, err);
 	s->r.c.newest = s->o.from_ns == INT64_MIN;

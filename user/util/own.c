@@ -108,6 +108,13 @@ static uint64_t stat_cpu_ns(const char *text)
 	return (uint64_t)(user + system) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
+static pid_t left_out; /* atomic */
+
+void own_leave_out(pid_t pid)
+{
+	__atomic_store_n(&left_out, pid, __ATOMIC_RELAXED);
+}
+
 static void add_children(struct own_memory *m, long pid, unsigned depth)
 {
 	char path[64], text[4096];
@@ -118,7 +125,8 @@ static void add_children(struct own_memory *m, long pid, unsigned depth)
 		long child = strtol(p, &end, 10);
 		if (end == p)
 			return;
-		add_process(m, child, true, depth);
+		if (child != __atomic_load_n(&left_out, __ATOMIC_RELAXED))
+			add_process(m, child, true, depth);
 	}
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* User and system time of all its threads, in ns. */
 uint64_t own_cpu_ns(void);
@@ -42,5 +43,8 @@ bool own_begin_peak(void);
 
 /* As many descriptors as the hard limit allows. */
 void own_raise_file_limit(void);
+
+/* Leave a child with its descendants out of own_memory; 0: none. Any thread. */
+void own_leave_out(pid_t pid);
 
 #endif

@@ -1,0 +1,154 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `metrics:` of the daemon: seconds of profiles as counters, scraped by a real Prometheus, compared
+# with ascribe report; a fixed number of series; trace ids as exemplars; a reload. As root.
+. "$(dirname "$0")/lib.bash"
+needs_recording
+command -v prometheus >/dev/null && command -v promtool >/dev/null || skip "no prometheus"
+
+# ---- the configuration ----
+config() { # lines of metrics:
+	{ printf 'store: %s/store\nlisten: 127.0.0.1:0\nanonymous: true\nfrequency: 99\nwall: true\n' "$dir"
+		echo cpu-max: 0; echo metrics:; cat; } >c.yaml
+	chmod 600 c.yaml
+}
+checks() { # status, text
+	"$ascribe" daemon -c c.yaml --check-config >out 2>err
+	local got=$?
+	if [ $got = "$1" ] && grep -qF -- "$2" err; then
+		good "$2"
+	else
+		bad "exit $got, want $1 and '$2': $(cat err)"
+	fi
+}
+config <<<'  - {metric: wall}'
+checks 2 "c.yaml:7: metrics: rule 1: metric: 'wall'; there are cpu, off-cpu and runq"
+config <<<'  - {name: x}'
+checks 2 'metric: which one?'
+config <<<'  - {metric: cpu, name: "a-b"}'
+checks 2 "name: 'a-b' has other than letters"
+config <<<'  - {metric: cpu, by: [a.b, a_b]}'
+checks 2 'two labels would be called a_b'
+config <<<'  - {metric: cpu, by: [a, b, c, d, e]}'
+checks 2 'by: 1 to 4 labels'
+config <<<'  - {metric: cpu, where: "{a="}'
+checks 2 'where: '
+config <<<'  - {metric: cpu, top: 2000}'
+checks 2 'top'
+config <<<"$(printf '  - cpu\n  - {metric: runq, name: cpu}\n')"
+checks 2 'two rules are called cpu'
+config <<<'  - {metric: cpu, topp: 2}'
+checks 2 'did you mean top?'
+
+# ---- a load: three tenants with much work, three with little ----
+config <<'END'
+  - {metric: cpu, name: tenants, by: [tenant], where: '{comm="tenants",tenant!=""}', top: 3}
+  - {metric: off-cpu, name: blocked, by: [comm], top: 5}
+  - {metric: runq, by: [service, comm], top: 4}
+  - cpu
+END
+checks 0 'is good'
+background "$build/tests/record/tenants" 100
+sleep 1
+serve log "$ascribe" daemon -c c.yaml || finish
+daemon=$pid
+cat >prometheus.yaml <<END
+global: {scrape_interval: 1s, scrape_timeout: 1s}
+scrape_configs:
+  - job_name: profiles
+    metrics_path: /metrics/profiles
+    static_configs: [{targets: ['${url#http://}']}]
+  - job_name: ascribe
+    static_configs: [{targets: ['${url#http://}']}]
+END
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+background prometheus --config.file=prometheus.yaml --storage.tsdb.path="$dir/tsdb" \
+	--web.listen-address="127.0.0.1:$port" --enable-feature=exemplar-storage 2>prometheus.log
+cat >compare.py <<'PY'
+import json, re, subprocess, sys, time, urllib.parse, urllib.request
+ascribe, url, prometheus = sys.argv[1], sys.argv[2], 'http://127.0.0.1:' + sys.argv[3]
+def fetch(at, **h): return urllib.request.urlopen(urllib.request.Request(at, headers=h)).read().decode()
+def scrape():
+    out = {}
+    for name, labels, value in re.findall(r'^ascribe_profile_(\w+)_seconds_total\{(.*)\} ([0-9.]+)$', fetch(url + '/metrics/profiles'), re.M):
+        out.setdefault(name, {})[tuple(v for _, v in re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))] = float(value)
+    return out
+def report(metric, by, where='{}'):
+    r = subprocess.run([ascribe, 'report', 'store', '--metric', metric, '--by', by, '--where', where, '-n', '0', '--json'], capture_output=True, check=True)
+    return {tuple(x['key'][k] or '' for k in by.split(',')): x['seconds'] for x in json.loads(r.stdout)['rows']}
+def ask(path, **q):
+    r = json.loads(fetch(prometheus + '/api/v1/' + path + '?' + urllib.parse.urlencode(q)))
+    assert r['status'] == 'success', r
+    return r['data']
+rules = {'tenants': ('cpu', 'tenant', '{comm="tenants",tenant!=""}', 3), 'blocked': ('off', 'comm', '{}', 5), 'runq': ('runq', 'service,comm', '{}', 4),
+         'cpu': ('cpu', 'service', '{}', 20)}
+def compare():
+    while True:  # no window in between
+        before = scrape()
+        want = {name: report(*r[:3]) for name, r in rules.items()}
+        if before == scrape(): break
+    for name, (metric, by, where, top) in rules.items():
+        got, sums = before[name], want[name]
+        assert abs(sum(got.values()) - sum(sums.values())) < 1e-3, (name, sum(got.values()), sum(sums.values()))
+        assert len(got) <= top + 1 and tuple('(other)' for _ in by.split(',')) in got, (name, got)
+        for group, seconds in got.items():
+            assert '(other)' in group or abs(seconds - sums[group]) < 1e-3, (name, group, seconds, sums[group])
+    return before
+deadline = time.time() + 90
+while not scrape().get('tenants') or sum(scrape()['tenants'].values()) < 1:
+    assert time.time() < deadline, scrape()
+    time.sleep(1)
+values = compare()
+assert {k[0] for k in values['tenants']} == {'t0', 't1', 't2', '(other)'}, values['tenants']
+print({k[0]: round(v, 2) for k, v in values['tenants'].items()}, round(sum(values['cpu'].values()), 2), 's of CPU in all')
+time.sleep(2.5)  # Prometheus has them, too
+last = compare()
+for _ in range(20):  # its latest scrape is of the same windows
+    got = {tuple(x['metric'].get(k, '') for k in rules['tenants'][1].split(',')): float(x['value'][1])
+           for x in ask('query', query='ascribe_profile_tenants_seconds_total')['result']}
+    now = scrape()['tenants']
+    if got == now: break
+    time.sleep(.7)
+assert got == now, (got, now)
+x = 'ascribe_profile_%s_seconds_total'
+for q in *(f'resets({x % n}[5m]) > 0' for n in rules), *(f'count(count_over_time({x % n}[5m])) != count({x % n})' for n in rules), 'up == 0', \
+        'ascribe_profile_rule_ok == 0':
+    assert ask('query', query=q)['result'] == [], (q, ask('query', query=q))
+exemplars = ask('query_exemplars', query='ascribe_profile_tenants_seconds_total', start=time.time() - 120, end=time.time())
+seen = {e['seriesLabels']['tenant']: {x['labels']['trace_id'] for x in e['exemplars']} for e in exemplars}
+assert seen == {f't{k}': {'%032x' % (0xabc0 + k)} for k in range(3)}, seen
+json.dump([sorted(last), sum(last['tenants'].values())], open('last.json', 'w'))
+PY
+ok "Prometheus, the report and the counters agree" python3 compare.py "$ascribe" "$url" "$port"
+curl -s "$url/metrics/profiles" >text
+curl -s "$url/metrics" >metrics.txt
+ok "promtool: the text is good" promtool check metrics <text
+gets 200 '# EOF' -H 'Accept: application/openmetrics-text; version=1.0.0' "$url/metrics/profiles"
+ok "OpenMetrics has the name without _total" grep -q '^# TYPE ascribe_profile_tenants_seconds counter$' body
+
+# ---- what is shipped ----
+monitoring=$here/../../deploy/monitoring
+ok "promtool: the alerts are good" promtool check rules "$monitoring/alerts.yaml"
+ok "and fire" promtool test rules "$monitoring/alerts_test.yaml"
+ok "the dashboard's queries name metrics that there are" python3 "$here/dashboard.py" \
+	"$monitoring/dashboard.json" "http://127.0.0.1:$port" text metrics.txt
+
+# ---- a reload: the same rules go on, others begin anew ----
+kill -HUP "$daemon"
+until_says 'reloaded' log
+gets 200 'tenant="t0"' "$url/metrics/profiles"
+ok "the same rules go on" python3 -c "
+import json, re
+n = sum(float(v) for v in re.findall(r'tenants_seconds_total{.*} ([0-9.]+)', open('body').read()))
+assert n >= json.load(open('last.json'))[1] > 0, n"
+config <<<'  - cpu'
+kill -HUP "$daemon"
+within 20 sh -c '[ "$(grep -c reloaded log)" = 2 ]'
+gets 200 'ascribe_profile_cpu_seconds_total{service="(other)"} 0.000000000' "$url/metrics/profiles"
+ok "the others are gone" sh -c '! grep -q tenants body'
+kill "$daemon"
+wait "$daemon"
+serve log2 "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish
+refused 404 'no rules' "$url/metrics/profiles"
+
+finish

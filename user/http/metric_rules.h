@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Metrics from profiles: rules turn the CPU time or the waits of a store into Prometheus counters.
+ * Each question counts the windows that were written since the last one.
+ *
+ * A rule has at most `top` series and one more, whose labels are all "(other)". Each update gives
+ * the free series to the groups with the most seconds. A series stays as long as the rules, so no
+ * counter ever goes down. Groups without a series are counted in (other). Any thread.
+ */
+#ifndef ASCRIBE_HTTP_METRIC_RULES_H
+#define ASCRIBE_HTTP_METRIC_RULES_H
+
+#include "query/query.h"
+#include "util/buf.h"
+
+#define RULES_MAX 16
+#define RULE_KEYS_MAX 4
+#define RULE_TOP_MAX 1000
+
+struct metric_rule {
+	const char *name; /* letters, digits and _ */
+	enum query_metric metric;
+	const char *const *keys;
+	size_t n_keys;
+	const char *where; /* NULL: everything */
+	unsigned top;
+};
+
+struct metric_rules;
+
+/* -EINVAL: a rule makes no sense; the text names what. */
+int metric_rule_check(const struct metric_rule *r, struct err *err);
+
+/*
+ * Count windows that begin at from_ns or later. The texts of v must outlive the rules. -ENOMEM;
+ * -EINVAL: two rules have one name.
+ */
+int metric_rules_new(struct metric_rules **ret, const struct metric_rule *v, size_t n,
+		     int64_t from_ns, struct err *err);
+void metric_rules_free(struct metric_rules *r);
+
+/*
+ * Count what is new in the store, and append the families: in Prometheus' text format, or as
+ * OpenMetrics with trace ids as exemplars. A rule whose question fails keeps its counters;
+ * ascribe_profile_rule_ok says so. -EAGAIN, -ESTALE: as of query_open; -ENOMEM.
+ */
+int metric_rules_write(struct metric_rules *r, struct store *s, bool openmetrics, struct buf *out,
+		       struct err *err);
+
+#endif
