@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What fails around the agent of deploy/kubernetes on a real node, one after the other: the API
-# server is away, the token is revoked, the kubelet starts again, the agent is killed, the node is
-# drained, memory is short. Each time pods that start afterwards get their names, and the log says
-# what was the matter. In the end the store is whole.
+# server is away, the token is revoked, its time is over, the kubelet starts again, the agent is
+# killed, the node is drained, memory is short. Each time pods that start afterwards get their
+# names, and the log says what was the matter. In the end the store is whole.
 . "$(dirname "$0")/lib.bash"
 start_node
 kubectl create namespace ascribe >/dev/null
@@ -109,6 +109,38 @@ good=$(count "$names_again")
 give_token second
 ok "the next token is taken" within 60 more_than "$good" "$names_again"
 new_pod after-token
+
+# ---- a token that ends by its time ----
+# The server gives none of less than ten minutes: this is one of its own, signed anew.
+base64url() { base64 -w 0 | tr '+/' '-_' | tr -d =; }
+from_base64url() { tr '_-' '/+' | sed 's/$/==/' | base64 -d 2>/dev/null; }
+short_token() { # seconds
+	kubectl -n ascribe create token ascribe >token.long
+	{
+		cut -d. -f1 <token.long | tr -d '\n'
+		printf .
+		cut -d. -f2 <token.long | from_base64url | jq -jc ".exp = (now | floor) + $1" |
+			base64url
+	} >token.unsigned
+	printf '%s.%s' "$(cat token.unsigned)" "$(openssl dgst -sha256 -sign "$state/pki/sa.key" \
+		token.unsigned | base64url)"
+}
+answer_to() { # token, status
+	[ "$(in_node curl -sk -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $(cat "$1")" \
+		https://10.96.0.1/api/v1/pods)" = "$2" ]
+}
+short_token 25 >token.short
+ok "a token of 25 s is good" answer_to token.short 200
+refused=$(count 'answers 401') good=$(count "$names_again")
+cp token.short "$credentials/token.new" && mv "$credentials/token.new" "$credentials/token"
+ok "until its time is over" within 60 answer_to token.short 401
+"$node" stop "$state" apiserver
+"$node" start "$state" apiserver
+ok "the API server is there again" within 60 api
+ok "it says that the token is refused" within 90 more_than "$refused" 'answers 401'
+give_token third
+ok "the next token is taken" within 60 more_than "$good" "$names_again"
+new_pod after-expiry
 
 # ---- the kubelet ----
 "$node" stop "$state" kubelet
