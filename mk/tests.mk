@@ -25,7 +25,7 @@ TAIL := $(addprefix tests/, \
 	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh record/incidents.sh \
 	record/stalls.sh record/trampolines.sh record/cgroups.sh http/selection.sh http/push.sh \
 	record/jit.sh record/linkers.sh record/unwind_changes.sh record/bad.sh labels/matrix.sh \
-	http/clickhouse.sh)
+	http/clickhouse.sh http/metric_rules.sh http/capture.sh)
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
 UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
@@ -66,7 +66,8 @@ BESIDE := $(addprefix tests/, \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
 	record/started.sh record/periodic.sh record/harassed.sh record/runc.sh \
-	http/sql.sh)
+	http/sql.sh http/ingest_otlp.sh record/namespace.sh http/metric_rules.sh \
+	http/capture.sh)
 BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
