@@ -9,7 +9,7 @@ for name in read capture; do
 	chmod 600 $name.token
 done
 reader=(-u ":$(cat read.token)") capturer=(-u ":$(cat capture.token)")
-background "$build/tests/record/tenants" 200
+background "$build/tests/record/tenants" 500
 load=$pid
 serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 -l "unix:$dir/sock" -F 49 \
 	--label-drop trace_id --token-file read.token --capture-token-file capture.token || finish
@@ -101,7 +101,7 @@ exits 0 'stacks and label sets' "$ascribe" record --host "$url" --token-file cap
 exits 0 'is now far.old' "$ascribe" record --host "unix:$dir/sock" --token-file capture.token -F 499 \
 	-d 2s --where '{tenant="t1"}' -o far
 tenants() { "$ascribe" report "$1" --by tenant --json 2>/dev/null | jq -c '[.rows[].key.tenant] | sort'; }
-ok "the first had both tenants" test "$(tenants far.old)" = '["t0","t1"]'
+ok "the first had both tenants: $(tenants far.old)" test "$(tenants far.old)" = '["t0","t1"]'
 ok "the second one" test "$(tenants far)" = '["t1"]'
 
 "$ascribe" record --host "$url" --token-file capture.token -F 99 -d 1s -o - >printed.pb.gz 2>err
