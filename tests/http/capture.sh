@@ -9,10 +9,10 @@ for name in read capture; do
 	chmod 600 $name.token
 done
 reader=(-u ":$(cat read.token)") capturer=(-u ":$(cat capture.token)")
-background "$build/tests/record/tenants" 200
+background "$build/tests/record/tenants" 500
 load=$pid
-serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 -l "unix:$dir/sock" -F 49 --label-drop trace_id \
-	--token-file read.token --capture-token-file capture.token || finish
+serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 -l "unix:$dir/sock" -F 49 \
+	--label-drop trace_id --token-file read.token --capture-token-file capture.token || finish
 daemon=$pid
 profile=$url/debug/pprof/profile
 
@@ -28,17 +28,19 @@ refused 400 'selector' "${capturer[@]}" "$profile?seconds=1&hz=99&where=%7Ba="
 refused 400 "no parameter 'rate'" "${capturer[@]}" "$profile?seconds=1&hz=99&rate=1"
 gets 200 stored "${capturer[@]}" "$url/api/v1/stat" # it may read, too
 cp read.token same.token
-"$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --token-file read.token --capture-token-file same.token \
-	--check-config 2>err
+"$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --token-file read.token \
+	--capture-token-file same.token --check-config 2>err
 ok "the tokens differ" grep -q 'capture-token-file: .*it is the token for reading, too' err
 
 # ---- a capture: samples of the load alone, at its rate; the daemon's own go on ----
 value() { curl -gsS "${reader[@]}" "$url/metrics" | awk -v m="$1" '$1 == m { print $2 }'; }
 used() { awk '{ print ($14 + $15) / 100 }' "/proc/$load/stat"; }
-within 30 sh -c "[ \"\$(curl -gsS ${reader[*]} $url/metrics | awk '\$1 == \"ascribe_windows_total\" { print \$2 }')\" -ge 1 ]"
+recorded() { [ "$(value ascribe_windows_total)" -ge 1 ]; }
+within 30 recorded
 memory=$(value ascribe_memory_used_bytes) cpu=$(used)
 (sleep 5 && value ascribe_memory_used_bytes >during && pgrep -P "$daemon" -f -- --capture= >process
-	curl -gsS -o busy -D busy.head -w '%{http_code}' "${capturer[@]}" "$profile?seconds=1&hz=99" >busy.status) &
+	curl -gsS -o busy -D busy.head -w '%{http_code}' "${capturer[@]}" \
+		"$profile?seconds=1&hz=99" >busy.status) &
 gets 200 '' "${capturer[@]}" "$profile?seconds=8&hz=999&where=%7Btenant=%22t0%22%7D"
 cp body t0.pb.gz
 cpu=$(python3 -c "print($(used) - $cpu)")
@@ -47,7 +49,8 @@ ok "another one meanwhile is told to come later" test "$(cat busy.status)" = 429
 ok "and when" grep -qi '^Retry-After: 10' busy.head
 ok "the process was there, and is gone" sh -c "[ -s process ] && ! [ -e /proc/\$(cat process) ]"
 ok "its store is gone" test ! -e store/capture
-ok "its memory is not the daemon's: $memory, $(cat during)" test "$(cat during)" -lt $((memory + (40 << 20)))
+ok "its memory is not the daemon's: $memory, $(cat during)" \
+	test "$(cat during)" -lt $((memory + (40 << 20)))
 gets 200 'ascribe_cpu_step 0' "${reader[@]}" "$url/metrics"
 ok "nothing was given up" grep -q '^ascribe_sample_weight 1$' body
 "$ascribe" import pprof t0.pb.gz -o t0 >/dev/null 2>&1
@@ -66,8 +69,8 @@ print(r['samples'], 'samples,', round(r['seconds'], 2), 's of', round(cpu * 20 /
 PY
 ok "what was captured" python3 judge.py "$ascribe" "$cpu"
 if command -v go >/dev/null; then
-	ok "go tool pprof captures" sh -c "go tool pprof -top 'http://:$(cat capture.token)@${profile#http://}?seconds=2&hz=499' 2>&1 |
-		grep -q 'flat%'"
+	address="http://:$(cat capture.token)@${profile#http://}?seconds=2&hz=499"
+	ok "go tool pprof captures" grep -q 'flat%' <(go tool pprof -top "$address" 2>&1)
 fi
 
 # ---- record --host ----
@@ -82,23 +85,28 @@ exits() { # status, text, command...
 		bad "exit $got, want $want and '$text': $(cat err)"
 	fi
 }
-exits 1 'needs the token' "$ascribe" record --host "$url" --token-file read.token -F 499 -d 1s -o none
-exits 2 'hz: 1 to 999' "$ascribe" record --host "$url" --token-file capture.token -F 5000 -d 1s -o none
+exits 1 'needs the token' "$ascribe" record --host "$url" --token-file read.token -F 499 -d 1s \
+	-o none
+exits 2 'hz: 1 to 999' "$ascribe" record --host "$url" --token-file capture.token -F 5000 -d 1s \
+	-o none
 exits 2 'goes with' "$ascribe" record --host "$url" -e cycles -o none
 exits 2 'go with --host' "$ascribe" record --where '{a="b"}' -o none
 exits 2 'must begin with' "$ascribe" record --host ftp://x -o none
 exits 2 'use --token-file' "$ascribe" record --host http://u:p@x -o none
-exits 1 'no sample was taken' "$ascribe" record --host "$url" --token-file capture.token -F 99 -d 1s --where '{tenant="none"}' -o none
+exits 1 'no sample was taken' "$ascribe" record --host "$url" --token-file capture.token -F 99 \
+	-d 1s --where '{tenant="none"}' -o none
 ok "nothing was written" test ! -e none
-exits 0 'stacks and label sets' "$ascribe" record --host "$url" --token-file capture.token -F 997 -d 3s \
-	--where '{tenant=~"t[01]"}' -o far
-exits 0 'is now far.old' "$ascribe" record --host "unix:$dir/sock" --token-file capture.token -F 499 -d 2s \
-	--where '{tenant="t1"}' -o far
-ok "the first had both tenants" test "$("$ascribe" report far.old --by tenant --json 2>/dev/null | jq -c '[.rows[].key.tenant] | sort')" = '["t0","t1"]'
-ok "the second one" test "$("$ascribe" report far --by tenant --json 2>/dev/null | jq -c '[.rows[].key.tenant]')" = '["t1"]'
+exits 0 'stacks and label sets' "$ascribe" record --host "$url" --token-file capture.token -F 997 \
+	-d 3s --where '{tenant=~"t[01]"}' -o far
+exits 0 'is now far.old' "$ascribe" record --host "unix:$dir/sock" --token-file capture.token -F 499 \
+	-d 2s --where '{tenant="t1"}' -o far
+tenants() { "$ascribe" report "$1" --by tenant --json 2>/dev/null | jq -c '[.rows[].key.tenant] | sort'; }
+ok "the first had both tenants: $(tenants far.old)" test "$(tenants far.old)" = '["t0","t1"]'
+ok "the second one" test "$(tenants far)" = '["t1"]'
 
-ok "printed: go tool pprof reads it" sh -c "'$ascribe' record -q --host $url --token-file capture.token -F 99 -d 1s -o - >printed.pb.gz &&
-	'$ascribe' import pprof printed.pb.gz -o printed" && ok "and no store was made" test ! -e ./-
+"$ascribe" record --host "$url" --token-file capture.token -F 99 -d 1s -o - >printed.pb.gz 2>err
+ok "printed, and nothing else" "$ascribe" import pprof printed.pb.gz -o printed
+ok "no store was made" test ! -e ./-
 
 # ---- the daemon ends, is killed, reloads meanwhile ----
 curl -gsS -o ended -w '%{http_code}' "${capturer[@]}" "$profile?seconds=30&hz=99" >ended.status &

@@ -159,6 +159,34 @@ before=$(pushers)
 kill -HUP "$daemon"
 ok "reloaded" within 10 grep -q reloaded log3
 ok "the same process" test "$(pushers)" = "$before"
+# Another list: other receivers, and back where the cursor is.
+there() { wc -l <"$1/taken"; }
+more() { [ "$(there "$1")" -gt "$2" ]; }
+some=$(there pyroscope)
+config <<END
+  - {url: "$pyroscope", format: pyroscope}
+END
+kill -HUP "$daemon"
+ok "the other receiver gets windows" within 40 more pyroscope "$some"
+ok "one other process" sh -c "[ '$(pushers | wc -l)' = 1 ] && [ '$(pushers)' != '$before' ]"
+some=$(there otlp)
+config <<END
+  - $otlp
+END
+kill -HUP "$daemon"
+ok "the first one goes on" within 40 more otlp "$some"
+printf 'store: %s\n' "$dir/late/store" >c.yaml
+kill -HUP "$daemon"
+nobody() { [ -z "$(pushers)" ]; }
+ok "and nobody at last" within 10 nobody
+gets 200 ascribe_windows_total "$url/metrics"
+ok "nor a metric of them" sh -c '! grep -q ascribe_push_ body'
+config <<END
+  - $otlp
+END
+kill -HUP "$daemon"
+somebody() { [ -n "$(pushers)" ]; }
+ok "and again" within 10 somebody
 kill -9 "$first" # the receiver itself
 kill "$daemon"
 wait "$daemon"

@@ -279,6 +279,18 @@ static void renew_rules(struct daemon *d, struct daemon_settings *old)
 		log_line(LOG_LINE_ERROR, "reload: metrics: %s", err.text);
 }
 
+/* Receivers go on where their cursors are. */
+static void renew_push(struct daemon *d, const struct daemon_settings *old)
+{
+	struct err err = { 0 };
+	if (same_list(&old->o.push, &d->s.o.push))
+		return;
+	pushing_end(&d->pushing);
+	if (pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.o.push.v, d->s.n_push, &err))
+		log_line(LOG_LINE_ERROR, "reload: %s", err.text);
+	published_push(&d->published, &d->pushing);
+}
+
 static void reload(struct daemon *d)
 {
 	struct daemon_settings s = { 0 };
@@ -301,6 +313,7 @@ static void reload(struct daemon *d)
 	d->s = s;
 	d->rule_ticks = 0;
 	renew_rules(d, &old);
+	renew_push(d, &old);
 	governor_new_limits(&d->saving.governor);
 	if (store) {
 		/*
@@ -494,7 +507,9 @@ static int begin(struct daemon *d, struct err *err)
 						    d->s.o.debuginfod_cache, err)
 				 : 0;
 	rc = rc ? rc : pods_open(&d->pods, &d->s.pods, err);
-	rc = rc ? rc : pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.n_push, err);
+	rc = rc ? rc
+		: pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.o.push.v, d->s.n_push,
+				err);
 	rc = rc ? rc : daemon_settings_rules(&d->s, &d->rules, err);
 	rc = rc || !d->s.o.postgres ? rc : sql_texts_open(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : load_recipes(d, err);

@@ -3,9 +3,11 @@
 #include "cli/cmd.h"
 #include "opt/push_options.h"
 #include "opt/signals.h"
+#include "push/pusher.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define AT(member) offsetof(struct push_options, member)
@@ -19,6 +21,7 @@ static const struct opt options[] = {
 	{ "give-up", 0, OPT_DURATION, "TIME",
 	  "end when the receiver takes nothing for so long (default 5m; with --follow never)",
 	  AT(give_up_ns), 0, 0 },
+	{ "keeper", 0, OPT_STRING, "STORE", NULL, AT(keeper), 0, 0 },
 };
 
 static const struct opt_command command = {
@@ -88,6 +91,24 @@ static int run(const struct push_options *o, const char *store)
 	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
+/* For a daemon, which says over a socket what to do (push/pusher.h). */
+static int keep(const char *store)
+{
+	struct push_section s = { 0 };
+	struct err err = { 0 };
+	char *text;
+	int rc = pusher_take_text(&text);
+	if (!rc) {
+		rc = push_section_parse(&s, text, &err);
+		free(text);
+	}
+	s.r.c.store = store;
+	if (!rc)
+		pusher_keep(&s.r.c);
+	push_section_fini(&s);
+	return EXIT_FAILED;
+}
+
 int cmd_push(int argc, char **argv)
 {
 	struct push_options o = PUSH_OPTIONS_INIT;
@@ -95,7 +116,9 @@ int cmd_push(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
-	if (args.n != 2) {
+	if (o.keeper) {
+		status = keep(o.keeper);
+	} else if (args.n != 2) {
 		cmd_error("push: which store, and to which URL?");
 		status = EXIT_USAGE;
 	} else {

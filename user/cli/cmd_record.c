@@ -300,7 +300,7 @@ static int record_remotely(const struct record_options *o, const struct opt_args
 	}
 	if (!o->quiet && r.moved)
 		fprintf(stderr, "ascribe: the earlier recording is now %s.old\n", o->out);
-	if (!o->quiet)
+	if (!o->quiet && strcmp(o->out, "-") != 0)
 		fprintf(stderr, "ascribe: %s: %" PRIu64 " stacks and label sets of %s\n", o->out,
 			r.samples, o->host);
 	return EXIT_OK;

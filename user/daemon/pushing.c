@@ -13,14 +13,15 @@
 #endif
 #define END_MS 1000
 
-int pushing_start(struct pushing *p, const char *store, const struct push_section *of, size_t n,
-		  struct err *err)
+int pushing_start(struct pushing *p, const char *store, const struct push_section *of,
+		  char *const *texts, size_t n, struct err *err)
 {
 	int rc = 0;
+	*p = (struct pushing){ .n = 0 };
 	for (size_t i = 0; !rc && i < n && i < DAEMON_PUSH_MAX; i++) {
 		struct push_config c = of[i].r.c;
 		c.store = store;
-		rc = pusher_start(&p->of[i], &c, err);
+		rc = pusher_start(&p->of[i], &c, texts[i], err);
 		p->n += !rc;
 	}
 	return rc;
@@ -28,6 +29,8 @@ int pushing_start(struct pushing *p, const char *store, const struct push_sectio
 
 void pushing_end(struct pushing *p)
 {
+	for (size_t i = 0; i < p->n; i++)
+		pusher_stop(p->of[i]);
 	for (size_t i = 0; i < p->n; i++)
 		pusher_free(p->of[i], END_MS);
 	p->n = 0;

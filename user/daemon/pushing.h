@@ -25,9 +25,10 @@ struct push_published {
 	struct push_stats st;
 };
 
-/* Before there are threads. */
-int pushing_start(struct pushing *p, const char *store, const struct push_section *of, size_t n,
-		  struct err *err);
+/* texts: of the sections. Those that were started before a failure go on. */
+int pushing_start(struct pushing *p, const char *store, const struct push_section *of,
+		  char *const *texts, size_t n, struct err *err);
+/* Let them end what is under way, for a second at most. */
 void pushing_end(struct pushing *p);
 /* Take what they told, and log what somebody should know: once, and once more when it is over. */
 void pushing_look(struct pushing *p);

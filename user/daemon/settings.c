@@ -133,7 +133,7 @@ static const struct opt options[] = {
 	  AT(postgres), 0, 0 },
 	{ "push", 0, OPT_SECTIONS, "URL",
 	  "send the windows to this receiver of profiles, by otlp; in the file a list of mappings, "
-	  "with url and the options of ascribe push (docs/fleet.md); read when the daemon begins",
+	  "with url and the options of ascribe push (docs/fleet.md)",
 	  AT(push), 0, 0 },
 	{ "metrics", 0, OPT_SECTIONS, "METRIC",
 	  "count cpu, off-cpu or runq seconds for Prometheus, by service, at /metrics/profiles; in "

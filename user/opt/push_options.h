@@ -8,7 +8,7 @@
 
 struct push_options {
 	const char *format, *cursor, *tenant, *user, *token_file, *ca_file, *cert_file, *key_file,
-		*compression, *where, *url;
+		*compression, *where, *url, *keeper;
 	struct opt_list keys, headers, labels;
 	bool idle, create_tables, follow;
 	int64_t from_ns, to_ns, max_age_ns, timeout_ns, give_up_ns;

@@ -9,10 +9,12 @@
 #include <libgen.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -102,49 +104,94 @@ static _Noreturn void run(const struct push_config *config, int fd)
 
 /* ---- the process that keeps it going ---- */
 
-static _Noreturn void keep(const struct push_config *c, int fd, pid_t parent)
+int pusher_take_text(char **ret)
+{
+	char *text = malloc(PUSHER_TEXT_MAX + 1);
+	if (!text)
+		return -ENOMEM;
+	ssize_t n = recv(PUSHER_FD, text, PUSHER_TEXT_MAX, 0);
+	if (n <= 0) {
+		free(text);
+		return n ? -errno : -EPIPE;
+	}
+	text[n] = 0;
+	*ret = text;
+	return 0;
+}
+
+_Noreturn void pusher_keep(const struct push_config *c)
 {
 	confine_signals();
 	prctl(PR_SET_NAME, "ascribe-pushkeep");
+	setpriority(PRIO_PROCESS, 0, 0); /* the recorder has a higher one */
 	/* Root without capabilities: its files can be opened, and no more. */
-	if (confine_asker(fd) || prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+	if (confine_asker(PUSHER_FD) || prctl(PR_SET_PDEATHSIG, SIGKILL))
 		_exit(1);
-	for (unsigned n = 0; !is_over(fd, 0);) {
+	for (unsigned n = 0; !is_over(PUSHER_FD, 0);) {
 		uint64_t began = clock_ns(CLOCK_MONOTONIC);
 		pid_t self = getpid(), pid = fork();
 		if (!pid) {
 			if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != self)
 				_exit(1);
-			run(c, fd);
+			run(c, PUSHER_FD);
 		}
 		while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 		n = clock_ns(CLOCK_MONOTONIC) - began > LIVED_NS ? 0 : n + 1;
-		is_over(fd, (int)web_backoff_ms(n));
+		is_over(PUSHER_FD, (int)web_backoff_ms(n));
 	}
 	_exit(0);
 }
 
 /* ---- the daemon's end ---- */
 
-int pusher_start(struct pusher **ret, const struct push_config *c, struct err *err)
+static int spawn(const char *store, int fd, pid_t *ret)
+{
+	extern char **environ;
+	char *const argv[] = { (char *)"ascribe", (char *)"push", (char *)"--keeper",
+			       (char *)(uintptr_t)store, NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t none, pipe;
+	sigemptyset(&none);
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	int rc = posix_spawn_file_actions_init(&files);
+	if (rc)
+		return -rc;
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &pipe);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	rc = posix_spawn_file_actions_adddup2(&files, fd, PUSHER_FD);
+	rc = rc ? rc : posix_spawn(ret, "/proc/self/exe", &files, &attributes, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attributes);
+	return -rc;
+}
+
+int pusher_start(struct pusher **ret, const struct push_config *c, const char *text,
+		 struct err *err)
 {
 	struct pusher *p = calloc(1, sizeof(*p));
 	int fd[2] = { -1, -1 };
 	if (!p)
 		return err_sys(err, -ENOMEM, "push");
 	int rc = push_name(c, p->name, err);
+	if (!rc && strlen(text) > PUSHER_TEXT_MAX)
+		rc = err_set(err, -E2BIG, "push: %s: a section of more than %u bytes", p->name,
+			     PUSHER_TEXT_MAX);
 	if (!rc && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
 		rc = err_sys(err, -errno, "push: socketpair");
-	pid_t parent = getpid();
 	p->fd = fd[0];
-	p->pid = rc ? -1 : fork();
-	if (!rc && !p->pid)
-		keep(c, fd[1], parent);
+	p->pid = -1;
+	if (!rc && send(p->fd, text, strlen(text), MSG_NOSIGNAL) < 0)
+		rc = err_sys(err, -errno, "push: send");
+	int spawned = rc ? 0 : spawn(c->store, fd[1], &p->pid);
+	if (spawned)
+		rc = err_sys(err, spawned, "push: starting the process");
 	if (fd[1] >= 0)
 		close(fd[1]);
-	if (!rc && p->pid < 0)
-		rc = err_sys(err, -errno, "push: fork");
 	if (rc)
 		pusher_free(p, 0);
 	else
@@ -152,12 +199,18 @@ int pusher_start(struct pusher **ret, const struct push_config *c, struct err *e
 	return rc;
 }
 
+void pusher_stop(struct pusher *p)
+{
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
+}
+
 void pusher_free(struct pusher *p, unsigned wait_ms)
 {
 	if (!p)
 		return;
-	if (p->fd >= 0)
-		close(p->fd);
+	pusher_stop(p);
 	for (unsigned ms = 0; p->pid > 0 && ms < wait_ms; ms += 10) {
 		if (waitpid(p->pid, NULL, WNOHANG) > 0)
 			p->pid = -1;
