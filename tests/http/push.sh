@@ -115,6 +115,19 @@ pushes 0 'sent: 1 windows' since "$url" --from 2026-05-01T10:00:20Z
 pushes 0 'sent: 0 windows' since "$url" --from 2026-05-01T09:00:00Z
 ok "it begins there, and goes on" jq -es '[.[].profiles[].time] | unique == [1777629620000000000]' since.in/taken
 
+# What was sent before a deletion is not sent again, what was not is.
+cp -r store thinned
+receive thinned.in
+pushes 0 'sent: 3 windows' thinned "$url"
+echo 'main;work 5' | "$ascribe" import folded - -o thinned >/dev/null 2>&1
+"$ascribe" store delete thinned --where '{tenant="a"}' --to 2026-05-01T10:00:05Z >/dev/null 2>&1
+pushes 0 'sent: 1 windows' thinned "$url"
+ok "that one" jq -es '[.[].profiles[] | select(.samples[0][0] == ["work", "main"])] | length == 1' \
+	thinned.in/taken
+"$ascribe" store delete thinned --where '{comm=~"kworker.*"}' >/dev/null 2>&1
+pushes 0 'sent: 0 windows' thinned "$url"
+ok "the store is whole" "$ascribe" store verify thinned
+
 # Retention has cut most: the sums that are left go out, once.
 "$build/tests/mkstore" cut cut >/dev/null
 receive cut.in

@@ -3,6 +3,7 @@
 #include "cli/cmd_store.h"
 
 #include "query/selector.h"
+#include "push/rewritten.h"
 #include "store/ops/copy.h"
 
 #include <errno.h>
@@ -91,6 +92,13 @@ static int match_event(void *ctx, const char *event, bool *ret)
 	return selector_match_event(d->s, event, ret, d->err);
 }
 
+/* What was sent stays sent. */
+static int keep_cursors(void *ctx, const char *from, const char *to, struct err *err)
+{
+	(void)ctx;
+	return push_cursors_move(from, to, err);
+}
+
 static int print_deleted(const struct store_command *c, const struct copy_result *r)
 {
 	if (r->blind)
@@ -123,6 +131,7 @@ static int delete_matching(const struct store_command *c, struct selector *s)
 		.counts = query_counts_samples,
 		.keys = keys,
 		.n_keys = n < SELECTOR_KEYS_MAX ? n : SELECTOR_KEYS_MAX,
+		.ready = keep_cursors,
 		.ctx = &ctx,
 	};
 	catch_signals();

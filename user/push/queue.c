@@ -15,7 +15,7 @@ static int by_window(const void *a, const void *b)
 	return (x->window_lo > y->window_lo) - (x->window_lo < y->window_lo);
 }
 
-static int cover_all(struct store *s, struct store_cover *ret, struct err *err)
+int push_queue_cover(struct store *s, struct store_cover *ret, struct err *err)
 {
 	int rc = store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, ret, err);
 	if (!rc && ret->n)
@@ -27,7 +27,7 @@ int push_queue_next(struct store *s, const struct push_range *r, struct push_cur
 		    struct push_stats *st, const struct store_block **ret, struct err *err)
 {
 	struct store_cover all = { 0 };
-	int rc = cover_all(s, &all, err);
+	int rc = push_queue_cover(s, &all, err);
 	*ret = NULL;
 	for (size_t i = 0; !rc && !*ret && i < all.n; i++) {
 		const struct store_block *b = all.blocks[i];
@@ -51,7 +51,7 @@ int push_queue_next(struct store *s, const struct push_range *r, struct push_cur
 int push_queue_skip_all(struct store *s, struct push_cursor *c, struct err *err)
 {
 	struct store_cover all = { 0 };
-	int rc = cover_all(s, &all, err);
+	int rc = push_queue_cover(s, &all, err);
 	for (size_t i = 0; !rc && i < all.n; i++)
 		if (all.blocks[i]->window_hi > c->window)
 			push_cursor_advance(c, all.blocks[i]->window_hi);

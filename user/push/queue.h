@@ -11,6 +11,9 @@ struct push_range {
 	int64_t oldest_ns;	/* those that begin before are too old */
 };
 
+/* All that can be sent, in the order of writing. */
+int push_queue_cover(struct store *s, struct store_cover *ret, struct err *err);
+
 /*
  * Move the cursor to the first window behind it that is to be sent, and count those that are not.
  * Where retention has cut windows, the block that sums them stands in: it goes out as one.

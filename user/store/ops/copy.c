@@ -496,6 +496,8 @@ static int delete_rows(struct copy *c, struct store_deletion *d, const char *dir
 		return rc;
 	rc = copy_all(c, t.tmp);
 	copy_fini(c);
+	if (!rc && c->r.touched && d->ready)
+		rc = d->ready(d->ctx, dir, t.tmp, c->err);
 	if (!rc && c->r.touched)
 		rc = staging_swap(&t, c->err);
 	staging_end(&t);

@@ -49,6 +49,8 @@ struct store_deletion {
 							totals; NULL: all are */
 	const char *const *keys;		     /* that `matches` looks at; NULL: any */
 	size_t n_keys;
+	/* The store `to` is complete and is about to take the place of `from`; NULL: nothing to do */
+	int (*ready)(void *ctx, const char *from, const char *to, struct err *err);
 	void *ctx;
 };
 
