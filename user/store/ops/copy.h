@@ -49,7 +49,7 @@ struct store_deletion {
 							totals; NULL: all are */
 	const char *const *keys;		     /* that `matches` looks at; NULL: any */
 	size_t n_keys;
-	/* The store `to` is complete and is about to take the place of `from`; NULL: nothing to do */
+	/* NULL, or called when the store `to` is about to take the place of `from` */
 	int (*ready)(void *ctx, const char *from, const char *to, struct err *err);
 	void *ctx;
 };
