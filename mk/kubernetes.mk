@@ -40,7 +40,8 @@ test-kubernetes: $(BUILD)/ascribe
 test-kubernetes: ## the agent on a real node, as root; builds Kubernetes once, in minutes
 	$(Q)tools/deps kubernetes image
 	$(Q)tests/kubernetes/binaries >/dev/null
-	$(Q)tools/test $(call script_list,$(sort $(wildcard tests/kubernetes/*.sh)))
+	$(Q)TEST_TIMEOUT=1200 tools/test \
+		$(call script_list,$(sort $(wildcard tests/kubernetes/*.sh)))
 
 bench-kubernetes: $(BUILD)/ascribe
 bench-kubernetes: ## the agent on a real node with 110 pods: names, requests, CPU, memory (root)
