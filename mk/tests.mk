@@ -60,7 +60,8 @@ BESIDE := $(addprefix tests/, \
 	http/install.sh http/flood.sh record/python.sh record/renew.sh record/unwind_jit.sh \
 	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
 	record/pprof.sh \
-	record/loading.sh http/clickhouse.sh http/push.sh http/push_daemon.sh http/tables.sh \
+	record/loading.sh http/clickhouse.sh http/clickhouse_ask.sh http/push.sh \
+	http/push_daemon.sh http/tables.sh \
 	http/old.sh http/token.sh http/pods.sh record/cgo.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \

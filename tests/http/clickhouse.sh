@@ -4,52 +4,16 @@
 # (tests/tools/clickhouse): the tables, that each window is there once after every kind of failure,
 # and that what is there is what the store has, by SQL that this test writes itself.
 . "$(dirname "$0")/lib.bash"
-root=$here/../..
-ls "$root"/build/npm/clickhouse/node_modules/@chdb/*/libchdb.so >/dev/null 2>&1 ||
-	skip "no chdb: its package could not be fetched"
-tables='ascribe_samples ascribe_samples_1m ascribe_samples_1h ascribe_samples_1d ascribe_sets
-	ascribe_windows'
-
-# A server in the directory $1: sets $url and $server. Again in the same directory: the same port.
-engine() {
-	local port=
-	mkdir -p "$1"
-	[ -e "$1/port" ] && port=$(cat "$1/port") && rm "$1/port"
-	background python3 "$root/tests/tools/clickhouse/server.py" "$1" $port 2>"$1.log"
-	server=$pid
-	within 60 test -e "$1/port" || bad "no engine: $(tail -3 "$1.log")"
-	url=http://127.0.0.1:$(cat "$1/port")/
-}
-ask() { curl -sS --max-time 60 "$url" --data-binary "$1"; }
-# Exit status, a pattern for stderr, arguments of push. What it said stays in `said`.
-pushes() {
-	local want=$1 text=$2 got
-	shift 2
-	timeout 300 "$ascribe" push --format clickhouse "$@" >out 2>said
-	got=$?
-	if [ $got = "$want" ] && grep -qE -- "$text" said; then
-		good "exit $got: push $*: $(grep -E -m 1 -- "$text" said | cut -c 1-150)"
-	else
-		bad "exit $got, want $want and /$text/: push $*: $(head -3 said)"
-	fi
-}
-# Tables without an end: the stores of these tests are old.
-make_tables() {
-	pushes 0 'sent: 0 windows' store "$url" --create-tables --from 2030-01-01 --cursor nowhere
-	rm -f nowhere
-	for t in $tables; do
-		ask "ALTER TABLE $t REMOVE TTL" >out || bad "no TTL to remove of $t"
-	done
-}
-
+. "$here/clickhouse.bash"
+needs_engine
 "$build/tests/mkstore" store >truth.json || exit 1
 cp -r "$build/tests/long" long
-[ -n "${ASCRIBE_TEST_ALL:-}" ] || "$ascribe" store delete long --where '{comm=~".*"}' \
-	--from 2026-05-01T12:00:00Z >/dev/null 2>&1
+# Windows of `long` that are sent: 40, or all.
+until=(--to "$(in_part 2026-05-01T10:40:00Z 2026-05-03T00:00:00Z)")
 cat >compare.py <<'PY'
-"""compare.py URL STORE: what the engine has against what other commands say of the store."""
+"""compare.py URL STORE [--to T]: what the engine has against what other commands say of the store."""
 import collections, json, os, re, subprocess, sys, urllib.request
-url, store = sys.argv[1:3]
+url, store, *to = sys.argv[1:]
 def ask(sql):
     body = urllib.request.urlopen(url, (sql + ' FORMAT JSONCompact').encode(), 60).read()
     return json.loads(body.decode(errors='surrogateescape'))['data']
@@ -58,7 +22,7 @@ def run(*a):
     assert not p.returncode, p.stderr
     return p.stdout.decode(errors='surrogateescape')
 # windows: one row each, with the counters of the recorder
-report = json.loads(run('report', store, '--json', '--idle', '-n', '0'))
+report = json.loads(run('report', store, '--json', '--idle', '-n', '0', *to))
 windows, fired, stored, twice = ask('SELECT count(), toString(sum(fired)), toString(sum(stored)), count() - uniqExact(host, start) FROM ascribe_windows')[0]
 assert int(twice) == 0, twice
 assert (int(fired), int(stored)) == (report['fired'], report['stored']), (fired, stored, report['fired'], report['stored'])
@@ -74,7 +38,7 @@ for comm, functions, modules, offsets, n in rows:
     names = [f or (m.rsplit('/', 1)[-1] + f'+{int(o):#x}' if m else '[unknown]') for f, m, o in zip(functions, modules, offsets)]
     got[tuple(map(clean, [comm, *reversed(names)]))] += int(n)
 want = collections.Counter()
-for line in run('export', store, '--format', 'folded', '--idle', '--memory', '1GiB').split('\n')[:-1]:
+for line in run('export', store, '--format', 'folded', '--idle', '--memory', '1GiB', *to).split('\n')[:-1]:
     stack, n = line.rsplit(' ', 1)
     want[tuple(clean(f.removesuffix('_[k]').removesuffix('_[i]')) for f in stack.split(';'))] += int(n)
 assert got == want, ((got - want).most_common(3), (want - got).most_common(3))
@@ -179,7 +143,7 @@ while [ $n -lt "$(in_part 4 30)" ]; do
 	# shellcheck disable=SC2034
 	for i in $(seq $((n % 7 * 3 + 5))); do echo take; done >killed/plan
 	echo "die 0.00$((n * 7 % 10))" >>killed/plan
-	background "$ascribe" push --format clickhouse life "$url" 2>>killed.said
+	background "$ascribe" push --format clickhouse life "$url" "${until[@]}" 2>>killed.said
 	pusher=$pid
 	# It kills itself in the middle of an insert, unless all is sent before.
 	wait -n "$server" "$pusher" 2>/dev/null
@@ -191,10 +155,10 @@ while [ $n -lt "$(in_part 4 30)" ]; do
 	kill -9 "$pusher" 2>/dev/null
 	wait "$pusher" 2>/dev/null
 done
-pushes 0 'sent: ' life "$url"
-ok "the engine and the pusher were killed $n times" python3 compare.py "$url" life
+pushes 0 'sent: ' life "$url" "${until[@]}"
+ok "the engine and the pusher were killed $n times" python3 compare.py "$url" life "${until[@]}"
 ok "windows: none is missing" test "$(ask 'SELECT count() FROM ascribe_windows')" = \
-	"$("$ascribe" report life --json 2>/dev/null | jq .windows)"
+	"$("$ascribe" report life --json "${until[@]}" 2>/dev/null | jq .windows)"
 kill "$server"
 wait "$server" 2>/dev/null
 
@@ -204,7 +168,8 @@ if [ "$(id -u)" = 0 ] && mkdir -p full && mount -t tmpfs -o size=24m none full 2
 	engine full/engine
 	make_tables
 	cp -r long wide
-	background "$ascribe" push --format clickhouse wide "$url" --give-up 100s 2>full.said
+	background "$ascribe" push --format clickhouse wide "$url" "${until[@]}" --give-up 100s \
+		2>full.said
 	pusher=$pid
 	dd if=/dev/zero of=full/ballast bs=1M 2>/dev/null
 	within 60 grep -qE 'NOT_ENOUGH_SPACE|No space|HTTP status 500' full.said ||
@@ -213,7 +178,7 @@ if [ "$(id -u)" = 0 ] && mkdir -p full && mount -t tmpfs -o size=24m none full 2
 	mount -o remount,size=400m full
 	wait "$pusher"
 	ok "the push goes on when there is room: $(tail -1 full.said)" test $? = 0
-	ok "after a full disk: each window once" python3 compare.py "$url" wide
+	ok "after a full disk: each window once" python3 compare.py "$url" wide "${until[@]}"
 	kill "$server"
 	wait "$server" 2>/dev/null
 fi

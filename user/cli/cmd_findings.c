@@ -34,6 +34,7 @@ static const struct opt options[] = {
 	LIMIT_OPTION(struct findings_options, filter, "findings to print (default 10; 0: all)"),
 	JSON_OPTION(struct findings_options, filter),
 	MEMORY_OPTION(struct findings_options, filter),
+	CLICKHOUSE_OPTIONS(struct findings_options, filter.clickhouse),
 };
 
 static const struct opt_command command = {

@@ -34,6 +34,7 @@ static const struct opt options[] = {
 	NAMES_OPTIONS(struct why_options, filter),
 	JSON_OPTION(struct why_options, filter),
 	MEMORY_OPTION(struct why_options, filter),
+	CLICKHOUSE_OPTIONS(struct why_options, filter.clickhouse),
 	EXPLAIN_OPTION(struct why_options, filter),
 };
 

@@ -3,6 +3,7 @@
 #include "cli/cmd.h"
 #include "cli/known.h"
 #include "opt/old_store.h"
+#include "opt/temp_store.h"
 #include "opt/text.h"
 #include "query/selector.h"
 #include "util/clock.h"
@@ -49,6 +50,38 @@ static void say_error(int rc, const struct err *err)
 				 : "");
 }
 
+/* Fill a store from ClickHouse with what the question needs. */
+static int fill_from_fleet(struct reading *r, const struct filter *f, struct err *err)
+{
+	static const char *const few[] = { "service", "service_name", "namespace", "workload",
+					   "comm",    "host",	      "node",	   "cluster" };
+	const bool keys = r->one && r->keys && r->keys->n;
+	const bool finite = f->from_ns != INT64_MIN && f->to_ns != INT64_MAX && !r->one;
+	const struct fleet_question q = {
+		.where = f->where,
+		/* Questions about changes look at as much time before. */
+		.from_ns = finite ? f->from_ns - (f->to_ns - f->from_ns) : f->from_ns,
+		.to_ns = f->to_ns,
+		.event = f->event,
+		.metric = (enum query_metric)reading_metric(f),
+		.several = !r->one,
+		.idle = f->idle,
+		.no_stacks = r->one && r->labels == QUERY_KEYS,
+		.all_labels = r->one && r->labels == QUERY_ALL_LABELS,
+		.keys = keys ? (const char *const *)r->keys->v : few,
+		.n_keys = keys					   ? r->keys->n
+			  : r->one && r->labels == QUERY_NO_LABELS ? 0
+								   : sizeof(few) / sizeof(few[0]),
+		.by_start = f->by_start,
+		.steps = !r->one,
+		.memory = f->memory,
+	};
+	int rc = temp_store_new(&r->dirs[0], err);
+	r->n_dirs = 1;
+	r->fleet = !rc;
+	return rc ? rc : fleet_fill(r->dirs[0], &f->clickhouse, &q, &r->filled, err);
+}
+
 int reading_open_store(struct reading *r, char *const *dirs, size_t n, const struct filter *f)
 {
 	struct err err = { 0 };
@@ -62,15 +95,20 @@ int reading_open_store(struct reading *r, char *const *dirs, size_t n, const str
 		r->dirs[i] = dirs[i];
 	r->explain = f && f->explain;
 	r->started_ns = r->step_ns = now_ns();
-	int rc = old_store_copies(r->dirs, r->n_dirs, &err);
+	if (f && f->clickhouse.url && n) {
+		cmd_error("--clickhouse and a store exclude each other");
+		return EXIT_USAGE;
+	}
+	int rc = f && f->clickhouse.url ? fill_from_fleet(r, f, &err)
+					: old_store_copies(r->dirs, r->n_dirs, &err);
 	rc = rc ? rc : open_stores(r, f ? f->memory : 0, &err);
-	if (rc == -ENOENT && !n) {
+	if (rc == -ENOENT && !n && !r->fleet) {
 		cmd_error("%s; record one with `ascribe record`, or name a store", err.text);
 		return EXIT_FAILED;
 	}
 	if (rc) {
 		say_error(rc, &err);
-		return EXIT_FAILED;
+		return r->fleet && rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
 	const char *damage = store_damage(r->store);
 	if (damage && store_lost_windows(r->store))
@@ -242,7 +280,8 @@ void reading_lacks(struct store *s, const struct filter *f, const struct query_i
 int reading_check_keys(struct reading *r, const struct filter *f, const char *const *keys, size_t n)
 {
 	struct err err;
-	if (!known_keys(r->store, f->where, keys, n, &err))
+	/* What came from ClickHouse knows the keys of this question and range alone. */
+	if (r->fleet || !known_keys(r->store, f->where, keys, n, &err))
 		return EXIT_OK;
 	cmd_error("%s", err.text);
 	return EXIT_USAGE;
@@ -252,7 +291,7 @@ int reading_check_values(struct reading *r, const struct filter *f, const struct
 {
 	const struct query_spec spec = reading_spec(f, QUERY_NO_LABELS, NULL);
 	struct err err;
-	if (info->samples || !info->blocks || !known_values(r->store, &spec, &err))
+	if (r->fleet || info->samples || !info->blocks || !known_values(r->store, &spec, &err))
 		return EXIT_OK;
 	cmd_error("%s", err.text);
 	return EXIT_USAGE;
@@ -292,10 +331,18 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 	return EXIT_OK;
 }
 
+void reading_ask_one(struct reading *r, enum query_labels labels, const struct opt_list *keys)
+{
+	r->one = true;
+	r->labels = labels;
+	r->keys = keys;
+}
+
 int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f,
 		      enum query_labels labels, const struct opt_list *keys)
 {
 	int status = reading_check(f, "--where", "--from");
+	reading_ask_one(r, labels, keys);
 	if (!status)
 		status = reading_open_store(r, dirs, n, f);
 	return status ? status : reading_query(r, f, labels, keys);

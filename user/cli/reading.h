@@ -8,6 +8,14 @@
 /* A store and a query on it, open. Several stores are read as one. */
 struct reading {
 	const char *dirs[STORE_UNION_MAX];
+	/*
+	 * Of a store that is filled from ClickHouse. `one`: for one question, with these labels and
+	 * keys; else for several, with what has few values and short windows.
+	 */
+	bool fleet, one;
+	enum query_labels labels;
+	const struct opt_list *keys;
+	struct fleet_result filled;
 	size_t n_dirs;
 	struct store *store;
 	struct query *query;
@@ -21,6 +29,8 @@ struct reading {
  * exit status; 0 when open. Close in any case. f NULL: no questions are asked.
  */
 int reading_open_store(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
+/* Before: the store is for one question alone, with these labels and keys. */
+void reading_ask_one(struct reading *r, enum query_labels labels, const struct opt_list *keys);
 int reading_open(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
 int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f,
 		      enum query_labels labels, const struct opt_list *keys);

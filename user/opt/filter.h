@@ -5,6 +5,7 @@
 #ifndef ASCRIBE_OPT_FILTER_H
 #define ASCRIBE_OPT_FILTER_H
 
+#include "fleet/fleet.h"
 #include "opt/options.h"
 #include "query/query.h"
 
@@ -15,13 +16,14 @@ struct filter {
 	int64_t from_ns, to_ns;
 	const char *event;
 	bool idle, json, explain;
-	const char *metric; /* NULL: samples of the event */
-	const char *names;  /* NULL: full */
-	bool by_start;	    /* see struct query_spec; no option */
-	uint64_t limit;	    /* UINT64_MAX: not given */
-	uint64_t memory;    /* of an answer, in bytes */
-	unsigned parts;	    /* struct query_spec; no option */
-	uint32_t least;	    /* likewise */
+	const char *metric;		/* NULL: samples of the event */
+	const char *names;		/* NULL: full */
+	bool by_start;			/* see struct query_spec; no option */
+	uint64_t limit;			/* UINT64_MAX: not given */
+	uint64_t memory;		/* of an answer, in bytes */
+	unsigned parts;			/* struct query_spec; no option */
+	uint32_t least;			/* likewise */
+	struct fleet_server clickhouse; /* url NULL: a store */
 };
 
 /* clang-format off: a table */
@@ -66,6 +68,33 @@ struct filter {
 	  offsetof(type, member.memory), \
 	  1 << 20, \
 	  0 }
+#define CLICKHOUSE_OPTIONS(type, member) \
+	{ "clickhouse", \
+	  0, \
+	  OPT_STRING, \
+	  "URL", \
+	  "ask ascribe's tables in ClickHouse instead of a store: https://HOST:8443/?database=NAME", \
+	  offsetof(type, member.url), \
+	  0, \
+	  0 }, \
+		{ "clickhouse-user",	       0, OPT_STRING, "NAME", "its user", \
+		  offsetof(type, member.user), 0, 0 }, \
+		{ "clickhouse-password-file", \
+		  0, \
+		  OPT_STRING, \
+		  "FILE", \
+		  "the user's password is in this file", \
+		  offsetof(type, member.password), \
+		  0, \
+		  0 }, \
+		{ "clickhouse-ca-file", \
+		  0, \
+		  OPT_STRING, \
+		  "FILE", \
+		  "certificates of ClickHouse's CA, PEM (default: those of the system)", \
+		  offsetof(type, member.authority), \
+		  0, \
+		  0 }
 #define WHERE_OPTIONS(type, member) \
 	{ "where", \
 	  'w', \
@@ -92,7 +121,7 @@ struct filter {
 		  offsetof(type, member.idle), \
 		  0, \
 		  0 }, \
-		MEMORY_OPTION(type, member)
+		MEMORY_OPTION(type, member), CLICKHOUSE_OPTIONS(type, member.clickhouse)
 #define METRIC_OPTION(type, member) \
 	{ "metric", \
 	  'm', \

@@ -2,80 +2,11 @@
 #include "opt/old_store.h"
 
 #include "opt/message.h"
-#include "store/file/tree.h"
+#include "opt/temp_store.h"
 #include "store/old/old.h"
 #include "store/store.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* One per store that the command reads; diff has two sides */
-#define COPIES_MAX (2 * STORE_UNION_MAX)
-
-static struct copy {
-	char dir[PATH_MAX];
-	pid_t cleaner; /* removes dir when the pipe is closed */
-	int pipe;
-} copies[COPIES_MAX];
-static size_t n_copies;
-
-/* Remove the copy when the other end of the pipe is gone: the process has ended, or was killed. */
-static void run_cleaner(const char *dir, int pipe)
-{
-	char c;
-	sigset_t all;
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, NULL); /* those of the terminal are not meant for it */
-	setsid();
-	int null = open("/dev/null", O_RDWR);
-	for (int fd = 0; fd < 3 && null >= 0; fd++)
-		dup2(null, fd);
-	dup2(pipe, 3);
-	close_range(4, ~0u, 0); /* whoever waits for those need not wait for this process */
-	while (read(3, &c, 1) < 0 && errno == EINTR)
-		;
-	tree_remove(dir);
-	_exit(0);
-}
-
-static int start_cleaner(struct copy *c)
-{
-	int fds[2];
-	if (pipe2(fds, O_CLOEXEC))
-		return -errno;
-	c->cleaner = fork();
-	if (c->cleaner < 0) {
-		int rc = -errno;
-		close(fds[0]);
-		close(fds[1]);
-		return rc;
-	}
-	if (!c->cleaner) {
-		close(fds[1]);
-		for (size_t i = 0; i < n_copies; i++)
-			close(copies[i].pipe); /* of the cleaners before */
-		run_cleaner(c->dir, fds[0]);
-	}
-	close(fds[0]);
-	c->pipe = fds[1];
-	return 0;
-}
-
-static void remove_copies(void)
-{
-	for (size_t i = 0; i < n_copies; i++)
-		close(copies[i].pipe);
-	for (size_t i = 0; i < n_copies; i++)
-		waitpid(copies[i].cleaner, NULL, 0);
-	n_copies = 0;
-}
 
 static void report(const struct store_conversion *c, void (*say)(const char *fmt, ...))
 {
@@ -95,29 +26,17 @@ static void report(const struct store_conversion *c, void (*say)(const char *fmt
 		    c->without_wide);
 }
 
-static int make_copy(struct copy *c, const char *from, struct err *err)
+static int make_copy(const char **dir, struct err *err)
 {
 	struct store_conversion done;
-	const char *base = getenv("TMPDIR");
-	base = base && base[0] == '/' ? base : "/var/tmp";
-	if ((size_t)snprintf(c->dir, sizeof(c->dir), "%s/ascribe-XXXXXX", base) >= sizeof(c->dir))
-		return err_set(err, -ENAMETOOLONG, "the path in TMPDIR is too long");
-	if (!mkdtemp(c->dir))
-		return err_sys(
-			err, -errno,
-			"cannot make a temporary directory in %s (TMPDIR chooses another place)",
-			base);
-	int rc = start_cleaner(c);
-	if (rc) {
-		rmdir(c->dir);
-		return err_sys(err, rc, "cannot start a process");
-	}
-	if (!n_copies++)
-		atexit(remove_copies);
+	const char *from = *dir;
+	int rc = temp_store_new(dir, err);
+	if (rc)
+		return rc;
 	cmd_say("%s was written by an older version: reading a converted copy in %s; `ascribe store "
 		"compact %s` rewrites it",
-		from, c->dir, from);
-	rc = store_convert(from, c->dir, false, &done, err);
+		from, *dir, from);
+	rc = store_convert(from, *dir, false, &done, err);
 	if (!rc)
 		report(&done, cmd_warn);
 	return rc;
@@ -146,13 +65,7 @@ int old_store_copy(const char **dir, struct err *err)
 {
 	if (!store_is_old(*dir))
 		return 0;
-	if (n_copies == COPIES_MAX)
-		return err_set(err, -E2BIG, "too many stores of an older version");
-	struct copy *c = &copies[n_copies];
-	int rc = make_copy(c, *dir, err);
-	if (!rc)
-		*dir = c->dir;
-	return rc;
+	return make_copy(dir, err);
 }
 
 int old_store_copies(const char **dirs, size_t n, struct err *err)

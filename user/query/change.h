@@ -3,19 +3,12 @@
  * Whether a rate over time changed for good, or was high for a moment.
  *
  * Steps of one length; NAN where nothing was recorded. A change for good is the split after which
-<<<<<<< HEAD
- * the rates differ most from those before. It is found by the ranks of the steps (Mann and
- * Whitney), corrected for the number of splits that were tried. A burst is a run of steps at least
- * twice as high as any other step. Neighbouring steps are not independent draws: so a change must
- * also be large, and beyond what nine of ten steps before it had.
-=======
  * the rates differ most from those before, by the ranks of the steps (Mann and Whitney), corrected
  * for the number of splits that were tried. A burst is a run of steps that are nearer to the
  * highest one than to what is usual, as no other step is; its p is that of its counts. Where it
  * goes on to the last step, it is a change for good: the ranks of a few steps can show none. Of a
  * split and a burst the one that explains more is told. Neighbouring steps are not independent
  * draws: so a change must also be large, and beyond what nine of ten steps before it had.
->>>>>>> find
  */
 #ifndef ASCRIBE_QUERY_CHANGE_H
 #define ASCRIBE_QUERY_CHANGE_H

@@ -394,6 +394,21 @@ bool selector_equal(const struct selector *s, size_t i, const char **ret_key,
 	return true;
 }
 
+bool selector_matcher(const struct selector *s, size_t i, struct selector_matcher *ret)
+{
+	if (i >= s->n)
+		return false;
+	const struct matcher *m = &s->m[i];
+	*ret = (struct selector_matcher){
+		.key = (const char *)m->key.data,
+		.value = m->value.len ? (const char *)m->value.data : "",
+		.value_len = m->value.len,
+		.regex = m->op == OP_REGEX || m->op == OP_NOT_REGEX,
+		.negated = m->op == OP_NOT_EQUAL || m->op == OP_NOT_REGEX,
+	};
+	return true;
+}
+
 static bool same_bytes(const struct buf *a, const struct buf *b)
 {
 	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));

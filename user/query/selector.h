@@ -60,6 +60,15 @@ size_t selector_keys(const struct selector *s, const char **keys, size_t cap);
 bool selector_equal(const struct selector *s, size_t i, const char **ret_key,
 		    const char **ret_value, size_t *ret_len);
 
+/* A matcher as it was written; borrowed. */
+struct selector_matcher {
+	const char *key, *value; /* key ends in a NUL */
+	size_t value_len;
+	bool regex, negated;
+};
+/* Matcher i, also of a virtual label; false: there are fewer. */
+bool selector_matcher(const struct selector *s, size_t i, struct selector_matcher *ret);
+
 /*
  * No label set can match both: one wants a value that the other does not. False: it is not known.
  */

@@ -5,7 +5,7 @@
 
 Serves on 127.0.0.1 until it is ended or killed; DIR/port holds the port, DIR/db the data. What the server's own interface
 has and `ascribe` uses is here, by its documentation: the query in ?query= and in the body, settings and param_NAME as
-parameters, Content-Encoding, X-ClickHouse-User and -Key, the status and X-ClickHouse-Exception-Code of errors, /ping.
+parameters, external tables, Content-Encoding, X-ClickHouse-User and -Key, the status and X-ClickHouse-Exception-Code of errors, /ping.
 Each request has a session of its own. Users: `default` without password, `writer` and `reader` with the password `secret`,
 the last one with readonly=1.
 
@@ -184,7 +184,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def run(self, q, sql, body, readonly):
         c = engine.connect()
         try:
-            sets = [(k, v) for k, v in q.items() if k not in RESERVED]
+            sets = [(k, v) for k, v in q.items() if k not in RESERVED and not k.endswith(('_structure', '_format'))]
             if 'database' in q:
                 out, error = engine.ask(c, b'USE `' + q['database'].replace('`', '').encode('latin-1') + b'`')
                 if error:
@@ -197,6 +197,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     return out, error
             if readonly:
                 engine.ask(c, b'SET readonly = 1')
+            kind = self.headers.get('Content-Type') or ''
+            if kind.startswith('multipart/form-data'):
+                return self.with_tables(c, q, sql, body, kind.split('boundary=')[1].encode())
             rows = re.fullmatch(rb'(?s)(\s*INSERT\s.*)\sFORMAT\s+(\w+)\s*', sql, re.I)
             if not (rows and body):
                 return engine.ask(c, sql + (b'\n' if sql and body else b'') + body, q.get('default_format', 'TabSeparated').encode())
@@ -207,6 +210,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return engine.ask(c, rows[1] + b' FROM INFILE ' + literal(f.name) + b' FORMAT ' + rows[2])
         finally:
             engine.lib.chdb_close_conn(c)
+
+
+    def with_tables(self, c, q, sql, body, boundary):
+        """External tables: parts of the body, with NAME_structure and NAME_format as parameters."""
+        files = []
+        for part in body.split(b'\r\n--' + boundary)[:-1] if body.startswith(b'--') else []:
+            head, data = part.split(b'\r\n\r\n', 1)
+            name = re.search(rb'name="(\w+)"', head)[1]
+            f = tempfile.NamedTemporaryFile(prefix='table-')
+            f.write(data)
+            f.flush()
+            files.append(f)
+            table = b'file(' + b', '.join(literal(v) for v in (f.name, q[name.decode() + '_format'], q[name.decode() + '_structure'])) + b')'
+            sql = b'WITH ' + name + b' AS (SELECT * FROM ' + table + b') ' + sql
+        try:
+            return engine.ask(c, sql, q.get('default_format', 'TabSeparated').encode())
+        finally:
+            for f in files:
+                f.close()
 
 
 class Server(http.server.ThreadingHTTPServer):

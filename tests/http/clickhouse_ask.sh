@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `--clickhouse URL` of the reading commands: for random selectors, keys and ranges the answers are
+# those of the store whose windows were pushed.
+. "$(dirname "$0")/lib.bash"
+. "$here/clickhouse.bash"
+needs_engine
+"$build/tests/mkstore" store >/dev/null || exit 1
+cp -r "$build/tests/long" long
+minutes=$(in_part 70 200) # of `long`, a window each
+engine server
+make_tables
+pushes 0 'sent: ' long "$url" --to "$((1777629600 + minutes * 60))"
+cat >compare.py <<'PY'
+"""compare.py URL STORE SEED N MINUTES: random questions to both; the answers must be the same."""
+import json, os, random, subprocess, sys
+url, store, seed, n, minutes = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+draw = random.Random(seed)
+def run(*a):
+    p = subprocess.run([os.environ['ASCRIBE'], *a], capture_output=True)
+    return p.returncode, p.stdout.decode(errors='surrogateescape'), p.stderr.decode(errors='surrogateescape')
+where = ['', '{comm="postgres"}', '{comm!="postgres"}', '{comm=~"p.*|nginx"}', '{comm!~".*s"}', '{tenant="a"}', '{tenant=~"a|b",comm="nginx"}', '{query_id="1"}',
+         '{query_id=~"1.*"}', '{tenant=""}', r'{comm=~"(pos|ng).+"}', '{comm="it\'s \\\\ \\"}{"}']
+by = [[], ['--by', 'comm'], ['--by', 'tenant,comm'], ['--by', 'query_id'], ['--by', 'thread'], ['--by', 'comm,query_id']]
+def moment():
+    at = 1777629600 + draw.randrange(0, minutes * 60)
+    return str(at // 60 * 60 if draw.random() < 0.5 else at // 3600 * 3600 if draw.random() < 0.2 else at)
+def rows(o):
+    out = {}
+    for r in o['rows']:
+        key = json.dumps(r['key'], sort_keys=True) if 'key' in r else (r['function'], r.get('module'))
+        assert key not in out, key
+        out[key] = (r['samples'], r.get('self'))
+    return out
+def tree(o):
+    return sorted((json.dumps(x, sort_keys=True) for x in o['nodes'])) if 'nodes' in o else o
+same = empty = 0
+for i in range(n):
+    a = ['--json', '-n', '0']
+    w = draw.choice(where)
+    if w:
+        a += ['--where', w]
+    t = sorted([moment(), moment()], key=int)
+    if t[0] == t[1]:
+        continue
+    a += ['--from', t[0], '--to', t[1]]
+    if draw.random() < 0.2:
+        a += ['--event', 'page-faults']
+    if draw.random() < 0.2:
+        a += ['--idle']
+    a += draw.choice(by)
+    code, out, err = run('report', store, *a)
+    code2, out2, err2 = run('report', '--clickhouse', url, *a)
+    assert not code2 or code, (a, code2, err2)
+    if code2:
+        empty += 1
+        continue
+    if code:  # a key or value that the store never had: here that is no error
+        assert ('unknown' in err or 'no sample has' in err) and not json.loads(out2)['samples'], (a, err, out2)
+        empty += 1
+        continue
+    x, y = json.loads(out), json.loads(out2)
+    assert rows(x) == rows(y), (a, [(k, rows(x).get(k), rows(y).get(k)) for k in {**rows(x), **rows(y)} if rows(x).get(k) != rows(y).get(k)][:5])
+    for k in 'samples', 'fired', 'stored', 'idle', 'from', 'to', 'lost':
+        if k in x and x['samples']:
+            assert x[k] == y.get(k), (a, k, x[k], y.get(k))
+    same += bool(x['samples'])
+    empty += not x['samples']
+assert same > n / 3, (same, empty)
+print(same, 'answers with samples,', empty, 'without')
+PY
+export ASCRIBE=$ascribe
+seed=${SEED:-$(date +%j)}
+echo "SEED=$seed"
+ok "random questions" python3 compare.py "$url" long "$seed" "$(in_part 15 300)" \
+	"$minutes"
+finish

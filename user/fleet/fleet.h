@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ask ascribe's tables in ClickHouse (`ascribe push --format clickhouse`) by filling a store.
+ *
+ *   question --> one statement: the engine sums and keeps the largest rows --> store, as long as
+ *                frames of the stacks that came --------------------------'   the question lives
+ *
+ * The code that answers from a store answers from this one, too. Values of a question are bound
+ * parameters; a statement has no foreign text.
+ */
+#ifndef ASCRIBE_FLEET_FLEET_H
+#define ASCRIBE_FLEET_FLEET_H
+
+#include "query/query.h"
+
+/* Texts are borrowed; NULL: none. */
+struct fleet_server {
+	const char *url;       /* http:// or https://, with ?database=NAME */
+	const char *user;      /* NULL: the server's default */
+	const char *password;  /* file */
+	const char *authority; /* file with the CA's certificates */
+};
+
+#define FLEET_KEYS_MAX 64
+
+struct fleet_question {
+	const char *where;
+	int64_t from_ns, to_ns; /* INT64_MIN, INT64_MAX: open */
+	/* The event or metric; several: all that have profiles */
+	const char *event;
+	enum query_metric metric;
+	bool several;
+	bool idle;
+	bool no_stacks; /* rows are summed over all stacks */
+	bool all_labels;
+	const char *const *keys; /* else these, and those of the selector */
+	size_t n_keys;
+	bool by_start; /* no window begins before the range */
+	bool steps;    /* windows as short as the range allows; else one window */
+	size_t memory; /* of the answer; what is beyond is (other) */
+	const bool *stop;
+};
+
+struct fleet_result {
+	bool bounded; /* some rows are summed as (other) */
+	uint64_t rows, stacks;
+};
+
+/*
+ * Write a store with what the question needs in dir, which is empty. No data is no error: the store
+ * has no window then. -EINVAL: a selector, event or URL that makes no sense; -ENOENT: there are no
+ * tables of ascribe; -EPROTO: the server's answer; else as web_ask and the store.
+ */
+int fleet_fill(const char *dir, const struct fleet_server *server,
+	       const struct fleet_question *question, struct fleet_result *ret, struct err *err);
+
+#endif

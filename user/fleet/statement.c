@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fleet/statement.h"
+
+#include <string.h>
+
+#define DAY_S 86400u
+#define PIECES_MAX (2 * FLEET_LEVELS)
+
+const uint32_t fleet_level_s[FLEET_LEVELS] = { 1, 60, 3600, DAY_S };
+
+static const char *const tables[] = { "ascribe_samples", "ascribe_samples_1m", "ascribe_samples_1h",
+				      "ascribe_samples_1d" };
+
+/* A part of the range that one table answers. */
+struct piece {
+	enum fleet_level level;
+	uint32_t from, to;
+};
+
+/* What is being written. */
+struct text {
+	const struct statement *s;
+	enum statement_sums sums;
+	struct ask *ask;
+	struct buf *to;
+	int rc;
+};
+
+static void add(struct text *t, const char *text)
+{
+	t->rc = t->rc ? t->rc : buf_add(t->to, text, strlen(text));
+}
+
+#define ADD(t, ...) ((t)->rc = (t)->rc ? (t)->rc : buf_printf((t)->to, __VA_ARGS__))
+
+static void add_bound(struct text *t, const char *bytes, size_t len)
+{
+	unsigned n = 0;
+	t->rc = t->rc ? t->rc : ask_bind(t->ask, bytes, len, &n);
+	ADD(t, "{p%u:String}", n);
+}
+
+/* ---- which tables ---- */
+
+/* The labels that roll-ups keep in any case (user/push/clickhouse.c). */
+static bool is_of_series(const char *key)
+{
+	static const char *const keys[] = { "service", "service_name", "namespace", "workload",
+					    "comm",    "event",	       "wait" };
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(key, keys[i]))
+			return true;
+	return false;
+}
+
+static bool series_suffice(const struct statement *s)
+{
+	struct selector_matcher m;
+	bool all = !s->all_labels;
+	for (size_t i = 0; i < s->n_keep; i++)
+		all &= is_of_series(s->keep[i]);
+	for (size_t i = 0; selector_matcher(s->selector, i, &m); i++)
+		all &= is_of_series(m.key);
+	return all;
+}
+
+/* Whether a level can serve whole units of the range. */
+static bool serves(const struct statement *s, enum fleet_level level, bool series)
+{
+	uint32_t unit = fleet_level_s[level];
+	if (level > FLEET_MINUTE && !series)
+		return false;
+	return !s->step || (s->step % unit == 0 && s->from % unit == 0);
+}
+
+static size_t cut(const struct statement *s, enum fleet_level level, uint32_t from, uint32_t to,
+		  bool series, struct piece *ret)
+{
+	uint32_t unit = fleet_level_s[level];
+	uint64_t first = ((uint64_t)from + unit - 1) / unit * unit, last = to / unit * unit;
+	size_t n = 0;
+	if (from >= to)
+		return 0;
+	if (level == FLEET_RAW) {
+		ret[0] = (struct piece){ level, from, to };
+		return 1;
+	}
+	if (!serves(s, level, series) || first >= last)
+		return cut(s, level - 1, from, to, series, ret);
+	n += cut(s, level - 1, from, (uint32_t)first, series, ret + n);
+	ret[n++] = (struct piece){ level, (uint32_t)first, (uint32_t)last };
+	return n + cut(s, level - 1, (uint32_t)last, to, series, ret + n);
+}
+
+/* The nearest end of a unit, of the finest level whose rows of that time are left. */
+static uint32_t round_end(const struct statement *s, uint32_t at, bool series)
+{
+	enum fleet_level level = FLEET_RAW;
+	while (level < (series ? FLEET_DAY : FLEET_MINUTE) && s->since[level] > at)
+		level++;
+	if (s->since[level] > at) /* older than all: nothing is lost */
+		return at;
+	uint64_t unit = fleet_level_s[level];
+	return (uint32_t)(((uint64_t)at + unit / 2) / unit * unit);
+}
+
+void statement_round(struct statement *s)
+{
+	bool series = series_suffice(s);
+	uint32_t from = round_end(s, s->from, series), to = round_end(s, s->to, series);
+	if (from < to) {
+		s->from = from;
+		s->to = to;
+	}
+}
+
+/* ---- conditions ---- */
+
+static void add_pattern(struct text *t, const struct selector_matcher *m)
+{
+	struct buf b = BUF_INIT;
+	int rc = buf_printf(&b, "^(?s:");
+	rc = rc ? rc : buf_add(&b, m->value, m->value_len);
+	rc = rc ? rc : buf_printf(&b, ")$");
+	t->rc = t->rc ? t->rc : rc;
+	add_bound(t, (const char *)b.data, b.len);
+	buf_fini(&b);
+}
+
+/* A matcher of what `column` says; NULL: of a label. */
+static void add_matcher(struct text *t, const struct selector_matcher *m, const char *column)
+{
+	add(t, m->regex ? m->negated ? " AND NOT match(" : " AND match(" : " AND ");
+	if (column) {
+		add(t, column);
+	} else {
+		add(t, "labels[");
+		add_bound(t, m->key, strlen(m->key));
+		add(t, "]");
+	}
+	add(t, m->regex ? ", " : m->negated ? " != " : " = ");
+	if (m->regex)
+		add_pattern(t, m);
+	else
+		add_bound(t, m->value, m->value_len);
+	add(t, m->regex ? ")" : "");
+}
+
+static bool is_column(const char *key)
+{
+	return !strcmp(key, "host") || !strcmp(key, "wait") || !strcmp(key, "event");
+}
+
+static bool matches_labels(const struct statement *s)
+{
+	struct selector_matcher m;
+	for (size_t i = 0; selector_matcher(s->selector, i, &m); i++)
+		if (!is_column(m.key))
+			return true;
+	return false;
+}
+
+static void add_days(struct text *t)
+{
+	ADD(t, "day >= toDate(%u) AND day <= toDate(%u)", t->s->from / DAY_S, t->s->to / DAY_S);
+}
+
+/* Label sets or series that the selector admits. */
+static void add_sets(struct text *t, const char *column, bool series)
+{
+	struct selector_matcher m;
+	ADD(t, " AND %s GLOBAL IN (SELECT %s FROM %s WHERE ", column,
+	    strcmp(column, "set") ? column : "hash", series ? "ascribe_series" : "ascribe_sets");
+	if (series)
+		add(t, "1");
+	else
+		add_days(t);
+	for (size_t i = 0; selector_matcher(t->s->selector, i, &m); i++)
+		if (!is_column(m.key))
+			add_matcher(t, &m, NULL);
+	add(t, ")");
+}
+
+static void add_conditions(struct text *t, const struct piece *p)
+{
+	const struct statement *s = t->s;
+	struct selector_matcher m;
+	add(t, " WHERE event IN (");
+	for (size_t i = 0; i < s->n_events; i++) {
+		add(t, i ? ", " : "");
+		add_bound(t, s->events[i], strlen(s->events[i]));
+	}
+	ADD(t, ") AND time >= toDateTime(%u) AND time < toDateTime(%u)", p->from, p->to);
+	for (size_t i = 0; selector_matcher(s->selector, i, &m); i++)
+		if (is_column(m.key) && strcmp(m.key, "event"))
+			add_matcher(t, &m, m.key);
+	if (!matches_labels(s))
+		return;
+	add_sets(t, "series", p->level > FLEET_MINUTE);
+	if (p->level <= FLEET_MINUTE)
+		add_sets(t, "set", false);
+}
+
+/* ---- sums ---- */
+
+static bool keeps_labels(const struct text *t)
+{
+	return t->sums != STATEMENT_BY_EVENT && (t->s->all_labels || t->s->n_keep);
+}
+
+static bool keeps_host(const struct text *t)
+{
+	bool host = t->s->all_labels;
+	for (size_t i = 0; i < t->s->n_keep; i++)
+		host |= !strcmp(t->s->keep[i], "host");
+	return host && keeps_labels(t);
+}
+
+/* Sums of one table by the hashes of label sets and stacks. */
+static void add_piece(struct text *t, const struct piece *p)
+{
+	bool series = p->level > FLEET_MINUTE;
+	if (t->s->step)
+		ADD(t, "SELECT intDiv(toUInt32(time) - %u, %u) AS bucket", t->s->from, t->s->step);
+	else
+		add(t, "SELECT 0 AS bucket");
+	add(t, ", event, ns_per_sample");
+	add(t, !keeps_labels(t) ? "" : series ? ", series AS g" : ", set AS g");
+	add(t, keeps_host(t) ? ", toString(host) AS host" : "");
+	add(t, t->sums != STATEMENT_ROWS ? ""
+	       : t->s->stacks		 ? ", wait = 'idle' AS idle, stack"
+					 : ", wait = 'idle' AS idle, if(idle, stack, 0) AS stack");
+	ADD(t, ", sum(samples) AS n, sum(value) AS v FROM %s", tables[p->level]);
+	add_conditions(t, p);
+	add(t, " GROUP BY ALL");
+}
+
+/* One of the labels that rows keep. */
+static void add_is_kept(struct text *t)
+{
+	add(t, "k IN (''"); /* no label has an empty key */
+	for (size_t i = 0; i < t->s->n_keep; i++) {
+		add(t, ", ");
+		add_bound(t, t->s->keep[i], strlen(t->s->keep[i]));
+	}
+	add(t, ")");
+}
+
+static void add_labels(struct text *t)
+{
+	if (!keeps_labels(t)) {
+		add(t, ", CAST(map(), 'Map(String, String)') AS labels, "
+		       "CAST([], 'Array(String)') AS integers");
+		return;
+	}
+	add(t, keeps_host(t) ? ", mapUpdate(" : ", (");
+	if (t->s->all_labels) {
+		add(t, "d.labels");
+	} else {
+		add(t, "mapFilter((k, w) -> ");
+		add_is_kept(t);
+		add(t, ", d.labels)");
+	}
+	add(t, keeps_host(t) ? ", map('host', host)) AS labels, " : ") AS labels, ");
+	if (t->s->all_labels) {
+		add(t, "d.integers AS integers");
+	} else {
+		add(t, "arrayFilter(k -> ");
+		add_is_kept(t);
+		add(t, ", d.integers) AS integers");
+	}
+}
+
+/* Label sets or series with their labels. */
+static void add_dictionary(struct text *t, bool series)
+{
+	ADD(t,
+	    "(SELECT %s AS g, CAST(any(labels), 'Map(String, String)') AS labels, "
+	    "CAST(any(integers), 'Array(String)') AS integers FROM %s",
+	    series ? "series" : "hash", series ? "ascribe_series" : "ascribe_sets");
+	if (!series) {
+		add(t, " WHERE ");
+		add_days(t);
+	}
+	add(t, " GROUP BY g) AS d");
+}
+
+/* All pieces of tables that name labels alike; false: there are none. */
+static bool add_branch(struct text *t, const struct piece *v, size_t n, bool series, bool second)
+{
+	bool some = false;
+	for (size_t i = 0; i < n; i++) {
+		if ((v[i].level > FLEET_MINUTE) != series)
+			continue;
+		if (!some) {
+			add(t, second ? " UNION ALL " : "");
+			add(t, "SELECT bucket, event, ns_per_sample AS ns");
+			add_labels(t);
+			add(t, t->sums == STATEMENT_ROWS
+				       ? ", idle, stack, n, v FROM ("
+				       : ", 0 AS idle, toUInt128(0) AS stack, n, v FROM (");
+		}
+		add(t, some ? " UNION ALL " : "");
+		add_piece(t, &v[i]);
+		some = true;
+	}
+	if (some) {
+		add(t, ") AS s");
+		if (keeps_labels(t)) {
+			add(t, " GLOBAL ANY LEFT JOIN ");
+			add_dictionary(t, series);
+			add(t, " ON s.g = d.g");
+		}
+	}
+	return some;
+}
+
+int statement_write(const struct statement *s, enum statement_sums sums, struct ask *a,
+		    struct buf *to)
+{
+	struct text t = { .s = s, .sums = sums, .ask = a, .to = to };
+	struct piece pieces[PIECES_MAX];
+	size_t n = cut(s, FLEET_DAY, s->from, s->to, series_suffice(s), pieces);
+	add(&t, "SELECT toUInt32(bucket), toString(event), ns, labels, integers, "
+		"toUInt128(any(stack)), toUInt64(sum(n)), toUInt64(sum(v)) AS total FROM (");
+	bool first = add_branch(&t, pieces, n, false, false);
+	add_branch(&t, pieces, n, true, first);
+	/* All idle waits are one row: their stacks are not told apart. */
+	add(&t, ") GROUP BY bucket, event, ns, labels, integers, idle, if(idle, 0, stack) "
+		"HAVING sum(n) > 0 ORDER BY total DESC, toString(event), any(stack)");
+	ADD(&t, " LIMIT %zu FORMAT RowBinary", s->limit + 1);
+	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
+	return t.rc;
+}

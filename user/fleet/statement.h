@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The statement of a question: which tables hold its range, and how they are summed. */
+#ifndef ASCRIBE_FLEET_STATEMENT_H
+#define ASCRIBE_FLEET_STATEMENT_H
+
+#include "fleet/ask.h"
+#include "query/selector.h"
+
+/* The tables of samples, from the finest on. The last two have neither hosts nor label sets. */
+enum fleet_level { FLEET_RAW, FLEET_MINUTE, FLEET_HOUR, FLEET_DAY, FLEET_LEVELS };
+
+extern const uint32_t fleet_level_s[FLEET_LEVELS];
+
+struct statement {
+	const struct selector *selector;
+	const char *keep[2 * FLEET_KEYS_MAX]; /* labels that rows keep */
+	size_t n_keep;
+	bool all_labels, stacks;
+	const char *events[256];
+	size_t n_events;
+	/* Seconds, [from, to): whole ones of the finest level that is left of that time */
+	uint32_t from, to;
+	uint32_t step; /* of a window; 0: one for all */
+	/* From these seconds on a level has rows; UINT32_MAX: none */
+	uint32_t since[FLEET_LEVELS];
+	size_t limit; /* rows; the engine gives one more where there are more */
+};
+
+/* Sums instead of rows: exact, for what is beyond the limit. */
+enum statement_sums { STATEMENT_ROWS, STATEMENT_BY_LABELS, STATEMENT_BY_EVENT };
+
+/*
+ * Append the statement, ended by a NUL, and bind its values. Its rows in RowBinary: bucket UInt32,
+ * event String, ns_per_sample UInt64, labels Map(String, String), integers Array(String), stack
+ * UInt128, samples UInt64, value UInt64; the largest values first. 0 or -ENOMEM.
+ */
+int statement_write(const struct statement *s, enum statement_sums sums, struct ask *a,
+		    struct buf *to);
+
+/* Move the ends of the range to whole units of what is left there of its time. */
+void statement_round(struct statement *s);
+
+#endif
