@@ -18,9 +18,9 @@
 
 #define MORE_S 30 /* to begin, and to write what was recorded */
 #define LOOK_MS 100
-#define MEMORY_MAX "128MiB"
 #define STORE_MAX "64MiB"
 #define SAID_MAX 400
+#define N_MORE 4 /* arguments besides those of the daemon */
 
 void capture_init(struct capture *c, int argc, char *const *argv, const char *store)
 {
@@ -47,7 +47,7 @@ static char **make_environment(void)
 }
 
 struct arguments {
-	char text[5][600];
+	char text[N_MORE][600];
 	char **v;
 };
 
@@ -59,16 +59,15 @@ static int make_arguments(const struct capture *c, const struct http_capture *as
 	snprintf(a->text[0], sizeof(a->text[0]), "--capture=%us", asked->seconds);
 	snprintf(a->text[1], sizeof(a->text[1]), "--frequency=%u", asked->hz);
 	snprintf(a->text[2], sizeof(a->text[2]), "--store=%s", dir);
-	snprintf(a->text[3], sizeof(a->text[3]), "--memory-max=" MEMORY_MAX);
-	snprintf(a->text[4], sizeof(a->text[4]), "--store-max=" STORE_MAX);
-	a->v = calloc((size_t)c->argc + 8, sizeof(*a->v));
+	snprintf(a->text[3], sizeof(a->text[3]), "--store-max=" STORE_MAX);
+	a->v = calloc((size_t)c->argc + 2 + N_MORE, sizeof(*a->v));
 	if (!a->v)
 		return -ENOMEM;
 	a->v[n++] = (char *)(uintptr_t)"ascribe";
 	a->v[n++] = (char *)(uintptr_t)"daemon";
 	for (int i = 1; i < c->argc; i++)
 		a->v[n++] = c->argv[i];
-	for (size_t i = 0; i < 5; i++)
+	for (size_t i = 0; i < N_MORE; i++)
 		a->v[n++] = a->text[i];
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define NS 1000000000ll
+#define PERIOD_MIN_NS 1000
 #define PERIOD_MAX_NS (10 * NS)
 #define VERSION "opentelemetry-proto 1.10 or later"
 
@@ -200,8 +201,8 @@ static int choose_type(struct otlp_reader *r, const Otlp__Profile *m, struct val
 		return rc;
 	if (!*type)
 		return err_set(err, -EINVAL, "it has no sample type");
-	bool period =
-		!strcmp(period_unit, "nanoseconds") && m->period > 0 && m->period <= PERIOD_MAX_NS;
+	bool period = !strcmp(period_unit, "nanoseconds") && m->period >= PERIOD_MIN_NS &&
+		      m->period <= PERIOD_MAX_NS;
 	bool time = !strcmp(unit, "nanoseconds"), counted = period && !strcmp(type, "samples");
 	ret->scale = counted ? (uint64_t)m->period : 1;
 	return profile_add_type(r->t.p, counted ? period_type : type, counted ? period_unit : unit,
