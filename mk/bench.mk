@@ -166,3 +166,10 @@ bench-idle: ## what 32,000 processes that do nothing cost, as root (2 minutes)
 	$(Q)BUILD=$(BUILD) bash tests/bench/idle.sh
 
 .PHONY: bench-churn bench-memory bench-idle
+
+bench-fleet: $(BUILD)/ascribe $(BUILD)/tests/mkstore $(CLICKHOUSE_MODULES)/.fetched
+bench-fleet: ## ClickHouse under 1,000 simulated nodes: inserts, bytes, questions; 10 minutes
+	$(Q)rm -rf $(BUILD)/bench/fleet && mkdir -p $(BUILD)/bench/fleet
+	$(Q)$(BUILD)/tests/mkstore $(BUILD)/bench/fleet/store crowd >/dev/null
+	$(Q)ASCRIBE=$(BUILD)/ascribe python3 tests/bench/fleet.py \
+		$(BUILD)/bench/fleet $(BUILD)/bench/fleet/store

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mkstore DIR [host|empty|wide|long|cut|grow|drip|names]: a synthetic store, and on stdout what is
+ * mkstore DIR [host|empty|wide|crowd|long|cut|grow|drip|names]: a synthetic store, and on stdout what is
  * in it, as JSON: the oracle of tests/cli.
  *
  *   host   3 windows, 2 CPUs, two events, idle samples, losses, tenants a, b, c; names made to
  *          break formats
  *   empty  no window
  *   wide   one window, a tree of some 100,000 nodes, up to 200 frames deep
+ *   crowd  one window of 100,000 rows: 20,000 stacks of 30 frames, 50 label sets; at this moment
  *   long   1,200 windows, a minute apart, with parents; query_id has some 80 values in each, one of
  *          them always the same
  *   cut    900 windows, a day apart, of which a cap on bytes leaves the last year
@@ -379,6 +380,30 @@ static void incident(void)
 	}
 }
 
+static void crowd(void)
+{
+	enum { STACKS = 20000, SETS = 50, ROWS_OF_STACK = 5, DEPTH = 30 };
+	const int64_t now = (int64_t)time(NULL) * 1000000000;
+	uint32_t clock = event("cpu-clock", "nanoseconds", 10101010, 10101010), sets[SETS];
+	for (int i = 0; i < SETS; i++)
+		sets[i] = set("crowd", i % 2 ? "a" : "b", i);
+	for (int k = 0; k < STACKS; k++) {
+		uint32_t s = 0;
+		for (int d = 0; d < DEPTH; d++) {
+			char name[40];
+			/* As in programs: wide near the leaf. */
+			snprintf(name, sizeof(name), "crowd_function_%d_%d", d, k / ((STACKS >> d / 2) + 1));
+			s = push(s, frame(FRAME_USER, name, "/usr/bin/crowd"));
+		}
+		char leaf[40];
+		snprintf(leaf, sizeof(leaf), "leaf_%d", k);
+		s = push(s, frame(FRAME_USER, leaf, "/usr/bin/crowd"));
+		for (int i = 0; i < ROWS_OF_STACK; i++)
+			row(sets[(k + i * 7) % SETS], s, clock, 1 + draw(3), 10101010);
+	}
+	commit_at(now - WINDOW, sums.stored, 0, 0);
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 2 ? argv[2] : "host";
@@ -402,6 +427,8 @@ int main(int argc, char **argv)
 		host();
 	else if (!strcmp(kind, "wide"))
 		wide();
+	else if (!strcmp(kind, "crowd"))
+		crowd();
 	else if (!strcmp(kind, "long"))
 		spread(1200, 6 * WINDOW, 80);
 	else if (!strcmp(kind, "cut"))
