@@ -14,6 +14,7 @@ kubectl -n ascribe get daemonset ascribe -o json >daemonset.json
 kubectl -n ascribe delete daemonset ascribe >/dev/null
 
 # ---- programs of another user: an open one, one for its owner alone, one that was deleted ----
+# Without a request the kernel gives them next to nothing beside other programs.
 kubectl apply -f - >/dev/null <<-END
 	apiVersion: v1
 	kind: Pod
@@ -23,10 +24,10 @@ kubectl apply -f - >/dev/null <<-END
 	  securityContext: {runAsUser: 1000}
 	  volumes: [{name: scratch, emptyDir: {}}]
 	  containers:
-	  - {name: open, image: $workload}
-	  - {name: private, image: $workload, command: [/private],
+	  - {name: open, image: $workload, resources: &cpu {requests: {cpu: 200m}}}
+	  - {name: private, image: $workload, command: [/private], resources: *cpu,
 	     volumeMounts: [{name: scratch, mountPath: /scratch}]}
-	  - {name: deleted, image: $workload, command: [/deleted],
+	  - {name: deleted, image: $workload, command: [/deleted], resources: *cpu,
 	     volumeMounts: [{name: scratch, mountPath: /scratch}]}
 END
 ok "programs run" kubectl wait --for=condition=Ready pod/wheels --timeout=60s
