@@ -392,7 +392,8 @@ static void crowd(void)
 		for (int d = 0; d < DEPTH; d++) {
 			char name[40];
 			/* As in programs: wide near the leaf. */
-			snprintf(name, sizeof(name), "crowd_function_%d_%d", d, k / ((STACKS >> d / 2) + 1));
+			snprintf(name, sizeof(name), "crowd_function_%d_%d", d,
+				 k / ((STACKS >> d / 2) + 1));
 			s = push(s, frame(FRAME_USER, name, "/usr/bin/crowd"));
 		}
 		char leaf[40];
