@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mkstore DIR [host|empty|wide|crowd|long|cut|grow|drip|names]: a synthetic store, and on stdout what is
- * in it, as JSON: the oracle of tests/cli.
+ * mkstore DIR [host|empty|wide|crowd|long|cut|grow|drip|names]: a synthetic store, and on stdout
+ * what is in it, as JSON: the oracle of tests/cli.
  *
  *   host   3 windows, 2 CPUs, two events, idle samples, losses, tenants a, b, c; names made to
  *          break formats
