@@ -118,7 +118,8 @@ exits 2 'not NAMESPACE/NAME' "$ascribe" --pod 'a/b"}' report
 exits 2 'no name of a node' "$ascribe" --pod a/b --node -w report
 exits 2 'no name of a namespace' env ASCRIBE_NAMESPACE=-x "$ascribe" --pod a/b report
 exits 2 'which command' "$ascribe" --pod a/b
-exits 2 '--pod is for commands' "$ascribe" --pod a/b record
+exits 2 'token for captures' "$ascribe" --pod a/b record -F 999
+exits 2 'redirect stdout' "$ascribe" --pod a/b record -F 999 --token-file t -o x
 exits 2 '--pod is for commands' "$ascribe" --pod a/b store delete
 exits 2 'report: unknown option --nonsense' "$ascribe" --pod a/b report --nonsense
 exits 2 'redirect stdout' "$ascribe" --pod a/b flame -o x.html

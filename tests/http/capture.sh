@@ -108,6 +108,24 @@ ok "the second one" test "$(tenants far)" = '["t1"]'
 ok "printed, and nothing else" "$ascribe" import pprof printed.pb.gz -o printed
 ok "no store was made" test ! -e ./-
 
+# ---- --pod: a stand-in for kubectl runs here what would run in the agent ----
+mkdir bin
+cat >bin/kubectl <<END
+#!/bin/bash
+case "\$*" in
+*"get pod -n"*) printf node1 ;;
+*"get pods"*) printf agent1 ;;
+*) while [ "\$1" != -- ]; do shift; done
+	shift 2
+	exec "$ascribe" "\${@//http:\/\/127.0.0.1:4041/$url}" ;;
+esac
+END
+chmod +x bin/kubectl
+pod() { PATH=$dir/bin:$PATH "$ascribe" --pod shop/web-1 record -F 199 -d 1s "$@" >pod.out; }
+exits 1 'no sample was taken of {namespace="shop",pod="web-1",}' pod --token-file capture.token
+exits 1 'needs the token of capture-token-file' pod --token-file read.token
+exits 1 "cannot open the token's file nothing" pod --token-file nothing
+
 # ---- the daemon ends, is killed, reloads meanwhile ----
 curl -gsS -o ended -w '%{http_code}' "${capturer[@]}" "$profile?seconds=30&hz=99" >ended.status &
 asked=$!

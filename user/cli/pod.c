@@ -9,6 +9,7 @@
 #include "cli/cmd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 #define AGENT_NAMESPACE "ascribe" /* of deploy/kubernetes */
 #define AGENT_STORE "/var/lib/ascribe"
+#define AGENT_URL "http://127.0.0.1:4041" /* in the agent's pod */
 #define NAME_MAX_K8S 253 /* bytes: RFC 1123 subdomain, Kubernetes' limit for names */
 
 extern char **environ;
@@ -25,11 +27,13 @@ extern char **environ;
 struct pod_request {
 	const char *namespace, *pod, *node;
 	const char *agents; /* namespace of the agents */
+	const char *token;  /* record: our file with the token for captures; NULL: not given */
+	bool records;	    /* the command is record: by the agent's daemon */
 };
 
-/* The reading commands that have --where. */
+/* The commands that have --where. */
 static const char *const asked[] = { "report", "diff",	 "blame",  "findings", "why",
-				     "flame",  "export", "labels", NULL };
+				     "flame",  "export", "labels", "record",   NULL };
 
 static bool is_name(const char *s, size_t len)
 {
@@ -165,7 +169,7 @@ static const char *text_of(const struct opt_command *c, const void *parsed, cons
  * Parse the command's arguments as the command will. *ret_where: its selector, "" for none. True:
  * go on. False: stop with *ret_exit, the reason or the help is printed.
  */
-static bool check_command(const struct opt_command *c, int argc, char **argv,
+static bool check_command(struct pod_request *r, const struct opt_command *c, int argc, char **argv,
 			  const char **ret_where, int *ret_exit)
 {
 	size_t size = 0;
@@ -187,6 +191,11 @@ static bool check_command(const struct opt_command *c, int argc, char **argv,
 				     "--output would write on the node; redirect stdout: > FILE");
 		const char *where = text_of(c, parsed, "where");
 		*ret_where = where ? where : "";
+		r->records = !strcmp(c->name, "record");
+		r->token = r->records && !rc ? text_of(c, parsed, "token-file") : NULL;
+		if (!rc && r->records && !r->token)
+			rc = err_set(&err, -EINVAL,
+				     "--token-file: the token for captures of the agent is needed");
 		opt_release(c, parsed);
 	}
 	free(copy);
@@ -197,30 +206,51 @@ static bool check_command(const struct opt_command *c, int argc, char **argv,
 	return !rc;
 }
 
-/* Become kubectl. Return only when that fails. */
+/* Our file becomes the standard input of the command in the agent. 0 or an exit status. */
+static int send_token(const char *file)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && dup2(fd, STDIN_FILENO) >= 0)
+		return EXIT_OK;
+	cmd_error("cannot open the token's file %s: %s", file, strerror(errno));
+	return EXIT_FAILED;
+}
+
+/* Become kubectl. Return only when that fails. Of a repeated option the last counts. */
 static int run_in_agent(const struct pod_request *r, char *agent, int argc, char **argv,
 			char *where)
 {
-	char *const first[] = {
-		(char *)"kubectl",  (char *)"exec",    (char *)"-n", (char *)r->agents, agent,
-		(char *)"-c",	    (char *)"ascribe", (char *)"--", (char *)"ascribe", argv[0],
-		(char *)AGENT_STORE
-	};
-	const size_t n = sizeof(first) / sizeof(first[0]);
-	char **all = calloc(n + (size_t)argc + 2, sizeof(*all));
+	const char *const first[] = { "kubectl", "exec", "-n", r->agents, agent, "-c", "ascribe" },
+			  *const read[] = { "--", "ascribe", argv[0], AGENT_STORE },
+			  *const record[] = { "-i", "--", "ascribe", argv[0] },
+			  *const capture[] = { "--host",     AGENT_URL,	 "--token-file",
+					       "/dev/stdin", "--output", "-" };
+	const size_t n_first = sizeof(first) / sizeof(first[0]), n_more = 4, n_capture = 6;
+	char **all = calloc(n_first + n_more + n_capture + (size_t)argc + 2, sizeof(*all));
+	size_t n = n_first;
 	if (!all) {
 		cmd_error("out of memory");
 		return EXIT_FAILED;
 	}
 	memcpy(all, first, sizeof(first));
+	memcpy(all + n, r->records ? record : read, n_more * sizeof(*all));
+	n += n_more;
 	memcpy(all + n, argv + 1, (size_t)(argc - 1) * sizeof(*all));
-	/* Of a repeated option the last counts. */
-	all[n + (size_t)argc - 1] = (char *)"--where";
-	all[n + (size_t)argc] = where;
-	signal(SIGXFSZ, SIG_DFL);
-	execvp(all[0], all);
+	n += (size_t)argc - 1;
+	if (r->records) {
+		memcpy(all + n, capture, sizeof(capture));
+		n += n_capture;
+	}
+	all[n] = (char *)"--where";
+	all[n + 1] = where;
+	int status = r->records ? send_token(r->token) : EXIT_OK;
+	if (!status) {
+		signal(SIGXFSZ, SIG_DFL);
+		execvp(all[0], all);
+		status = cannot_run(errno);
+	}
 	free(all);
-	return cannot_run(errno);
+	return status;
 }
 
 /* The table of a command that may be asked; NULL: it is none. */
@@ -234,8 +264,8 @@ static const struct opt_command *find_command(const char *word, complete_table t
 	for (size_t i = 0; may && (c = table(i, &name, NULL)); i++)
 		if (!strcmp(name, word))
 			return c;
-	cmd_error("--pod is for commands that select samples of a store: report, diff, blame, "
-		  "findings, why, flame, export, labels");
+	cmd_error("--pod is for commands that select samples: report, diff, blame, findings, why, "
+		  "flame, export, labels, record");
 	return NULL;
 }
 
@@ -278,7 +308,7 @@ int pod_command(int argc, char **argv, complete_table table)
 	const struct opt_command *c = find_command(argv[0], table);
 	if (!c)
 		return EXIT_USAGE;
-	if (!check_command(c, argc, argv, &where, &status))
+	if (!check_command(&r, c, argc, argv, &where, &status))
 		return status;
 	if (!r.node && (status = find_node(&r, node, sizeof(node))))
 		return status;

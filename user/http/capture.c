@@ -128,7 +128,7 @@ static void *run(void *arg)
 int capture_begin(struct http_server *s, struct MHD_Connection *conn, struct request *r)
 {
 	pthread_mutex_lock(&s->lock);
-	int rc = s->stopping ? -EAGAIN : s->capturing ? -EBUSY : 0;
+	int rc = s->no_captures ? -EAGAIN : s->capturing ? -EBUSY : 0;
 	if (!rc && s->has_capturer)
 		pthread_join(s->capturer, NULL); /* it has ended */
 	if (!rc) {
@@ -146,10 +146,14 @@ int capture_begin(struct http_server *s, struct MHD_Connection *conn, struct req
 void capture_finish(struct http_server *s)
 {
 	const struct http_hooks *h = &s->cfg.hooks;
-	if (!s->has_capturer)
+	pthread_mutex_lock(&s->lock);
+	s->no_captures = true;
+	bool any = s->has_capturer;
+	s->has_capturer = false;
+	pthread_mutex_unlock(&s->lock);
+	if (!any)
 		return;
 	h->capture_stop(h->ctx, true);
 	pthread_join(s->capturer, NULL);
 	h->capture_stop(h->ctx, false);
-	s->has_capturer = false;
 }

@@ -549,9 +549,9 @@ void http_close(struct http_server *s)
 		return;
 	for (size_t i = 0; i < s->n_addresses; i++)
 		MHD_quiesce_daemon(s->address[i].mhd);
+	capture_finish(s); /* its answer is waited for, too */
 	wait_for_requests(s);
 	work_stop(s);
-	capture_finish(s);
 	if (s->has_keeper) {
 		pthread_mutex_lock(&s->conns_lock);
 		pthread_cond_signal(&s->keeper_wake);

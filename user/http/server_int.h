@@ -89,7 +89,7 @@ struct http_server {
 
 	pthread_t capturer;
 	struct task captured; /* its request, while it runs; with the lock */
-	bool capturing, has_capturer;
+	bool capturing, has_capturer, no_captures; /* with the lock */
 
 	struct intake intake;
 	uint64_t refused[N_REFUSALS];
@@ -114,6 +114,7 @@ void work_answer(struct http_server *s, struct request *r);
 /* ---- capture.c ---- */
 /* The connection is suspended from here on. -EBUSY: another capture is running. */
 int capture_begin(struct http_server *s, struct MHD_Connection *conn, struct request *r);
+/* End the one that is running, and let none begin. */
 void capture_finish(struct http_server *s);
 
 /* ---- conns.c ---- */
