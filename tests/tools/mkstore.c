@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mkstore DIR [host|empty|wide|crowd|long|cut|grow|drip|names]: a synthetic store, and on stdout what is
- * in it, as JSON: the oracle of tests/cli.
+ * mkstore DIR [host|empty|wide|crowd|long|cut|grow|drip|names]: a synthetic store, and on stdout
+ * what is in it, as JSON: the oracle of tests/cli.
  *
  *   host   3 windows, 2 CPUs, two events, idle samples, losses, tenants a, b, c; names made to
  *          break formats
@@ -392,7 +392,8 @@ static void crowd(void)
 		for (int d = 0; d < DEPTH; d++) {
 			char name[40];
 			/* As in programs: wide near the leaf. */
-			snprintf(name, sizeof(name), "crowd_function_%d_%d", d, k / ((STACKS >> d / 2) + 1));
+			snprintf(name, sizeof(name), "crowd_function_%d_%d", d,
+				 k / ((STACKS >> d / 2) + 1));
 			s = push(s, frame(FRAME_USER, name, "/usr/bin/crowd"));
 		}
 		char leaf[40];
