@@ -50,7 +50,7 @@ def push(*a):
 
 def fleet():
     """Frames and labels of all stacks and services."""
-    base = 'SELECT svc, n FROM (SELECT number AS svc FROM numbers(%d)) a CROSS JOIN (SELECT number + 1 AS n FROM numbers(%d)) b' % (SERVICES, STACKS)
+    base = f'SELECT intDiv(number, {STACKS}) AS svc, number % {STACKS} + 1 AS n FROM numbers({SERVICES * STACKS})'
     names = f"arrayMap(d -> concat('service', toString(svc), '::function_', toString(intDiv(n, d + 1) % 700), '_', toString(d)), range({DEPTH}))"
     ask(f"""INSERT INTO ascribe_stacks (hash, kinds, functions, modules, build_ids, files, lines, offsets)
         SELECT reinterpretAsUInt128(sipHash128(svc, n)), arrayMap(d -> toUInt8(d < 3), range({DEPTH})), {names}, arrayMap(d -> concat('/usr/bin/service', toString(svc)), range({DEPTH})),
@@ -58,8 +58,7 @@ def fleet():
     ask(f"""INSERT INTO ascribe_series (series, labels, integers) SELECT cityHash64('svc', number), map('service', concat('service', toString(number)), 'comm', 'server'), [] FROM numbers({SERVICES})""")
     ask(f"""INSERT INTO ascribe_sets (day, hash, series, labels, integers) SELECT toDate(at), reinterpretAsUInt128(sipHash128(svc, node, pod)), cityHash64('svc', svc),
         map('service', concat('service', toString(svc)), 'comm', 'server', 'pod', concat('pod-', toString(svc), '-', toString(node), '-', toString(pod))), [] FROM
-        (SELECT node, (node * 7 + k * 13) % {SERVICES} AS svc, pod, at FROM (SELECT number AS node FROM numbers({NODES})) CROSS JOIN (SELECT number AS k FROM numbers(8)) CROSS JOIN (SELECT number AS pod FROM numbers(3))
-        CROSS JOIN (SELECT arrayJoin([{hour}, {hour} + 7200]) AS at))""")
+        (SELECT intDiv(number, 24) AS node, (node * 7 + number % 8 * 13) % {SERVICES} AS svc, intDiv(number, 8) % 3 AS pod, arrayJoin([{hour}, {hour} + 7200]) AS at FROM numbers({NODES * 24}))""")
     ask(f"""INSERT INTO ascribe_events (name, unit, ns_per_sample, period, place) VALUES ('cpu-clock', 'nanoseconds', 52631578, 52631578, 0)""")
 
 
@@ -94,9 +93,9 @@ try:
     push('--create-tables', '--from', '2030-01-01', '--cursor', scratch + '/none')
     for t in 'ascribe_samples', 'ascribe_samples_1m', 'ascribe_sets':
         ask(f'ALTER TABLE {t} REMOVE TTL')
-    for name in 'first', 'again':
-        used, said = push('--cursor', scratch + '/' + name)
-        print(f'push, a window of many rows: {used.ru_utime + used.ru_stime:.3f} CPU s, {used.ru_maxrss / 1024:.0f} MiB resident: {said}')
+    for name, memory in ('first', '64MiB'), ('again', '64MiB'), ('small', '16MiB'):
+        used, said = push('--cursor', scratch + '/' + name, '--memory', memory)
+        print(f'push, a window of 100,000 rows, {memory}: {used.ru_utime + used.ru_stime:.3f} CPU s, {used.ru_maxrss / 1024:.0f} MiB resident: {said}')
     for t in 'samples', 'samples_1m', 'samples_1h', 'samples_1d', 'stacks', 'sets', 'series', 'events', 'windows':
         ask(f'TRUNCATE TABLE ascribe_{t}')
     fleet()

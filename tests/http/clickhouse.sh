@@ -137,6 +137,10 @@ engine killed
 make_tables
 cp -r long life
 n=0
+end_job() { # of ours, if it is not over: its number may be another one's then
+	jobs -pr | grep -qx "$1" && kill -9 "$1"
+	wait "$1" 2>/dev/null
+}
 : >killed/plan
 while [ $n -lt "$(in_part 4 30)" ]; do
 	n=$((n + 1))
@@ -147,13 +151,11 @@ while [ $n -lt "$(in_part 4 30)" ]; do
 	pusher=$pid
 	# It kills itself in the middle of an insert, unless all is sent before.
 	wait -n "$server" "$pusher" 2>/dev/null
-	kill -9 "$server" 2>/dev/null
-	wait "$server" 2>/dev/null
-	[ $((n % 2)) = 0 ] && kill -9 "$pusher" 2>/dev/null
+	end_job "$server"
+	[ $((n % 2)) = 0 ] && end_job "$pusher"
 	rm -f killed/plan
 	engine killed
-	kill -9 "$pusher" 2>/dev/null
-	wait "$pusher" 2>/dev/null
+	end_job "$pusher"
 done
 pushes 0 'sent: ' life "$url" "${until[@]}"
 ok "the engine and the pusher were killed $n times" python3 compare.py "$url" life "${until[@]}"

@@ -9,6 +9,7 @@ needs_engine
 cp -r "$build/tests/long" long
 minutes=$(in_part 70 200) # of `long`, a window each
 engine server
+clickhouse=$url
 make_tables
 pushes 0 'sent: ' long "$url" --to "$((1777629600 + minutes * 60))"
 cat >compare.py <<'PY'
@@ -74,4 +75,25 @@ seed=${SEED:-$(date +%j)}
 echo "SEED=$seed"
 ok "random questions" python3 compare.py "$url" long "$seed" "$(in_part 15 300)" \
 	"$minutes"
+
+# ---- the server ----
+serve store.log "$ascribe" serve long --anonymous -l 127.0.0.1:0 || finish
+of_store=$url
+serve fleet.log "$ascribe" serve --clickhouse "$clickhouse" --anonymous -l 127.0.0.1:0 || finish
+range="from=1777629600&to=1777632600"
+same='del(.what, .host, .os, (., .a, .b | objects | (.blocks, .windows, .covered)))'
+for q in "table?$range" "table?$range&by=comm,tenant" "values?$range&key=tenant" \
+	"series?$range&by=comm&step=5m" "table?$range&where=%7Bcomm%3D%22nginx%22%7D" \
+	"diff?from=1777630800&to=1777632000&against_from=1777629600&against_to=1777630800"; do
+	curl -gsS --max-time 60 "$of_store/api/v1/$q" | jq -cS "$same" >of_store.json
+	curl -gsS --max-time 60 "$url/api/v1/$q" | jq -cS "$same" >of_fleet.json
+	ok "serve: $q" cmp of_store.json of_fleet.json
+done
+gets 200 '"events":["cpu-clock"' "$url/api/v1/labels?names_only=1"
+gets 200 'html' "$url/"
+gets 200 '"findings"' "$url/api/v1/findings?$range"
+gets 400 'none of cpu' "$url/api/v1/table?metric=nix"
+refused 501 'not served from ClickHouse' "$url/api/v1/blame?$range"
+ok "no store of a question stays" test "$(find "${TMPDIR:-/var/tmp}"/ascribe-*/ask-* -maxdepth 0 \
+	2>/dev/null | wc -l)" = 0
 finish

@@ -4,7 +4,9 @@
 #include "cli/cmd.h"
 #include "http/http.h"
 #include "opt/files.h"
+#include "opt/filter.h"
 #include "opt/old_store.h"
+#include "opt/temp_store.h"
 #include "opt/text.h"
 #include "sql/texts.h"
 
@@ -19,6 +21,7 @@
 struct serve_options {
 	struct opt_list listen, hosts;
 	const char *token_file, *tls_cert, *tls_key, *postgres;
+	struct fleet_server clickhouse;
 	bool anonymous, plain, open;
 	uint64_t workers, connections;
 };
@@ -49,6 +52,7 @@ static const struct opt options[] = {
 	  "PostgreSQL to ask for the SQL behind query ids, from pg_stat_statements: a connection "
 	  "string of libpq, such as \"host=/run/postgresql user=monitor dbname=postgres\"",
 	  offsetof(struct serve_options, postgres), 0, 0 },
+	CLICKHOUSE_OPTIONS(struct serve_options, clickhouse),
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)",
 	  offsetof(struct serve_options, workers), 1, 16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
@@ -107,6 +111,7 @@ static void say_addresses(const struct http_server *server, const struct http_co
 	const char *address, *scheme = cfg->tls_cert ? "https://" : "http://";
 	char stores[1024];
 	text_join(stores, sizeof(stores), cfg->stores, cfg->n_stores);
+	const char *what = cfg->clickhouse.url ? "ClickHouse" : stores;
 	bool opened = !b;
 	for (size_t i = 0; (address = http_address(server, i)); i++) {
 		bool own = cfg->token && cfg->token_tcp_only,
@@ -114,7 +119,7 @@ static void say_addresses(const struct http_server *server, const struct http_co
 		char url[512];
 		snprintf(url, sizeof(url), "%s%s%s%s", tcp ? scheme : "", address,
 			 tcp && own ? "/#token=" : "", tcp && own ? cfg->token : "");
-		cmd_say("serving %s on %s", stores, url);
+		cmd_say("serving %s on %s", what, url);
 		if (tcp && !opened)
 			browser_open_address(b, url);
 		opened |= tcp;
@@ -174,9 +179,19 @@ int cmd_serve(int argc, char **argv)
 		.workers = (unsigned)o.workers,
 		.connections = (unsigned)o.connections,
 	};
+	struct fleet_result ignored;
 	struct store *store;
 	int rc = o.postgres ? sql_texts_open(&cfg.sql, o.postgres, &err) : 0;
 	rc = rc ? rc : read_files(&o, &cfg, &token, &cert, &key, &err);
+	if (!rc && o.clickhouse.url) {
+		/* Of no length: whether the server is there, with ascribe's tables. */
+		const struct fleet_question q = { .memory = 1 << 20 };
+		cfg.clickhouse = o.clickhouse;
+		rc = args.n ? err_set(&err, -EINVAL, "--clickhouse and a store exclude each other")
+			    : temp_store_new(&stores[0], &err);
+		rc = rc ? rc : fleet_fill(stores[0], &o.clickhouse, &q, &ignored, &err);
+		cfg.scratch = stores[0];
+	}
 	rc = rc ? rc : old_store_copies(stores, cfg.n_stores, &err);
 	/* What cannot be read now would be a surprise later. */
 	rc = rc ? rc : store_open_all(&store, cfg.stores, cfg.n_stores, &err);

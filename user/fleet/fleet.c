@@ -346,6 +346,8 @@ static int ask_all(struct filling *f, struct err *err)
 	rc = ask_windows(f, err);
 	if (rc || !f->st.n_events)
 		return rc;
+	if (f->q->recent_s && f->st.to - f->st.from > f->q->recent_s)
+		f->st.from = f->st.to - f->q->recent_s;
 	rc = ask_rows(f, STATEMENT_ROWS, &f->rows, err);
 	if (!rc && f->rows.n > f->st.limit)
 		rc = ask_other(f, err);

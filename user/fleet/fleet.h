@@ -35,9 +35,10 @@ struct fleet_question {
 	bool all_labels;
 	const char *const *keys; /* else these, and those of the selector */
 	size_t n_keys;
-	bool by_start; /* no window begins before the range */
-	bool steps;    /* windows as short as the range allows; else one window */
-	size_t memory; /* of the answer; what is beyond is (other) */
+	uint32_t recent_s; /* rows of so many seconds at the end of the range alone; 0: all */
+	bool by_start;	   /* no window begins before the range */
+	bool steps;	   /* windows as short as the range allows; else one window */
+	size_t memory;	   /* of the answer; what is beyond is (other) */
 	const bool *stop;
 };
 

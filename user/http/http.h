@@ -11,6 +11,7 @@
 #ifndef ASCRIBE_HTTP_HTTP_H
 #define ASCRIBE_HTTP_HTTP_H
 
+#include "fleet/fleet.h"
 #include "util/buf.h"
 #include "util/err.h"
 
@@ -55,6 +56,9 @@ struct http_hooks {
 struct http_config {
 	const char *const *stores; /* read as one, where there are several */
 	size_t n_stores;
+	/* Instead of stores, with a directory for those that questions fill; url NULL: none */
+	struct fleet_server clickhouse;
+	const char *scratch;
 	/* "unix:/path", "127.0.0.1:4041", "[::1]:4041", "localhost:4041" */
 	const char *const *listen;
 	size_t n_listen;

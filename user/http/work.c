@@ -2,6 +2,7 @@
 #include "http/server_int.h"
 
 #include "http/clock.h"
+#include "http/fleet.h"
 #include "util/own.h"
 
 #include <errno.h>
@@ -46,6 +47,22 @@ static int ask_store(struct http_server *s, struct request *r, uint64_t *ret_sta
 	return rc;
 }
 
+#define FLEET_FRESH_NS (10 * HTTP_NS) /* an answer of ClickHouse is kept so long */
+
+/* What makes the answer to a question another one. */
+static uint64_t state_of(struct http_server *s)
+{
+	return s->cfg.clickhouse.url ? http_now_ns() / FLEET_FRESH_NS
+				     : snapshots_state(s->snapshots);
+}
+
+static int ask_fleet(struct http_server *s, struct request *r, uint64_t *ret_state, struct err *err)
+{
+	const struct store_limits limits = { .bytes = s->cfg.question_bytes, .stop = &s->stopping };
+	*ret_state = state_of(s);
+	return fleet_answer(r, &s->cfg.clickhouse, s->cfg.scratch, &limits, err);
+}
+
 void work_answer(struct http_server *s, struct request *r)
 {
 	struct err err = { 0 };
@@ -54,12 +71,12 @@ void work_answer(struct http_server *s, struct request *r)
 	int rc = request_check_params(r, &err);
 	if (!rc && (r->route->flags & ROUTE_CACHE)) {
 		rc = write_question(r);
-		cached = !rc && cache_find(s->cache, &r->question, snapshots_state(s->snapshots),
-					   &r->out, &r->type);
+		cached = !rc && cache_find(s->cache, &r->question, state_of(s), &r->out, &r->type);
 	}
 	if (!rc && !cached)
-		rc = r->route->flags & ROUTE_STORE ? ask_store(s, r, &state, &err)
-						   : r->route->handle(r, NULL, &err);
+		rc = r->route->flags & ROUTE_STORE
+			     ? (s->cfg.clickhouse.url ? ask_fleet : ask_store)(s, r, &state, &err)
+			     : r->route->handle(r, NULL, &err);
 	if (rc) {
 		request_fail(r, request_status(rc), err.text[0] ? err.text : strerror(-rc));
 		r->retry_after = r->status == 503   ? 1

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/fleet.h"
+
+#include "http/asked.h"
+#include "store/file/tree.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECENT_S 600 /* in which keys are looked for */
+
+/* What has few values in a fleet. */
+static const char *const few[] = { "service", "service_name", "namespace", "workload",
+				   "comm",    "host",	      "node",	   "cluster" };
+#define FEW (sizeof(few) / sizeof(few[0]))
+
+/* What a path needs of the fleet. */
+enum need {
+	NEED_NOTHING, /* not served */
+	NEED_NAMES,   /* keys, events, the range that there is */
+	NEED_KEYS,    /* sums by the keys that are asked for */
+	NEED_STACKS,  /* stacks without labels, or by the key `split` */
+	NEED_SETS,    /* stacks of all label sets */
+	NEED_STEPS,   /* sums by keys in short windows */
+	NEED_CHANGES, /* two ranges or selectors, in short windows */
+};
+
+static enum need need_of(const struct request *r)
+{
+	static const struct {
+		const char *name;
+		enum need need;
+	} needs[] = {
+		{ "labels", NEED_KEYS },	 { "values", NEED_KEYS },
+		{ "series", NEED_STEPS },	 { "flame", NEED_STACKS },
+		{ "table", NEED_KEYS },		 { "diff", NEED_CHANGES },
+		{ "findings", NEED_CHANGES },	 { "why", NEED_CHANGES },
+		{ "export-flame", NEED_STACKS }, { "export-pprof", NEED_SETS },
+		{ "export-folded", NEED_SETS },
+	};
+	bool against = request_param(r, "against") || request_param(r, "against_from");
+	if (!strcmp(r->route->name, "labels") && request_param(r, "names_only"))
+		return NEED_NAMES;
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
+		if (!strcmp(r->route->name, needs[i].name))
+			return against ? NEED_CHANGES : needs[i].need;
+	return NEED_NOTHING;
+}
+
+struct fleet_asked {
+	struct asked a;
+	struct fleet_question q;
+	const char *keys[FEW + ASKED_KEYS_MAX + 2];
+};
+
+static void add_key(struct fleet_asked *f, const char *key)
+{
+	if (key && *key && f->q.n_keys < sizeof(f->keys) / sizeof(f->keys[0]))
+		f->keys[f->q.n_keys++] = key;
+}
+
+/* The ranges of both sides. Findings look at as much time before. */
+static int widen(struct fleet_asked *f, const struct request *r, struct err *err)
+{
+	struct fleet_question *q = &f->q;
+	const struct query_spec *s = &f->a.spec;
+	int64_t from = s->from_ns, to = s->to_ns;
+	int rc = asked_time(r, "against_from", &from, err);
+	rc = rc ? rc : asked_time(r, "against_to", &to, err);
+	rc = rc ? rc : asked_time(r, "before", &from, err);
+	if (s->from_ns != INT64_MIN && s->to_ns != INT64_MAX)
+		q->from_ns = s->from_ns - (s->to_ns - s->from_ns);
+	q->from_ns = from < q->from_ns ? from : q->from_ns;
+	q->to_ns = to > q->to_ns ? to : q->to_ns;
+	if (request_param(r, "against"))
+		q->where = NULL; /* both selectors are evaluated here */
+	return rc;
+}
+
+static int ask_for(struct fleet_asked *f, const struct request *r, enum need need, struct err *err)
+{
+	struct fleet_question *q = &f->q;
+	int rc = asked_parse(&f->a, r, err);
+	const struct query_spec *s = &f->a.spec;
+	*q = (struct fleet_question){ .where = s->where,
+				      .from_ns = s->from_ns,
+				      .to_ns = s->to_ns,
+				      .event = s->event,
+				      .metric = s->metric,
+				      .idle = s->idle,
+				      .keys = f->keys };
+	for (size_t i = 0; i < f->a.n_keys; i++)
+		add_key(f, f->a.keys[i]);
+	add_key(f, request_param(r, "key"));
+	add_key(f, request_param(r, "split"));
+	q->steps = need == NEED_STEPS || need == NEED_CHANGES;
+	q->several = need == NEED_CHANGES && !s->event && !s->metric;
+	q->all_labels = need == NEED_SETS;
+	bool list = need == NEED_NAMES || need == NEED_CHANGES ||
+		    (need == NEED_KEYS && !strcmp(r->route->name, "labels"));
+	for (size_t i = 0; list && i < FEW; i++)
+		add_key(f, few[i]);
+	q->no_stacks =
+		need == NEED_NAMES || need == NEED_STEPS || (need == NEED_KEYS && f->q.n_keys);
+	if (need == NEED_NAMES)
+		q->recent_s = RECENT_S;
+	return rc || need != NEED_CHANGES ? rc : widen(f, r, err);
+}
+
+static int answer_in(struct request *r, const struct fleet_asked *f,
+		     const struct fleet_server *server, const char *dir,
+		     const struct store_limits *limits, struct err *err)
+{
+	struct fleet_result filled;
+	struct store *s;
+	int rc = fleet_fill(dir, server, &f->q, &filled, err);
+	rc = rc ? rc : store_open(&s, dir, err);
+	if (rc)
+		return rc;
+	store_limit(s, limits);
+	r->out.len = 0;
+	rc = r->route->handle(r, s, err);
+	store_close(s);
+	return rc;
+}
+
+int fleet_answer(struct request *r, const struct fleet_server *server, const char *scratch,
+		 const struct store_limits *limits, struct err *err)
+{
+	const enum need need = need_of(r);
+	struct fleet_asked f = { .q = { 0 } };
+	char dir[PATH_MAX];
+	if (!need)
+		return err_set(err, -EOPNOTSUPP, "%s is not served from ClickHouse",
+			       r->route->path);
+	int rc = ask_for(&f, r, need, err);
+	f.q.memory = limits->bytes;
+	if (!rc && snprintf(dir, sizeof(dir), "%s/ask-XXXXXX", scratch) >= (int)sizeof(dir))
+		rc = err_set(err, -ENAMETOOLONG, "the path of temporary stores is too long");
+	if (!rc && !mkdtemp(dir))
+		rc = err_sys(err, -errno, "cannot make a directory in %s", scratch);
+	if (!rc) {
+		rc = answer_in(r, &f, server, dir, limits, err);
+		tree_remove(dir);
+	}
+	asked_fini(&f.a);
+	return rc;
+}
