@@ -63,7 +63,8 @@ assert [x['key'] for x in r['rows']] == [{'tenant': 't0', 'comm': 'tenants'}], r
 period = r['seconds'] / r['samples']
 assert abs(period - 1 / 999) < 1e-5, period
 # Of the load's CPU time by the kernel's clock t0 has 20 parts of 48, in 8 s of somewhat more.
-assert .25 * cpu * 20 / 48 < r['seconds'] < 1.2 * cpu * 20 / 48, (r['seconds'], cpu)
+# A load that hardly ran tells nothing: others may have had the CPUs.
+assert r['seconds'] < 1.2 * cpu * 20 / 48 + .1 and (cpu < 1.5 or r['seconds'] > .25 * cpu * 20 / 48), (r['seconds'], cpu)
 assert not any(k['key'] == 'trace_id' for k in run('labels', 't0')['keys'])  # the daemon's rule holds
 print(r['samples'], 'samples,', round(r['seconds'], 2), 's of', round(cpu * 20 / 48, 2))
 PY
@@ -129,14 +130,14 @@ exits 1 "cannot open the token's file nothing" pod --token-file nothing
 # ---- the daemon ends, is killed, reloads meanwhile ----
 curl -gsS -o ended -w '%{http_code}' "${capturer[@]}" "$profile?seconds=30&hz=99" >ended.status &
 asked=$!
-within 20 pgrep -P "$daemon" -f -- --capture= >/dev/null
+within 60 pgrep -P "$daemon" -f -- --capture= >/dev/null
 kill -HUP "$daemon"
 wait $asked
 ok "a reload ends it" test "$(cat ended.status)" = 503
 ok "with a reason" grep -q 'ended with the server' ended
-within 20 sh -c "! pgrep -P $daemon -f -- --capture= >/dev/null"
+within 60 sh -c "! pgrep -P $daemon -f -- --capture= >/dev/null"
 curl -gsS -o /dev/null "${capturer[@]}" "$profile?seconds=30&hz=99" 2>/dev/null &
-within 20 pgrep -P "$daemon" -f -- --capture= >process
+within 60 pgrep -P "$daemon" -f -- --capture= >process
 kill -KILL "$daemon"
 within 20 sh -c "! [ -e /proc/$(cat process) ]"
 ok "it dies with the daemon" test ! -e "/proc/$(cat process)"

@@ -88,7 +88,7 @@ struct http_server {
 	bool has_keeper;
 
 	pthread_t capturer;
-	struct task captured; /* its request, while it runs; with the lock */
+	struct task captured;			   /* its request, while it runs; with the lock */
 	bool capturing, has_capturer, no_captures; /* with the lock */
 
 	struct intake intake;
