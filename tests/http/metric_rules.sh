@@ -103,7 +103,8 @@ assert {k[0] for k in values['tenants']} == {'t0', 't1', 't2', '(other)'}, value
 print({k[0]: round(v, 2) for k, v in values['tenants'].items()}, round(sum(values['cpu'].values()), 2), 's of CPU in all')
 time.sleep(2.5)  # Prometheus has them, too
 last = compare()
-for _ in range(20):  # its latest scrape is of the same windows
+deadline = time.time() + 60
+while time.time() < deadline:  # its latest scrape is of the same windows
     got = {tuple(x['metric'].get(k, '') for k in rules['tenants'][1].split(',')): float(x['value'][1])
            for x in ask('query', query='ascribe_profile_tenants_seconds_total')['result']}
     now = scrape()['tenants']
