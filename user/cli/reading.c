@@ -53,8 +53,6 @@ static void say_error(int rc, const struct err *err)
 /* Fill a store from ClickHouse with what the question needs. */
 static int fill_from_fleet(struct reading *r, const struct filter *f, struct err *err)
 {
-	static const char *const few[] = { "service", "service_name", "namespace", "workload",
-					   "comm",    "host",	      "node",	   "cluster" };
 	const bool keys = r->one && r->keys && r->keys->n;
 	const bool finite = f->from_ns != INT64_MIN && f->to_ns != INT64_MAX && !r->one;
 	const struct fleet_question q = {
@@ -68,10 +66,10 @@ static int fill_from_fleet(struct reading *r, const struct filter *f, struct err
 		.idle = f->idle,
 		.no_stacks = r->one && r->labels == QUERY_KEYS,
 		.all_labels = r->one && r->labels == QUERY_ALL_LABELS,
-		.keys = keys ? (const char *const *)r->keys->v : few,
+		.keys = keys ? (const char *const *)r->keys->v : fleet_few_keys,
 		.n_keys = keys					   ? r->keys->n
 			  : r->one && r->labels == QUERY_NO_LABELS ? 0
-								   : sizeof(few) / sizeof(few[0]),
+								   : FLEET_FEW_KEYS,
 		.by_start = f->by_start,
 		.steps = !r->one,
 		.memory = f->memory,

@@ -25,7 +25,7 @@ struct names {
 struct filler {
 	struct store_writer *w;
 	const struct fleet_windows *windows;
-	uint32_t events[256];
+	uint32_t events[FLEET_EVENTS_MAX];
 	struct place *places;
 	size_t n_places, cap_places; /* cap: a power of two */
 	struct names lost, flagged;

@@ -18,6 +18,10 @@
 #define SMALL_BYTES (4u << 20) /* answers of a few rows */
 #define WINDOWS_MAX 400u
 
+const char *const fleet_few_keys[FLEET_FEW_KEYS] = { "service",	 "service_name", "namespace",
+						     "workload", "comm",	 "host",
+						     "node",	 "cluster" };
+
 struct filling {
 	const struct fleet_question *q;
 	struct ask *ask;
@@ -55,7 +59,7 @@ static int ask_events(struct filling *f, struct err *err)
 	struct buf answer = BUF_INIT;
 	int rc = ask_run(f->ask, sql, NULL, 0, SMALL_BYTES, &answer, err);
 	struct cursor c = cursor_of(&answer);
-	while (!rc && c.p < c.end && f->events.n < 256) {
+	while (!rc && c.p < c.end && f->events.n < FLEET_EVENTS_MAX) {
 		struct fleet_event *e = &f->events.v[f->events.n];
 		bool good = copy_text(&c, e->name, sizeof(e->name));
 		good &= copy_text(&c, e->unit, sizeof(e->unit));

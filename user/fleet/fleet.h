@@ -23,6 +23,10 @@ struct fleet_server {
 
 #define FLEET_KEYS_MAX 64
 
+/* Keys with few values in a fleet: what is kept where a question names none. */
+#define FLEET_FEW_KEYS 8
+extern const char *const fleet_few_keys[FLEET_FEW_KEYS];
+
 struct fleet_question {
 	const char *where;
 	int64_t from_ns, to_ns; /* INT64_MIN, INT64_MAX: open */

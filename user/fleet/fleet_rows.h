@@ -18,8 +18,10 @@ struct fleet_event {
 	uint64_t ns_per_sample, period;
 };
 
+#define FLEET_EVENTS_MAX 256 /* the statement has the same limit */
+
 struct fleet_events {
-	struct fleet_event v[256];
+	struct fleet_event v[FLEET_EVENTS_MAX];
 	size_t n;
 };
 

@@ -12,11 +12,6 @@
 
 #define RECENT_S 600 /* in which keys are looked for */
 
-/* What has few values in a fleet. */
-static const char *const few[] = { "service", "service_name", "namespace", "workload",
-				   "comm",    "host",	      "node",	   "cluster" };
-#define FEW (sizeof(few) / sizeof(few[0]))
-
 /* What a path needs of the fleet. */
 enum need {
 	NEED_NOTHING, /* not served */
@@ -53,7 +48,7 @@ static enum need need_of(const struct request *r)
 struct fleet_asked {
 	struct asked a;
 	struct fleet_question q;
-	const char *keys[FEW + ASKED_KEYS_MAX + 2];
+	const char *keys[FLEET_FEW_KEYS + ASKED_KEYS_MAX + 2];
 };
 
 static void add_key(struct fleet_asked *f, const char *key)
@@ -101,8 +96,8 @@ static int ask_for(struct fleet_asked *f, const struct request *r, enum need nee
 	q->all_labels = need == NEED_SETS;
 	bool list = need == NEED_NAMES || need == NEED_CHANGES ||
 		    (need == NEED_KEYS && !strcmp(r->route->name, "labels"));
-	for (size_t i = 0; list && i < FEW; i++)
-		add_key(f, few[i]);
+	for (size_t i = 0; list && i < FLEET_FEW_KEYS; i++)
+		add_key(f, fleet_few_keys[i]);
 	q->no_stacks =
 		need == NEED_NAMES || need == NEED_STEPS || (need == NEED_KEYS && f->q.n_keys);
 	if (need == NEED_NAMES)
