@@ -255,42 +255,6 @@ static int check_memory(struct daemon *d, const struct daemon_settings *s, struc
 	return saving_check(&d->saving, &limits, d->collector, err);
 }
 
-static bool same_list(const struct opt_list *a, const struct opt_list *b)
-{
-	bool same = a->n == b->n;
-	for (size_t i = 0; same && i < a->n; i++)
-		same = !strcmp(a->v[i], b->v[i]);
-	return same;
-}
-
-/* Rules that stay go on counting: their texts move to the new settings. */
-static void renew_rules(struct daemon *d, struct daemon_settings *old)
-{
-	struct err err = { 0 };
-	if (same_list(&old->o.metrics, &d->s.o.metrics)) {
-		struct rule_section *live = old->rules;
-		old->rules = d->s.rules;
-		d->s.rules = live;
-		return;
-	}
-	metric_rules_free(d->rules);
-	d->rules = NULL;
-	if (daemon_settings_rules(&d->s, &d->rules, &err))
-		log_line(LOG_LINE_ERROR, "reload: metrics: %s", err.text);
-}
-
-/* Receivers go on where their cursors are. */
-static void renew_push(struct daemon *d, const struct daemon_settings *old)
-{
-	struct err err = { 0 };
-	if (same_list(&old->o.push, &d->s.o.push))
-		return;
-	pushing_end(&d->pushing);
-	if (pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.o.push.v, d->s.n_push, &err))
-		log_line(LOG_LINE_ERROR, "reload: %s", err.text);
-	published_push(&d->published, &d->pushing);
-}
-
 static void reload(struct daemon *d)
 {
 	struct daemon_settings s = { 0 };
@@ -312,8 +276,8 @@ static void reload(struct daemon *d)
 	struct daemon_settings old = d->s;
 	d->s = s;
 	d->rule_ticks = 0;
-	renew_rules(d, &old);
-	renew_push(d, &old);
+	daemon_renew_rules(d, &old);
+	daemon_renew_push(d, &old);
 	governor_new_limits(&d->saving.governor);
 	if (store) {
 		/*

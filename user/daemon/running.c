@@ -203,3 +203,37 @@ void daemon_restart(struct daemon *d, const char *why)
 	malloc_trim(0);
 	governor_new_minute(&d->saving.governor);
 }
+
+static bool same_list(const struct opt_list *a, const struct opt_list *b)
+{
+	bool same = a->n == b->n;
+	for (size_t i = 0; same && i < a->n; i++)
+		same = !strcmp(a->v[i], b->v[i]);
+	return same;
+}
+
+void daemon_renew_rules(struct daemon *d, struct daemon_settings *old)
+{
+	struct err err = { 0 };
+	if (same_list(&old->o.metrics, &d->s.o.metrics)) {
+		struct rule_section *live = old->rules;
+		old->rules = d->s.rules;
+		d->s.rules = live;
+		return;
+	}
+	metric_rules_free(d->rules);
+	d->rules = NULL;
+	if (daemon_settings_rules(&d->s, &d->rules, &err))
+		log_line(LOG_LINE_ERROR, "reload: metrics: %s", err.text);
+}
+
+void daemon_renew_push(struct daemon *d, const struct daemon_settings *old)
+{
+	struct err err = { 0 };
+	if (same_list(&old->o.push, &d->s.o.push))
+		return;
+	pushing_end(&d->pushing);
+	if (pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.o.push.v, d->s.n_push, &err))
+		log_line(LOG_LINE_ERROR, "reload: %s", err.text);
+	published_push(&d->published, &d->pushing);
+}

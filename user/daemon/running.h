@@ -70,4 +70,12 @@ void daemon_start_http(struct daemon *d);
 void daemon_stop_http(struct daemon *d);
 void daemon_close_sockets(struct daemon *d);
 
+/*
+ * At a reload, with the settings that were. Rules that stay go on counting: their texts move to the
+ * new settings.
+ */
+void daemon_renew_rules(struct daemon *d, struct daemon_settings *old);
+/* Likewise: receivers of another list go on where their cursors are. */
+void daemon_renew_push(struct daemon *d, const struct daemon_settings *old);
+
 #endif
