@@ -37,3 +37,14 @@ refused() {
 	gets "$@"
 	ok "a clear body: $3" jq -e '.code and (.message | length > 3)' body
 }
+
+# What `daemon --check-config` says of c.yaml: exit status, text.
+checks() { # status, text
+	"$ascribe" daemon -c c.yaml --check-config >out 2>err
+	local got=$?
+	if [ $got = "$1" ] && grep -qF -- "$2" err; then
+		good "$2"
+	else
+		bad "exit $got, want $1 and '$2': $(cat err)"
+	fi
+}

@@ -12,15 +12,6 @@ config() { # lines of metrics:
 		echo cpu-max: 0; echo metrics:; cat; } >c.yaml
 	chmod 600 c.yaml
 }
-checks() { # status, text
-	"$ascribe" daemon -c c.yaml --check-config >out 2>err
-	local got=$?
-	if [ $got = "$1" ] && grep -qF -- "$2" err; then
-		good "$2"
-	else
-		bad "exit $got, want $1 and '$2': $(cat err)"
-	fi
-}
 config <<<'  - {metric: wall}'
 checks 2 "c.yaml:7: metrics: rule 1: metric: 'wall'; there are cpu, off-cpu and runq"
 config <<<'  - {name: x}'

@@ -24,15 +24,6 @@ config() { # lines of push:
 	{ echo push:; cat; } >c.yaml
 	chmod 600 c.yaml
 }
-checks() { # status, text
-	"$ascribe" daemon -c c.yaml --check-config >out 2>err
-	local got=$?
-	if [ $got = "$1" ] && grep -qF -- "$2" err; then
-		good "$2"
-	else
-		bad "exit $got, want $1 and '$2': $(cat err)"
-	fi
-}
 config <<<'  - {url: "http://a:4040", tokn-file: x}'
 checks 2 'c.yaml:1: push: receiver 1: tokn-file: no such key; did you mean token-file?'
 config <<<'  - {url: "http://u:secret@a:4040"}'
