@@ -25,7 +25,7 @@ TAIL := $(addprefix tests/, \
 	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh record/incidents.sh \
 	record/stalls.sh record/trampolines.sh record/cgroups.sh http/selection.sh http/push.sh \
 	record/jit.sh record/linkers.sh record/unwind_changes.sh record/bad.sh labels/matrix.sh \
-	http/clickhouse.sh http/metric_rules.sh http/capture.sh)
+	http/clickhouse.sh http/metric_rules.sh http/capture.sh http/clickhouse_ask.sh)
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
 UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
@@ -192,7 +192,8 @@ $(BUILD)/tests/long.json: $(BUILD)/tests/mkstore
 	$(Q)$< $(@:.json=) long >$@
 
 # A ClickHouse to push to and to ask (tests/tools/clickhouse/server.py): one copy for all build
-# directories. Without a network its tests are skipped.
+# directories, on the days of their tests. Without a network these are skipped.
+NEED_CLICKHOUSE := tests/http/clickhouse.sh tests/http/clickhouse_ask.sh
 CLICKHOUSE_MODULES := build/npm/clickhouse/node_modules
 $(CLICKHOUSE_MODULES)/.fetched: tests/tools/clickhouse/package.json \
 	tests/tools/clickhouse/package-lock.json tools/fetch-npm
@@ -298,7 +299,7 @@ test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examp
 	$(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore \
 	$(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) \
 	$(BUILD)/tests/torn/torn \
-	$(if $(filter tests/http/clickhouse.sh,$(TAIL_OUT)),,$(CLICKHOUSE_MODULES)/.fetched)
+	$(if $(filter-out $(TAIL_OUT),$(NEED_CLICKHOUSE)),$(CLICKHOUSE_MODULES)/.fetched)
 test-asan-programs: $(filter-out $(UNIT_OUT:%=$(BUILD)/tests/%),$(UNIT)) \
 	$(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
