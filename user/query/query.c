@@ -41,7 +41,8 @@ uint64_t query_bounded_total(void)
 size_t query_budget(const struct store *s, const struct query_spec *spec)
 {
 	size_t budget = store_budget(s);
-	return (budget ? budget : QUERY_MEMORY) / (spec->parts ? spec->parts : 1);
+	/* The rest is for dictionaries. */
+	return (budget ? budget : QUERY_MEMORY) / 4 / (spec->parts ? spec->parts : 1);
 }
 
 int query_read(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)

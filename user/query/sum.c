@@ -161,6 +161,7 @@ static int add_folded(struct summing *m, size_t i)
 		return 0;
 	if (!m->of->waits.by_class)
 		m->folding.least = m->of->spec.least;
+	m->folding.events = m->events;
 	int rc = store_fold_block(s, &m->folding, b, m->err);
 	m->n_folded = rc ? m->n_folded : i + 1;
 	return rc;
@@ -186,6 +187,7 @@ static int add_block(struct summing *m, size_t i)
 					   .fold_stacks = spec->labels == QUERY_KEYS &&
 							  !m->of->waits.by_class,
 					   .fold_sets = folds_sets(m),
+					   .events = m->events,
 					   .ctx = m };
 	if (all && spec->rest)
 		return 0;
@@ -215,6 +217,16 @@ static int read_rows(struct summing *m)
 	return rc ? rc : end_rows(m);
 }
 
+/* Those that the question measures: of others no stack is translated. */
+static int choose_events(struct summing *m)
+{
+	const uint32_t n = store_n_events(m->q->store);
+	m->events = calloc((size_t)n + 1, sizeof(*m->events));
+	for (struct store_row row = { 0 }; m->events && row.event < n; row.event++)
+		m->events[row.event] = measure_of(&m->of->measures, m->q, &row) != NULL;
+	return m->events ? 0 : err_sys(m->err, -ENOMEM, "cannot query");
+}
+
 int summing_read(struct summing *m, struct query *q, struct choice *of, struct err *err)
 {
 	const struct plan *p = &of->plan;
@@ -223,7 +235,7 @@ int summing_read(struct summing *m, struct query *q, struct choice *of, struct e
 	*m = (struct summing){ .q = q, .of = of, .err = err };
 	sums_init(&m->sums, q, of->spec.labels, !of->spec.rows_alone, q->budget);
 	m->once = !p->posted && (!of->spec.where || !*of->spec.where);
-	int rc = 0;
+	int rc = choose_events(m);
 	for (size_t i = 0; !rc && i < range->n; i++)
 		rc = add_account(m, range->blocks[i]);
 	while (!rc && again) {
@@ -242,5 +254,6 @@ void summing_fini(struct summing *m)
 {
 	free(m->idle.v);
 	store_folding_fini(&m->folding);
+	free(m->events);
 	sums_fini(&m->sums);
 }

@@ -29,6 +29,7 @@ struct summing {
 	struct sums sums;
 	/* QUERY_NO_LABELS: of what is read without labels, in any pass */
 	struct store_folding folding;
+	bool *events;	 /* [store_n_events]: which are measured */
 	size_t n_folded; /* blocks of the plan up to here are in it */
 	struct idle_stacks idle;
 	unsigned unchecked; /* rows since the question was last seen to go on */

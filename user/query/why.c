@@ -57,8 +57,10 @@ int why_side_open(struct why_side *ret, struct store *s, const struct query_spec
 			ret->cpu_samples = info->grain_ns ? info->samples / info->grain_ns : 0;
 		of.keys = NULL;
 		of.n_keys = 0;
+		of.parts = spec->parts; /* it is over before the next begins */
 		if (lengths && i != WHY_CPU && ret->there)
 			rc = query_lengths(&ret->lengths[i], s, &of, err);
+		ret->bounded |= ret->lengths[i] && query_lengths_bounded(ret->lengths[i]);
 	}
 	return rc;
 }

@@ -309,12 +309,13 @@ uint32_t store_n_sets(const struct store *s);
 uint32_t store_n_events(const struct store *s);
 
 /*
- * What a question to this handle may take, for programs that answer others. Bytes of memory are
- * beside the dictionaries; 0: as many as whoever asks takes by itself. *stop: it ends.
+ * What a question to this handle may take, for programs that answer others. Three
+ * quarters of the bytes are for dictionaries, one for whoever asks; 0: as many as he takes by
+ * himself. *stop: it ends.
  */
 struct store_limits {
 	size_t bytes;
-	size_t symbols;	  /* bytes of dictionaries; 0: as many as of `bytes`, at least 16 MiB */
+	size_t symbols;	  /* bytes of dictionaries; 0: of `bytes`, at least 16 MiB */
 	const bool *stop; /* written by any thread; NULL: never */
 };
 void store_limit(struct store *s, const struct store_limits *limits);
@@ -478,8 +479,9 @@ struct store_reading {
 	 * store does.
 	 */
 	int (*set)(void *ctx, const struct label *labels, size_t n, uint32_t *ret);
-	bool fold_stacks; /* rows are summed over all stacks: stack is 0 */
-	bool fold_sets;	  /* or over all sets that are wanted: set is 0 */
+	bool fold_stacks;   /* rows are summed over all stacks: stack is 0 */
+	bool fold_sets;	    /* or over all sets that are wanted: set is 0 */
+	const bool *events; /* [store_n_events]: which are wanted; NULL: all */
 	/* Before the rows of a stack and event: 1 when they are wanted, else 0; NULL: all */
 	int (*group)(void *ctx, const struct store_row *sum);
 	/* Some, of one stack and one event; borrowed during the call */
@@ -525,7 +527,8 @@ struct store_function_key store_function_key(const struct store_frame *f);
 struct store_folding {
 	const struct store_block **blocks;
 	size_t n, cap;
-	uint32_t least; /* 0: all stacks are wanted */
+	uint32_t least;	    /* 0: all stacks are wanted */
+	const bool *events; /* borrowed, as in store_reading */
 };
 #define STORE_OTHER 1u
 int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b,

@@ -18,26 +18,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-int cell_add(struct cell *c, uint32_t leaf, uint64_t samples, uint64_t value, uint64_t period)
+int cell_add(struct cell *c, uint32_t leaf, uint64_t samples, uint64_t value)
 {
-	int rc = buf_add_varint(&c->leaves, zigzag((uint64_t)leaf - c->last));
+	int rc = buf_add_varint(&c->groups, zigzag((uint64_t)leaf - c->last));
 	if (!rc)
-		rc = buf_add_varint(&c->counts, samples - 1);
-	if (!rc)
-		rc = buf_add_varint(&c->values, value);
+		rc = buf_add_varint(&c->groups, samples - 1);
+	if (!rc) /* 0 but where the value is explicit */
+		rc = buf_add_varint(&c->groups, zigzag(value - samples * c->period));
 	c->last = leaf;
 	c->n++;
 	c->samples += samples;
 	c->value += value;
-	c->explicit |= value != samples * period;
+	c->explicit |= value != samples * c->period;
 	return rc;
 }
 
 void cell_fini(struct cell *c)
 {
-	buf_fini(&c->leaves);
-	buf_fini(&c->counts);
-	buf_fini(&c->values);
+	buf_fini(&c->groups);
 }
 
 int value_compare(const struct settable_label *a, const struct settable_label *b)
@@ -57,22 +55,36 @@ struct shared_groups {
 	uint8_t codec;
 };
 
+static int encode_cell(struct buf *out, const struct cell *c)
+{
+	struct buf column[3] = { BUF_INIT, BUF_INIT, BUF_INIT };
+	struct cursor in = cursor_of(&c->groups);
+	int rc = 0;
+	while (!rc && cursor_left(&in)) {
+		uint64_t leaf = cursor_varint(&in), count = cursor_varint(&in),
+			 value = unzigzag(cursor_varint(&in)) + (count + 1) * c->period;
+		rc = buf_add_varint(&column[0], leaf);
+		if (!rc)
+			rc = buf_add_varint(&column[1], count);
+		if (!rc && c->explicit)
+			rc = buf_add_varint(&column[2], value);
+	}
+	if (!rc)
+		rc = buf_add_varint(out, c->n);
+	for (size_t i = 0; !rc && i < 3; i++)
+		rc = buf_add_varint(out, column[i].len);
+	for (size_t i = 0; i < 3; i++) {
+		rc = rc ? rc : buf_add(out, column[i].data, column[i].len);
+		buf_fini(&column[i]);
+	}
+	return rc;
+}
+
 static int encode_cells(struct buf *out, const struct cell *cells, size_t n)
 {
 	int rc = 0;
-	for (size_t i = 0; !rc && i < n; i++) {
-		const struct cell *c = &cells[i];
-		const uint64_t head[] = { c->n, c->leaves.len, c->counts.len,
-					  c->explicit ? c->values.len : 0 };
-		for (size_t k = 0; !rc && k < sizeof(head) / sizeof(head[0]); k++)
-			rc = buf_add_varint(out, head[k]);
-		if (!rc)
-			rc = buf_add(out, c->leaves.data, c->leaves.len);
-		if (!rc)
-			rc = buf_add(out, c->counts.data, c->counts.len);
-		if (!rc && c->explicit)
-			rc = buf_add(out, c->values.data, c->values.len);
-	}
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = encode_cell(out, &cells[i]);
 	return rc;
 }
 

@@ -14,7 +14,8 @@
 #include "store/block/settable.h"
 #include "util/idhash.h"
 
-/* The groups of one value and one event; those of idle CPUs are apart. */
+/* The groups of one value and one event; those of idle CPUs are apart. There may be 100,000 cells
+ * at a time, most of them with few groups. */
 struct cell {
 	uint32_t event;
 	bool idle;
@@ -22,10 +23,11 @@ struct cell {
 	uint32_t last; /* leaf */
 	uint32_t n;
 	uint64_t samples, value; /* sums */
-	struct buf leaves, counts, values;
+	uint64_t period;	 /* of the event */
+	struct buf groups;	 /* in pieces of three, which projections_add sorts into columns */
 };
 
-int cell_add(struct cell *c, uint32_t leaf, uint64_t samples, uint64_t value, uint64_t period);
+int cell_add(struct cell *c, uint32_t leaf, uint64_t samples, uint64_t value);
 void cell_fini(struct cell *c);
 
 /* ---- writing ---- */

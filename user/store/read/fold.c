@@ -76,10 +76,18 @@ static int reserve_leaf(const struct segment_sums *l, struct leaf_sums *e)
 	return ARRAY_RESERVE(e->leaves, e->cap, (size_t)e->n + 1);
 }
 
-static int add_groups(struct segment_sums *l, struct rows_reader *rows)
+/* events: of the reader, which are wanted; NULL: all. */
+static int add_groups(struct segment_sums *l, struct translation *t, const bool *events,
+		      struct rows_reader *rows)
 {
 	int more;
 	while ((more = rows_next_group(rows)) > 0) {
+		uint32_t event;
+		int rc = translate_event(t, rows->group.event, &event);
+		if (rc)
+			return rc;
+		if (events && !events[event])
+			continue;
 		struct leaf_sums *e = &l->v[rows->group.event];
 		uint32_t leaf = rows->group.stack;
 		if (reserve_leaf(l, e))
@@ -92,8 +100,8 @@ static int add_groups(struct segment_sums *l, struct rows_reader *rows)
 	return more;
 }
 
-static int add_block(struct store *s, struct segment_sums *l, const struct block_ref *ref,
-		     struct err *err)
+static int add_block(struct store *s, struct segment_sums *l, struct translation *t,
+		     const bool *events, const struct block_ref *ref, struct err *err)
 {
 	struct block_data d;
 	struct rows_reader rows;
@@ -102,7 +110,7 @@ static int add_block(struct store *s, struct segment_sums *l, const struct block
 		return rc;
 	rc = contents_rows(s, ref, &d, SYMBOLS_NAMES, &rows, err);
 	if (!rc) { /* its limits are within those of the segment */
-		rc = add_groups(l, &rows);
+		rc = add_groups(l, t, events, &rows);
 		rc = block_failed(s, ref, rc, err);
 	}
 	block_data_fini(&d);
@@ -138,6 +146,7 @@ struct folding {
 	enum mode mode;
 	struct keysums sums; /* by sum_key(), of stacks of the reader */
 	uint32_t least;	     /* of the question, 0: all stacks are wanted */
+	const bool *events;  /* of the question */
 	struct chosen chosen;
 	size_t left; /* segments to come, with this one */
 	double part; /* of what may be missed of a stack, that of this segment */
@@ -287,14 +296,16 @@ static size_t sums_bytes(const struct segment_sums *l)
 }
 
 static int sum_blocks(struct store *s, const struct block_ref *const *refs, size_t n,
-		      const struct dicts *d, struct segment_sums *l, struct err *err)
+		      struct translation *t, const bool *events, struct segment_sums *l,
+		      struct err *err)
 {
+	const struct dicts *d = t->from;
 	*l = (struct segment_sums){
 		calloc((size_t)d->n_events + 1, sizeof(*l->v)), d->n_events, d->n_leaves, { 0 }
 	};
 	int rc = l->v ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	for (size_t i = 0; !rc && i < n; i++)
-		rc = add_block(s, l, refs[i], err);
+		rc = add_block(s, l, t, events, refs[i], err);
 	return rc;
 }
 
@@ -325,7 +336,7 @@ static int fold_segment(struct store *s, const struct block_ref *const *refs, si
 	t = y ? &y->to : t;
 	f->kept[i] = (struct segment_sums){ 0 };
 	if (!now.v)
-		rc = sum_blocks(of, refs, n, t->from, &now, err);
+		rc = sum_blocks(of, refs, n, t, f->events, &now, err);
 	if (!rc && (rc = y ? take_chosen(s, f, y, &now) : take_all(s, f, t, &now)) < 0)
 		block_failed(of, refs[0], rc, err);
 	if (rc < 0)
@@ -480,7 +491,7 @@ int store_fold_rows(struct store *s, const struct store_folding *of,
 		    struct err *err)
 {
 	const struct block_ref **refs = malloc((of->n + 1) * sizeof(*refs));
-	struct folding f = { .least = of->least, .n = of->n };
+	struct folding f = { .least = of->least, .events = of->events, .n = of->n };
 	keysums_init(&f.sums, SIZE_MAX);
 	f.seen = calloc((size_t)s->sym.n_events + 1, sizeof(*f.seen));
 	f.kept = calloc(of->n + 1, sizeof(*f.kept));

@@ -9,6 +9,7 @@
 #include "store/read/block_data.h"
 #include "store/read/contents.h"
 #include "store/read/symbols.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,8 +42,10 @@ static int read_sums(struct reading *r)
 			rc = block_damaged(r->s, r->ref, r->err);
 			break;
 		}
-		rc = reading_idle(r, in.idle);
-		rc = rc ? rc : translate_event(r->to, in.row.event, &r->event);
+		rc = translate_event(r->to, in.row.event, &r->event);
+		if (!rc && !reading_wants_event(r))
+			continue;
+		rc = rc ? rc : reading_idle(r, in.idle);
 		if (rc) {
 			rc = reading_failed(r, rc);
 			break;
@@ -58,34 +61,49 @@ static int read_sums(struct reading *r)
 
 /* ---- above: projections of one key ---- */
 
-/* What no value of the key has: folded less all of them, by event and leaf. */
-struct rest {
-	struct rows_sum **v; /* [n_events], or NULL */
-	uint32_t n_events, n_leaves;
+/*
+ * What no value of the key has: folded less all of them. There may be a dozen events, most of whose
+ * leaves have none of the others: those of a leaf are a chain.
+ */
+struct rest_group {
+	uint32_t event, next; /* of the leaf, + 1; 0: none */
+	uint64_t samples, value;
 };
 
-static int rest_of(struct rest *rest, uint32_t event, struct rows_sum **ret)
+struct rest {
+	uint32_t *first; /* [n_leaves]: + 1, or 0 */
+	uint32_t n_leaves;
+	struct rest_group *v;
+	size_t n, cap;
+};
+
+static int rest_of(struct rest *rest, uint32_t event, uint32_t leaf, struct rest_group **ret)
 {
-	struct rows_sum **v = &rest->v[event];
-	if (!*v && !(*v = calloc((size_t)rest->n_leaves + 1, sizeof(**v))))
+	for (uint32_t i = rest->first[leaf]; i; i = rest->v[i - 1].next)
+		if (rest->v[i - 1].event == event) {
+			*ret = &rest->v[i - 1];
+			return 0;
+		}
+	if (ARRAY_RESERVE(rest->v, rest->cap, rest->n + 1))
 		return -ENOMEM;
-	*ret = *v;
+	*ret = &rest->v[rest->n++];
+	**ret = (struct rest_group){ .event = event, .next = rest->first[leaf] };
+	rest->first[leaf] = (uint32_t)rest->n;
 	return 0;
 }
 
 static void rest_fini(struct rest *rest)
 {
-	for (uint32_t e = 0; rest->v && e < rest->n_events; e++)
-		free(rest->v[e]);
+	free(rest->first);
 	free(rest->v);
 }
 
 static int rest_init(struct reading *r, struct rest *ret)
 {
 	const struct dicts *d = r->d;
-	*ret = (struct rest){ calloc((size_t)d->n_events + 1, sizeof(*ret->v)), d->n_events,
-			      d->n_leaves };
-	return ret->v ? 0 : reading_failed(r, -ENOMEM);
+	*ret = (struct rest){ calloc((size_t)d->n_leaves + 1, sizeof(*ret->first)), d->n_leaves,
+			      NULL, 0, 0 };
+	return ret->first ? 0 : reading_failed(r, -ENOMEM);
 }
 
 /* All groups of the block, to take those of values off. */
@@ -99,14 +117,19 @@ static int rest_begin(struct reading *r, struct rest *ret)
 	rc = contents_rows(r->s, r->ref, &d, SYMBOLS_NAMES, &rows, r->err);
 	rc = rc ? rc : rest_init(r, ret);
 	while (!rc && (more = rows_next_group(&rows))) {
-		struct rows_sum *v;
-		if (more < 0)
+		struct rest_group *g;
+		if (more < 0) {
 			rc = block_damaged(r->s, r->ref, r->err);
-		else if (rest_of(ret, rows.group.event, &v))
+		} else if (translate_event(r->to, rows.group.event, &r->event)) {
 			rc = reading_failed(r, -ENOMEM);
-		else
-			v[rows.group.stack] =
-				(struct rows_sum){ rows.group.samples, rows.group.value };
+		} else if (!reading_wants_event(r)) {
+			continue;
+		} else if (rest_of(ret, rows.group.event, rows.group.stack, &g)) {
+			rc = reading_failed(r, -ENOMEM);
+		} else {
+			g->samples = rows.group.samples;
+			g->value = rows.group.value;
+		}
 	}
 	block_data_fini(&d);
 	return rc;
@@ -115,17 +138,17 @@ static int rest_begin(struct reading *r, struct rest *ret)
 static int give_rest(struct reading *r, const struct rest *rest, uint32_t set)
 {
 	int rc = 0;
-	for (uint32_t e = 0; !rc && e < rest->n_events; e++)
-		for (uint32_t leaf = 0; rest->v[e] && !rc && leaf < rest->n_leaves; leaf++) {
-			const struct rows_sum *sum = &rest->v[e][leaf];
-			if (!sum->samples)
+	for (uint32_t leaf = 0; !rc && leaf < rest->n_leaves; leaf++)
+		for (uint32_t i = rest->first[leaf]; !rc && i; i = rest->v[i - 1].next) {
+			const struct rest_group *g = &rest->v[i - 1];
+			if (!g->samples)
 				continue;
-			if (reading_leaf(r, leaf) || translate_event(r->to, e, &r->event))
+			if (reading_leaf(r, leaf) || translate_event(r->to, g->event, &r->event))
 				return reading_failed(r, -ENOMEM);
-			int wanted = reading_wants_group(r, sum->samples, sum->value);
+			int wanted = reading_wants_group(r, g->samples, g->value);
 			rc = wanted <= 0 ? wanted
 					 : give_one(r, set, r->how->fold_stacks ? 0 : r->stack,
-						    sum->samples, sum->value);
+						    g->samples, g->value);
 		}
 	return rc;
 }
@@ -149,8 +172,10 @@ static int give_value_sums(struct projecting *p, uint32_t set)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < p->list.n_sums; i++) {
 		const struct value_sum *sum = &p->list.sums[i];
-		rc = reading_idle(r, sum->idle);
-		rc = rc ? rc : translate_event(r->to, sum->event, &r->event);
+		rc = translate_event(r->to, sum->event, &r->event);
+		if (!rc && !reading_wants_event(r))
+			continue;
+		rc = rc ? rc : reading_idle(r, sum->idle);
 		if (rc)
 			return reading_failed(r, rc);
 		int wanted = reading_wants_group(r, sum->samples, sum->value);
@@ -162,14 +187,13 @@ static int give_value_sums(struct projecting *p, uint32_t set)
 /* Take a group off those that no value was taken off, or add it to those that are wanted. */
 static int fold_group(struct projecting *p, const struct store_row *row, bool add)
 {
-	struct rows_sum *v;
-	if (rest_of(&p->rest, row->event, &v))
+	struct rest_group *g;
+	if (rest_of(&p->rest, row->event, row->stack, &g))
 		return reading_failed(p->r, -ENOMEM);
-	v += row->stack;
-	if (!add && v->samples < row->samples)
+	if (!add && g->samples < row->samples)
 		return block_damaged(p->r->s, p->r->ref, p->r->err);
-	v->samples += add ? row->samples : -row->samples;
-	v->value += add ? row->value : -row->value;
+	g->samples += add ? row->samples : -row->samples;
+	g->value += add ? row->value : -row->value;
 	return 0;
 }
 
@@ -177,8 +201,6 @@ static int give_group(struct projecting *p, const struct store_row *row, uint32_
 {
 	struct reading *r = p->r;
 	int rc = reading_leaf(r, row->stack);
-	if (!rc)
-		rc = translate_event(r->to, row->event, &r->event);
 	if (rc)
 		return reading_failed(r, rc);
 	int wanted = reading_wants_group(r, row->samples, row->value);
@@ -201,6 +223,10 @@ static int read_value(struct projecting *p, bool fold, bool given, uint32_t set)
 		groups_begin(&in, &p->list, &raw, p->head->mark.count[KIND_LEAVES]);
 	while (!rc && (more = groups_next(&in))) {
 		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : 0;
+		if (!rc && translate_event(r->to, in.row.event, &r->event))
+			rc = reading_failed(r, -ENOMEM);
+		if (!rc && !reading_wants_event(r))
+			continue;
 		if (!rc && fold)
 			rc = fold_group(p, &in.row, !p->wants_rest);
 		if (!rc && given)

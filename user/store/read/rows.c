@@ -154,6 +154,11 @@ static int give_sum(struct reading *r, const struct store_row *group)
 	return r->cb(r->ctx, &out);
 }
 
+bool reading_wants_event(const struct reading *r)
+{
+	return !r->how || !r->how->events || r->how->events[r->event];
+}
+
 int reading_wants_group(const struct reading *r, uint64_t samples, uint64_t value)
 {
 	const struct store_row sum = {
@@ -248,11 +253,13 @@ static int give_sums(struct reading *r)
 /* Leaf and event of a group are looked up once. */
 static int read_group(struct reading *r, struct rows_reader *rows)
 {
-	if (r->sums)
+	int rc = translate_event(r->to, rows->group.event, &r->event);
+	if (!rc && !reading_wants_event(r))
+		return 0;
+	if (!rc && r->sums)
 		return sum_group(r, rows);
-	int rc = reading_leaf(r, rows->group.stack);
 	if (!rc)
-		rc = translate_event(r->to, rows->group.event, &r->event);
+		rc = reading_leaf(r, rows->group.stack);
 	if (rc)
 		return reading_failed(r, rc);
 	if (!r->how)

@@ -57,6 +57,8 @@ int reading_leaf(struct reading *r, uint32_t leaf);
 unsigned reading_names(const struct reading *r);
 /* The same for sums that say themselves whether they are of idle CPUs. */
 int reading_idle(struct reading *r, bool idle);
+/* Whether the caller wants anything of the event at hand: else nothing is made of its stacks. */
+bool reading_wants_event(const struct reading *r);
 /* Whether the caller wants the rows of the group at hand: 1, 0, or an error. */
 int reading_wants_group(const struct reading *r, uint64_t samples, uint64_t value);
 /* Prepare r->wants, which tells keys of interest by their string ids. */

@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define LIMIT_DEFAULT (64u << 20) /* where nobody has set one */
+#define LIMIT_DEFAULT (48u << 20) /* where nobody has set one */
 #define LIMIT_LEAST (16u << 20)
 
 struct loading {
@@ -138,7 +138,7 @@ void symbols_free(struct segment *g)
 
 size_t symbols_limit(const struct store *s)
 {
-	size_t most = s->limits.bytes ? s->limits.bytes : LIMIT_DEFAULT;
+	size_t most = s->limits.bytes ? s->limits.bytes / 4 * 3 : LIMIT_DEFAULT;
 	return s->limits.symbols ? s->limits.symbols : most > LIMIT_LEAST ? most : LIMIT_LEAST;
 }
 
@@ -163,13 +163,13 @@ static size_t sum_symbols(struct store *s, const struct segment *keep, struct se
 }
 
 /*
- * Give up the dictionaries of segments that were used longest ago. Those of segments may take three
- * quarters of the limit without the reader's own, or a half where the reader's own are large.
+ * Give up the dictionaries of segments that were used longest ago. Those of segments may take what
+ * the reader's own leave of the limit, or half of it where the reader's own are large.
  */
 static void make_room(struct store *s, const struct segment *keep)
 {
 	size_t limit = symbols_limit(s), own = dicts_bytes(&s->sym) + setpool_bytes(&s->sets);
-	size_t most = own < limit / 4 ? limit / 4 * 3 - own : limit / 2;
+	size_t most = own < limit / 2 ? limit - own : limit / 2;
 	for (;;) {
 		struct segment *oldest = NULL;
 		size_t sum = sum_symbols(s, keep, &oldest);

@@ -12,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMORY_MAX \
-	(16u \
-	 << 20) /* of the values in the making: above, the key with the most of them is left   \
-		       out */
+/* Of the values in the making: above, the key with the largest ones is left out. */
+#define MEMORY_MAX (8u << 20)
+#define CELL_HEAP 16 /* what malloc adds to a piece of memory */
 
 int project_failed(const struct project *p, int rc)
 {
@@ -41,44 +40,50 @@ void project_key_fini(struct column_key *k)
 	k->n = k->cap = 0;
 }
 
+static size_t cell_bytes(const struct cell *c)
+{
+	return sizeof(*c) + c->groups.cap + CELL_HEAP;
+}
+
+static size_t value_bytes(const struct value *v)
+{
+	size_t sum = sizeof(*v) + v->label.len + 2 * CELL_HEAP;
+	for (size_t i = 0; i < v->n_cells; i++)
+		sum += cell_bytes(&v->cells[i]);
+	return sum;
+}
+
 static size_t key_bytes(const struct column_key *k)
 {
-	size_t sum = k->cap * sizeof(*k->v);
-	for (size_t i = 0; i < k->n; i++) {
-		sum += k->v[i].cells_cap * sizeof(*k->v[i].cells) + k->v[i].label.len;
-		for (size_t c = 0; c < k->v[i].n_cells; c++)
-			sum += k->v[i].cells[c].leaves.cap + k->v[i].cells[c].counts.cap +
-			       k->v[i].cells[c].values.cap;
-	}
+	size_t sum = 0;
+	for (size_t i = 0; i < k->n; i++)
+		sum += value_bytes(&k->v[i]);
 	return sum;
 }
 
 static void leave_out(struct project *p, struct column_key *k)
 {
-	size_t bytes = key_bytes(k);
+	p->bytes -= key_bytes(k);
 	k->left_out = true;
 	project_key_fini(k);
-	p->bytes -= bytes < p->bytes ? bytes : p->bytes;
 }
 
-/* The estimate only grows; what there really is decides. */
 static void limit_memory(struct project *p)
 {
-	if (p->bytes <= MEMORY_MAX)
-		return;
-	struct column_key *largest = NULL;
-	size_t most = 0;
-	p->bytes = 0;
-	for (size_t i = 0; i < p->n_keys; i++) {
-		size_t bytes = key_bytes(&p->keys[i]);
-		p->bytes += bytes;
-		if (bytes > most) {
-			most = bytes;
-			largest = &p->keys[i];
+	while (p->bytes > MEMORY_MAX) {
+		struct column_key *largest = NULL;
+		size_t most = 0;
+		for (size_t i = 0; i < p->n_keys; i++) {
+			size_t bytes = key_bytes(&p->keys[i]);
+			if (bytes > most) {
+				most = bytes;
+				largest = &p->keys[i];
+			}
 		}
-	}
-	if (p->bytes > MEMORY_MAX && largest)
+		if (!largest)
+			return;
 		leave_out(p, largest);
+	}
 }
 
 static bool same_value(const void *ctx, uint32_t id, const void *key)
@@ -112,10 +117,10 @@ static int find_key(struct project *p, const char *key, size_t len, size_t *ret)
 }
 
 int project_find_value(struct project *p, const char *key, size_t len,
-		       const struct settable_label *label, uint64_t *ret)
+		       const struct settable_label *label, uint32_t *ret)
 {
 	size_t i;
-	*ret = 0;
+	*ret = NO_VALUE;
 	int rc = find_key(p, key, len, &i);
 	if (rc || i == SIZE_MAX || p->keys[i].left_out)
 		return rc;
@@ -139,18 +144,18 @@ int project_find_value(struct project *p, const char *key, size_t len,
 		k->v[k->n] = (struct value){ .label = *label };
 		k->v[k->n++].label.str = text;
 		idhash_put(&k->hash, hash, id);
-		p->bytes += sizeof(struct value) + label->len;
+		p->bytes += value_bytes(&k->v[id]);
 	}
-	*ret = VALUE_OF(i, id) + 1;
+	*ret = VALUE_OF(i, id);
 	return 0;
 }
 
-int project_touch(struct project *p, uint64_t value, const struct store_row *row)
+int project_touch(struct project *p, uint32_t value, const struct store_row *row)
 {
-	struct column_key *k = &p->keys[value >> 32];
+	struct column_key *k = &p->keys[KEY_OF(value)];
 	if (k->left_out)
 		return 0;
-	struct value *v = &k->v[(uint32_t)value];
+	struct value *v = &k->v[INDEX_OF(value)];
 	if (v->touched != p->group) {
 		if (ARRAY_RESERVE(p->touched, p->touched_cap, p->n_touched + 1))
 			return project_failed(p, -ENOMEM);
@@ -171,30 +176,35 @@ int project_find_cell(struct project *p, struct value *v, uint32_t event, bool i
 			*ret = &v->cells[i];
 			return 0;
 		}
-	int rc = ARRAY_RESERVE(v->cells, v->cells_cap, v->n_cells + 1);
-	if (rc)
-		return rc;
-	*ret = &v->cells[v->n_cells++];
-	**ret = (struct cell){ .event = event, .idle = idle };
-	p->bytes += sizeof(**ret);
+	/* Few values have more than one or two. */
+	struct cell *cells = realloc(v->cells, (v->n_cells + 1) * sizeof(*cells));
+	if (!cells)
+		return -ENOMEM;
+	v->cells = cells;
+	*ret = &cells[v->n_cells++];
+	**ret = (struct cell){ .event = event,
+			       .idle = idle,
+			       .period = merge_dicts(p->m)->events[event].period };
+	p->bytes += cell_bytes(*ret);
 	return 0;
 }
 
 int project_flush_group(struct project *p, uint32_t event, uint32_t leaf, bool idle)
 {
-	uint64_t period = merge_dicts(p->m)->events[event].period;
 	int rc = 0;
 	for (size_t i = 0; !rc && i < p->n_touched; i++) {
-		struct column_key *k = &p->keys[p->touched[i] >> 32];
+		struct column_key *k = &p->keys[KEY_OF(p->touched[i])];
 		struct cell *c;
 		if (k->left_out)
 			continue;
-		struct value *v = &k->v[(uint32_t)p->touched[i]];
+		struct value *v = &k->v[INDEX_OF(p->touched[i])];
 		rc = project_find_cell(p, v, event, idle, &c);
-		if (!rc)
-			rc = cell_add(c, leaf, v->samples, v->value, period);
+		if (rc)
+			break;
+		p->bytes -= cell_bytes(c);
+		rc = cell_add(c, leaf, v->samples, v->value);
+		p->bytes += cell_bytes(c);
 		k->samples += v->samples;
-		p->bytes += 6;
 	}
 	p->n_touched = 0;
 	limit_memory(p);

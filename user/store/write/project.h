@@ -15,7 +15,7 @@
 struct value {
 	struct settable_label label; /* text owned */
 	struct cell *cells;
-	size_t n_cells, cells_cap;
+	size_t n_cells;
 	uint64_t touched;	 /* the number of the group that it has samples of */
 	uint64_t samples, value; /* of that group */
 };
@@ -31,16 +31,20 @@ struct column_key {
 	size_t bytes; /* when it is complete: what it takes before compression */
 };
 
-#define NO_VALUE UINT64_MAX
-#define VALUE_OF(key, value) ((uint64_t)(key) << 32 | (value))
+/* Which value of which key, in 32 bits: there are many lists of them. */
+#define NO_VALUE UINT32_MAX
+#define VALUE_OF(key, value) ((uint32_t)(key) << 16 | (uint32_t)(value))
+#define KEY_OF(v) ((v) >> 16)
+#define INDEX_OF(v) ((v) & 0xffffu)
+_Static_assert(PROJECTED_MAX < 1u << 16 && KEYS_MAX < 1u << 16, "a value is told by 32 bits");
 
 /* One window, at a group. */
 struct window {
 	struct merge_child at;
 	struct block_data d;
-	struct settable table;
+	struct settable table; /* its labels have become values */
 	struct rows_reader in;
-	uint64_t *of_label; /* [table.n_labels]: the value that a wide label is, + 1 */
+	uint32_t *of_label; /* the value that each wide label was, or NO_VALUE */
 	bool live;
 };
 
@@ -48,7 +52,7 @@ struct window {
 struct narrow {
 	uint32_t *first; /* [n]: + 1 in `list`; 0: not looked at yet */
 	uint32_t n;
-	uint64_t *list; /* runs of values, each ended by NO_VALUE */
+	uint32_t *list; /* runs of values, each ended by NO_VALUE */
 	size_t n_list, list_cap;
 };
 
@@ -74,14 +78,14 @@ struct project {
 	struct projections out;
 	/* Level 2. */
 	struct window *windows;			 /* by segment */
-	size_t n_windows, windows_cap, from, to; /* of the segment at hand */
+	size_t n_windows, windows_cap, from, to; /* those at hand, of one segment */
 	struct source *source;
 	struct narrow narrow;
 	struct column_key *keys;
 	size_t n_keys, keys_cap;
-	size_t bytes; /* that the values take, about */
+	size_t bytes; /* that the values take */
 	uint64_t group;
-	uint64_t *touched;
+	uint32_t *touched;
 	size_t n_touched, touched_cap;
 	/* Above. */
 	struct part *parts;
@@ -98,11 +102,11 @@ int project_damaged(const struct project *p, const struct block_ref *r);
 /* ---- values in the making (project.c) ---- */
 
 void project_key_fini(struct column_key *k);
-/* The value of a label, + 1; 0: its key is left out. */
+/* The value of a label; NO_VALUE: its key is left out. */
 int project_find_value(struct project *p, const char *key, size_t len,
-		       const struct settable_label *label, uint64_t *ret);
+		       const struct settable_label *label, uint32_t *ret);
 /* Count a row of the group at hand for this value. */
-int project_touch(struct project *p, uint64_t value, const struct store_row *row);
+int project_touch(struct project *p, uint32_t value, const struct store_row *row);
 int project_find_cell(struct project *p, struct value *v, uint32_t event, bool idle,
 		      struct cell **ret);
 /* End the group at hand: append what each of its values has of it. */

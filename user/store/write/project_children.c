@@ -139,7 +139,6 @@ static int by_place(const void *pa, const void *pb)
 static int put_entries(struct project *p, const struct settable_label *label)
 {
 	struct value v = { .label = *label };
-	const struct dicts *d = merge_dicts(p->m);
 	int rc = 0;
 	qsort(p->entries, p->n_entries, sizeof(*p->entries), by_place);
 	for (size_t i = 0, end; !rc && i < p->n_entries; i = end) {
@@ -151,7 +150,7 @@ static int put_entries(struct project *p, const struct settable_label *label)
 		}
 		rc = project_find_cell(p, &v, e.event, e.idle, &c);
 		if (!rc)
-			rc = cell_add(c, e.leaf, e.samples, e.value, d->events[e.event].period);
+			rc = cell_add(c, e.leaf, e.samples, e.value);
 	}
 	if (!rc)
 		rc = projections_add(&p->out, label, v.cells, v.n_cells);

@@ -24,6 +24,9 @@
 #define PROJECTIONS_LEAST (64u << 10)
 #define VALUE_BYTES 16 /* of a list, about */
 #define SAMPLES_EACH 8 /* else its values have so many samples each, on average */
+/* Of windows that are open side by side: those with large tables come in several turns, and a value
+ * may have a stack once for each. */
+#define OPEN_MAX (8u << 20)
 
 static int narrow_values(struct project *p, uint32_t set, uint32_t *ret)
 {
@@ -40,32 +43,16 @@ static int narrow_values(struct project *p, uint32_t set, uint32_t *ret)
 	for (size_t i = 0; !rc && i < count; i++) {
 		const struct label l = dicts_label(d, &labels[i]);
 		const struct settable_label v = settable_value(&l);
-		uint64_t value = 0;
+		uint32_t value;
 		rc = project_find_value(p, l.key, l.key_len, &v, &value);
-		if (!rc && value)
-			n->list[n->n_list++] = value - 1;
+		if (!rc && value != NO_VALUE)
+			n->list[n->n_list++] = value;
 	}
 	if (rc)
 		return project_failed(p, rc);
 	n->list[n->n_list++] = NO_VALUE;
 	n->first[set] = first + 1;
 	*ret = first;
-	return 0;
-}
-
-static int wide_value(struct project *p, struct window *w, uint32_t i, uint64_t *ret)
-{
-	if (!w->of_label[i]) {
-		const struct settable_label *l = &w->table.labels[i];
-		size_t len;
-		const char *key = strings_get(&p->source->to.from->label_text, l->key, &len);
-		uint64_t value = 0;
-		int rc = project_find_value(p, key, len, l, &value);
-		if (rc)
-			return project_failed(p, rc);
-		w->of_label[i] = value ? value : NO_VALUE;
-	}
-	*ret = w->of_label[i];
 	return 0;
 }
 
@@ -78,10 +65,9 @@ static int add_row(struct project *p, struct window *w)
 	for (; !rc && p->narrow.list[at] != NO_VALUE; at++)
 		rc = project_touch(p, p->narrow.list[at], row);
 	for (uint32_t i = 0; ts && !rc && i < ts->n; i++) {
-		uint64_t value = 0;
-		rc = wide_value(p, w, ts->first + i, &value);
-		if (!rc && value != NO_VALUE)
-			rc = project_touch(p, value - 1, row);
+		uint32_t value = w->of_label[ts->first + i];
+		if (value != NO_VALUE)
+			rc = project_touch(p, value, row);
 	}
 	return rc;
 }
@@ -142,6 +128,30 @@ void project_window_fini(struct window *w)
 	w->of_label = NULL;
 }
 
+/* Wide labels become values: what the table says of them is kept for no longer. */
+static int find_labels(struct project *p, struct window *w)
+{
+	struct settable *t = &w->table;
+	int rc = 0;
+	w->of_label = malloc((t->n_labels + 1) * sizeof(*w->of_label));
+	if (!w->of_label)
+		return project_failed(p, -ENOMEM);
+	for (size_t i = 0; !rc && i < t->n_labels; i++) {
+		size_t len;
+		const char *key =
+			strings_get(&p->source->to.from->label_text, t->labels[i].key, &len);
+		rc = project_find_value(p, key, len, &t->labels[i], &w->of_label[i]);
+	}
+	free(t->labels);
+	t->labels = NULL;
+	t->labels_cap = 0;
+	buf_fini(&t->text);
+	for (size_t c = 0; c < N_COLUMNS; c++)
+		if (WANT_TABLE >> c & 1)
+			buf_fini(&w->d.column[c]);
+	return rc ? project_failed(p, rc) : 0;
+}
+
 static int open_window(struct project *p, struct window *w)
 {
 	struct store *s = &p->m->w->s;
@@ -150,24 +160,36 @@ static int open_window(struct project *p, struct window *w)
 	rc = rc ? rc : block_read(s, r, WANT_ROWS | WANT_TABLE, &w->d, p->m->err);
 	rc = rc ? rc : contents_rows(s, r, &w->d, SYMBOLS_ALL, &w->in, p->m->err);
 	rc = rc ? rc : contents_table(s, r, &w->d, true, NULL, &w->table, p->m->err);
+	rc = rc ? rc : find_labels(p, w);
 	if (rc)
 		return rc;
 	w->in.limits.events = p->source->events;
-	w->of_label = calloc(w->table.n_labels + 1, sizeof(*w->of_label));
-	return w->of_label ? next_group(p, w) : project_failed(p, -ENOMEM);
+	return next_group(p, w);
 }
 
-/* The windows of the next segment. */
-static int open_segment(struct project *p)
+static size_t window_bytes(const struct window *w)
 {
+	size_t sum =
+		w->table.cap * sizeof(*w->table.sets) + w->table.n_labels * sizeof(*w->of_label);
+	for (size_t i = 0; i < N_COLUMNS; i++)
+		sum += w->d.column[i].cap;
+	return sum;
+}
+
+/* The next windows, of one segment. */
+static int open_windows(struct project *p)
+{
+	size_t bytes = 0;
 	int rc = 0;
 	for (size_t i = p->from; i < p->to; i++)
 		project_window_fini(&p->windows[i]);
 	p->from = p->to;
-	while (p->to < p->n_windows && p->windows[p->to].at.serial == p->windows[p->from].at.serial)
-		p->to++;
-	for (size_t i = p->from; !rc && i < p->to; i++)
-		rc = open_window(p, &p->windows[i]);
+	while (!rc && p->to < p->n_windows && bytes < OPEN_MAX &&
+	       p->windows[p->to].at.serial == p->windows[p->from].at.serial) {
+		struct window *w = &p->windows[p->to++];
+		rc = open_window(p, w);
+		bytes += window_bytes(w);
+	}
 	if (rc || p->from == p->to)
 		return rc;
 	free(p->narrow.first);
@@ -228,8 +250,7 @@ static size_t bytes_of(const struct column_key *k)
 		sum += VALUE_BYTES + k->v[i].label.len;
 		for (size_t c = 0; c < k->v[i].n_cells; c++) {
 			const struct cell *cell = &k->v[i].cells[c];
-			sum += cell->leaves.len + cell->counts.len +
-			       (cell->explicit ? cell->values.len : 0);
+			sum += cell->groups.len - (cell->explicit ? 0 : cell->n);
 		}
 	}
 	return sum;
@@ -298,7 +319,7 @@ int project_step_windows(struct project *p, size_t *budget, bool *ret_done)
 		if (!w && p->to == p->n_windows)
 			break;
 		rc = w ? add_group(p, w->in.group.stack, w->in.group.event, budget)
-		       : open_segment(p);
+		       : open_windows(p);
 	}
 	if (rc || w || p->to < p->n_windows)
 		return rc;
