@@ -14,7 +14,7 @@
 #   tests/vm/              other kernels (mk/vm.mk)
 
 # The long tail: scripts about a rare program or an extreme load, and the longest, each of some ten
-# CPU seconds. `make test` runs a fifth of them, another fifth each day (TURN=0 to 4 chooses).
+# CPU seconds. `make test` runs a tenth of them, another tenth each day (TURN=0 to 9 chooses).
 # `make test-all` runs all. What they share with other programs is in scripts that always run.
 TAIL := $(addprefix tests/, \
 	record/tables_grow.sh record/storm.sh record/harassed.sh record/unwind_perf.sh \
@@ -22,21 +22,25 @@ TAIL := $(addprefix tests/, \
 	record/debuginfod.sh record/periodic.sh record/async.sh record/filter.sh \
 	record/lost_sideband.sh record/loading.sh http/handover.sh http/flood.sh \
 	record/recipes.sh record/renew.sh record/reading.sh record/deep.sh record/blocking.sh \
-	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh record/incidents.sh \
+	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh record/foreign.sh \
 	record/stalls.sh record/trampolines.sh record/cgroups.sh http/selection.sh http/push.sh \
 	record/jit.sh record/linkers.sh record/unwind_changes.sh record/bad.sh labels/matrix.sh \
-	http/clickhouse.sh http/metric_rules.sh http/capture.sh http/clickhouse_ask.sh)
+	http/clickhouse.sh http/metric_rules.sh http/capture.sh http/clickhouse_ask.sh \
+	record/hostile.sh record/waits_bad.sh http/push_daemon.sh record/prefork.sh \
+	record/short.sh record/started.sh)
+# What takes minutes: in `make test-all` alone.
+MINUTES := tests/record/incidents.sh
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
 UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
 	parent_limits symbols_lines old segments)
-TURNS_OF_TAIL := 5
+TURNS_OF_TAIL := 10
 TURN := $(or $(TURN),$(shell expr "$$(date -u +%j)" % $(TURNS_OF_TAIL)))
 export TURN
 # The part of a list whose turn is not today.
 not_today = $(if $(ASCRIBE_TEST_ALL),,$(shell \
 	printf '%s\n' $(1) | awk 'NR % $(TURNS_OF_TAIL) != $(TURN)'))
-TAIL_OUT := $(call not_today,$(TAIL))
+TAIL_OUT := $(call not_today,$(TAIL)) $(if $(ASCRIBE_TEST_ALL),,$(MINUTES))
 UNIT_OUT := $(call not_today,$(UNIT_TAIL))
 
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
@@ -274,7 +278,7 @@ test-with-packages:
 		--no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined \
 		CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
 	$(Q)$(if $(TAIL_OUT),echo 'left out until another day: $(words $(TAIL_OUT)) scripts of \
-		$(words $(TAIL)) (this is TURN=$(TURN) of $(TURNS_OF_TAIL); make test-all: all)')
+		$(words $(TAIL) $(MINUTES)) (TURN=$(TURN) of $(TURNS_OF_TAIL); make test-all: all)')
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
 		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
