@@ -154,7 +154,8 @@ int query_lengths(struct query_lengths **ret, struct store *s, const struct quer
 	l->n_by = spec->n_keys;
 	of.event = spec->metric == QUERY_OFF ? "off-cpu.lengths" : "runq.lengths";
 	of.metric = QUERY_SAMPLES;
-	of.labels = QUERY_KEYS_STACKS;
+	of.labels = spec->n_keys ? QUERY_KEYS_STACKS : QUERY_NO_LABELS;
+	of.rows_alone = true;
 	of.parts = HIST_PARTS * (spec->parts ? spec->parts : 1);
 	int rc = query_open(&q, s, &of, err);
 	l->bounded = !rc && query_info(q)->bounded;

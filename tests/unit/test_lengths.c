@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lengths of the waits of a selection: each wait counts, however many label sets the selection has
+ * and however small a part of the memory the question gets.
+ */
+#include "query/lengths.h"
+#include "store/store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMS 3000
+#define LENGTHS 16
+
+static char dir[64];
+static uint64_t waits; /* of all comms but c0 */
+
+static uint32_t make_length(struct store_writer *w, unsigned i)
+{
+	struct store_frame f = { .kind = FRAME_USER, .offset = (uint64_t)1 << i };
+	uint32_t frame, id;
+	assert_int_equal(store_add_frame(w, &f, &frame), 0);
+	assert_int_equal(store_add_stack(w, 0, frame, &id), 0);
+	return id;
+}
+
+static int set_up(void **state)
+{
+	static const char *const names[] = { "off-cpu", "off-cpu.lengths" };
+	const struct store_meta meta = { .host = "h", .os = "o", .what = "w", .created_ns = 1 };
+	uint32_t event[2], length[LENGTHS], set;
+	struct store_writer *w;
+	struct err err = { 0 };
+	(void)state;
+	strcpy(dir, "/tmp/test_lengths.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	strcat(dir, "/s");
+	assert_int_equal(store_writer_open(&w, dir, &meta, &err), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct store_event e = { .name = names[i], .unit = "nanoseconds" };
+		assert_int_equal(store_add_event(w, &e, &event[i]), 0);
+	}
+	for (unsigned i = 0; i < LENGTHS; i++)
+		length[i] = make_length(w, i);
+	for (unsigned i = 0; i < COMMS; i++) {
+		char comm[16];
+		snprintf(comm, sizeof(comm), "c%u", i);
+		struct label l = { .key = "comm",
+				   .key_len = 4,
+				   .str = comm,
+				   .str_len = (uint32_t)strlen(comm),
+				   .type = LABEL_STRING };
+		assert_int_equal(store_add_set(w, &l, 1, &set), 0);
+		for (unsigned k = 0; k < LENGTHS; k++) {
+			const uint64_t n = 1 + (i + k) % 7;
+			assert_int_equal(store_add_row(w, set, length[k], event[1], n, n), 0);
+			waits += i ? n : 0;
+		}
+	}
+	const struct store_totals none = { 0 };
+	assert_int_equal(store_commit_window(w, 1000, 2000, 2000, &none, &err), 0);
+	store_writer_close(w);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *f)
+{
+	(void)st, (void)flag, (void)f;
+	return remove(path);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	*strrchr(dir, '/') = 0;
+	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void each_wait_counts(void **state)
+{
+	struct store *s;
+	struct query_lengths *l;
+	struct err err = { 0 };
+	(void)state;
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	const struct query_spec spec = { .metric = QUERY_OFF,
+					 .where = "comm!=\"c0\"",
+					 .parts = 64,
+					 .from_ns = INT64_MIN,
+					 .to_ns = INT64_MAX };
+	assert_int_equal(query_lengths(&l, s, &spec, &err), 0);
+	assert_false(query_lengths_bounded(l));
+	assert_int_equal(query_lengths_of(l, NULL, NULL)->total, waits);
+	query_lengths_free(l);
+	store_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(each_wait_counts) };
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
