@@ -62,10 +62,11 @@ struct question {
 	uint32_t selector, from, to; /* windows */
 };
 
-/* budget: for what is summed, a quarter of what the question may take. */
+/* budget: for what is summed, with stacks a quarter of what the question may take. */
 static struct question draw_question(struct fixture *f, enum query_labels labels, size_t budget)
 {
-	store_limit(f->s, &(struct store_limits){ .bytes = 4 * budget });
+	store_limit(f->s,
+		    &(struct store_limits){ .bytes = labels == QUERY_KEYS ? budget : 4 * budget });
 	struct question a = { .selector = draw(f, N_SELECTORS), .from = draw(f, f->size.windows) };
 	a.to = a.from + 1 + draw(f, f->size.windows - a.from);
 	if (draw(f, 2)) {

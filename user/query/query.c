@@ -40,9 +40,9 @@ uint64_t query_bounded_total(void)
 
 size_t query_budget(const struct store *s, const struct query_spec *spec)
 {
-	size_t budget = store_budget(s);
-	/* The rest is for dictionaries. */
-	return (budget ? budget : QUERY_MEMORY) / 4 / (spec->parts ? spec->parts : 1);
+	size_t budget = store_budget(s) ? store_budget(s) : QUERY_MEMORY;
+	/* The rest is for dictionaries. Those of label sets alone are small. */
+	return (spec->labels == QUERY_KEYS ? budget : budget / 4) / (spec->parts ? spec->parts : 1);
 }
 
 int query_read(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
@@ -54,7 +54,6 @@ int query_read(struct query **ret, struct store *s, const struct query_spec *spe
 		return err_sys(err, -ENOMEM, "cannot query");
 	q->store = s;
 	q->names = spec->names;
-	q->budget = query_budget(s, spec);
 	if (setpool_init(&q->sets) || query_add_other(q)) {
 		query_close(q);
 		return err_sys(err, -ENOMEM, "cannot query");
@@ -63,6 +62,7 @@ int query_read(struct query **ret, struct store *s, const struct query_spec *spe
 	if (!rc && counters_init(q))
 		rc = err_sys(err, -ENOMEM, "cannot query");
 	q->labels = of.spec.labels;
+	q->budget = query_budget(s, &of.spec);
 	rc = rc ? rc : summing_read(&m, q, &of, err);
 	if (!rc && summing_finish(&m))
 		rc = err_sys(err, -ENOMEM, "cannot merge the rows");

@@ -217,7 +217,7 @@ static int choose_groups(struct builder *b, const struct query_table *t)
 	int rc = 0;
 	for (size_t i = 0; i < t->n_rows; i++)
 		s->n_groups += !t->rows[i].other;
-	const struct query_spec quarter = { .parts = 4 };
+	const struct query_spec quarter = { .labels = QUERY_KEYS, .parts = 4 };
 	size_t room = query_budget(b->store, &quarter) /
 		      ((s->n_steps + 1) * sizeof(uint64_t) + sizeof(*s->rows));
 	size_t shown = b->spec->top && s->n_groups > b->spec->top ? b->spec->top : s->n_groups;

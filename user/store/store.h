@@ -309,9 +309,9 @@ uint32_t store_n_sets(const struct store *s);
 uint32_t store_n_events(const struct store *s);
 
 /*
- * What a question to this handle may take, for programs that answer others. Three
- * quarters of the bytes are for dictionaries, one for whoever asks; 0: as many as he takes by
- * himself. *stop: it ends.
+ * What a question to this handle may take, for programs that answer others. Three quarters of the
+ * bytes are for dictionaries, one for whoever asks; without stacks he may take all, as dictionaries
+ * are small then. 0: as many as he takes by himself. *stop: it ends.
  */
 struct store_limits {
 	size_t bytes;
