@@ -272,7 +272,7 @@ static int test_key(struct looking *l, enum query_metric metric, const char *key
 			rc = test_value(l, metric, key, s, row, rates);
 	}
 	if (!rc) {
-		l->bounded |= s->bounded || s->approximate;
+		l->bounded |= s->bounded;
 		l->has_before |= s->n_steps && s->from_ns < l->from_ns;
 	}
 	free(rates);
