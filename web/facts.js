@@ -29,7 +29,7 @@ export function factsOf(a) {
 			a.fired],
 		share('unlabelled'), share('truncated'),
 		flagged.waits_saved ?
-			['without waits', percent(flagged.waits_saved, a.stored),
+			['without waits', percent(flagged.waits_saved, of('waits_saved')),
 				'to keep within the CPU budget', false] : null,
 		flagged.reduced_rate ? ['at a reduced rate',
 			percent(flagged.reduced_rate, a.stored), 'to keep within the CPU budget',

@@ -86,6 +86,9 @@ export class FindingsPane extends Pane {
 		if (!items.length)
 			items.push(h('li.none', null, !a.to ? 'Nothing was recorded in this range.'
 				: 'Nothing differs from before by more than chance.'));
+		if (a.without_waits)
+			items.push(h('li.none', null, 'Waits were not measured for ' +
+				`${seconds(a.without_waits)}, to keep cpu-max.`));
 		refill(this.list, items, this.list);
 	}
 

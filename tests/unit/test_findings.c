@@ -25,6 +25,7 @@ static const struct store_event events[] = {
 };
 enum { CPU, RUNQ, OFF, WAKER, EVENTS };
 
+static const char *const flags[] = { "waits_saved" };
 static char dir[64];
 
 struct host {
@@ -34,6 +35,7 @@ struct host {
 	double used; /* CPUs */
 	bool day;    /* the day before */
 	bool usual;  /* that day, too, the service grew */
+	bool saved;  /* waits are given up after 100 s, until the last 300 s */
 	bool ids;    /* a database has new query ids in each window, and one that grows */
 };
 
@@ -142,14 +144,15 @@ static void window(struct host *h)
 	put(h, CPU, "cron", "compress", !h->day && burst ? 0.7 : 0, &cron);
 	put(h, CPU, "leaver", "work", late ? 0 : 0.2, &none);
 	put(h, CPU, "tiny", "work", late ? 0.02 : 0.002, &none);
-	put(h, RUNQ, "steady", "serve", late ? 0.6 : 0.01, &none);
-	put(h, RUNQ, "tiny", "work", late ? 0.3 : 0.01, &none);
-	put(h, OFF, "steady", "serve", 2, &none);
+	bool saved = h->saved && h->t >= FROM - 800 * SECOND && h->t < END - 300 * SECOND;
+	put(h, RUNQ, "steady", "serve", saved ? 0 : late ? 0.6 : 0.01, &none);
+	put(h, RUNQ, "tiny", "work", saved ? 0 : late ? 0.3 : 0.01, &none);
+	put(h, OFF, "steady", "serve", saved ? 0 : 2, &none);
 	if (h->ids)
 		queries(h, late);
 	put(h, OFF, "newcomer", "serve", late ? 2 : 0, &none);
-	convoy(h, !h->day && burst ? 5 : 0.01);
-	uint64_t lost[2] = { 0 }, flagged[1] = { 0 };
+	convoy(h, saved ? 0 : !h->day && burst ? 5 : 0.01);
+	uint64_t lost[2] = { 0 }, flagged[1] = { saved ? 990 : 0 };
 	struct store_cpu_totals cpu[CPUS] = { { 0, 990, 990, lost, flagged },
 					      { 1, 990, 990, lost, flagged } };
 	struct store_totals t = { cpu, CPUS, 0, 0, 0 };
@@ -164,11 +167,13 @@ static struct findings *find(struct host h, bool before, struct store **ret)
 	struct store_options o;
 	struct findings *f = NULL;
 	struct err err = { 0 };
+	struct store_meta meta = model_meta;
+	meta.flagged_names = flags;
 	store_options_default(&o);
 	o.wide_values = WIDE;
 	temp_dir(dir);
 	srand48(7);
-	if (store_writer_open_with(&h.w, dir, &model_meta, &o, &err))
+	if (store_writer_open_with(&h.w, dir, &meta, &o, &err))
 		fail_msg("%s", err.text);
 	for (int i = 0; i < EVENTS; i++)
 		assert_int_equal(store_add_event(h.w, &events[i], &h.event[i]), 0);
@@ -288,6 +293,19 @@ static void a_convoy_is_told(void **state)
 	done(f, s);
 }
 
+/* Where waits were given up nobody waited less, so nobody waits longer afterwards. */
+static void unmeasured_waits_are_no_change(void **state)
+{
+	struct store *s;
+	(void)state;
+	struct findings *f = find((struct host){ .saved = true }, true, &s);
+	for (size_t i = 0; i < f->n; i++)
+		assert_int_not_equal(f->v[i].kind, FINDING_OFF);
+	assert_true(isfinite(of(f, FINDING_RUNQ, "steady")->now)); /* which did change */
+	assert_true(llabs(f->without_waits_ns - 600 * SECOND) < SECOND);
+	done(f, s);
+}
+
 static void what_is_usual_comes_last(void **state)
 {
 	struct store *s;
@@ -316,6 +334,7 @@ int main(void)
 		cmocka_unit_test(a_cause_is_told_once),
 		cmocka_unit_test(one_query_id_is_found),
 		cmocka_unit_test(a_convoy_is_told),
+		cmocka_unit_test(unmeasured_waits_are_no_change),
 		cmocka_unit_test(what_is_usual_comes_last),
 		cmocka_unit_test(a_range_alone_has_findings),
 	};
