@@ -67,17 +67,24 @@ static void take_keys(struct candidates *c, size_t n)
 		c->l->keys[c->l->n_keys++] = c->v[i].key;
 }
 
-int findings_choose_keys(struct looking *l)
+/* Choose who it is. Profiles of others may not say: all is (none) then. */
+static int choose_who(struct looking *l)
 {
 	static const char *const who[] = { "service", "container", "comm" };
-	struct candidates narrow = { .l = l }, wide = { .l = l };
+	const size_t n = sizeof(who) / sizeof(who[0]);
 	bool has = false;
-	int rc = 0;
-	for (size_t i = 0; !rc && !has && i < sizeof(who) / sizeof(who[0]); i++) {
+	size_t i = 0;
+	int rc = store_has_key(l->store, who[i], &has, l->err);
+	while (!rc && !has && ++i + 1 < n)
 		rc = store_has_key(l->store, who[i], &has, l->err);
-		if (!rc && has)
-			l->keys[l->n_keys++] = who[i];
-	}
+	l->keys[l->n_keys++] = who[i];
+	return rc;
+}
+
+int findings_choose_keys(struct looking *l)
+{
+	struct candidates narrow = { .l = l }, wide = { .l = l };
+	int rc = choose_who(l);
 	rc = rc ? rc : add_wide_keys(&wide);
 	if (rc)
 		return rc;
