@@ -59,7 +59,7 @@ export class FindingsPane extends Pane {
 	constructor(app, host) {
 		super(app, host);
 		this.list = h('ul');
-		host.append(this.list);
+		host.append(this.note, this.list);
 		this.all = false;
 	}
 
