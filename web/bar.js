@@ -199,7 +199,7 @@ export class Bar {
 				title: 'The same selection in the range just before this one',
 				onclick: () => this.before() }, 'compare with before'));
 		if (this.app.compared())
-			chips.push(h('span.chip.baseline', null, 'against ',
+			chips.push(h('span.chip.baseline', null, h('span', null, 'against'),
 				h('bdi', null, brief(s.against || 'the same selection', 80) +
 				(s.against_from ? ` from ${clock(s.against_from)}` : '') +
 					(s.against_to ? ` to ${clock(s.against_to)}` : '')),

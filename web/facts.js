@@ -29,7 +29,7 @@ export function factsOf(a) {
 			a.fired],
 		share('unlabelled'), share('truncated'),
 		flagged.waits_saved ?
-			['without waits', percent(flagged.waits_saved, a.stored),
+			['without waits', percent(flagged.waits_saved, of('waits_saved')),
 				'to keep within the CPU budget', false] : null,
 		flagged.reduced_rate ? ['at a reduced rate',
 			percent(flagged.reduced_rate, a.stored), 'to keep within the CPU budget',
@@ -47,16 +47,16 @@ export function factsOf(a) {
 
 /*
  * The same in one line: "Complete 99.98% · labels cover 2% of samples · overhead 1.4% of a CPU",
- * and whether it is bad.
+ * and whether it is bad. Of profiles of others nothing of that is known: "".
  */
 function health(a) {
 	const lost = Object.entries(a.lost).reduce((n, e) =>
 		n + (e[0] === 'idle_not_run' ? 0 : e[1]), 0), span = a.to - a.from;
 	const of = (a.flagged_of || {}).unlabelled ?? a.stored,
-		parts = [`Complete ${percent(a.fired - lost, a.fired)}`];
+		parts = a.fired ? [`Complete ${percent(a.fired - lost, a.fired)}`] : [];
 	if (a.flagged && a.flagged.unlabelled !== undefined && of)
 		parts.push(`labels cover ${percent(of - a.flagged.unlabelled, of)} of samples`);
-	if (a.own && span > 0)
+	if (a.own && a.own.cpu_seconds && span > 0)
 		parts.push(`overhead ${percent(a.own.cpu_seconds, span)} of a CPU`);
 	return [parts.join(' · '), lost > 0.01 * a.fired];
 }
@@ -81,7 +81,7 @@ export class FactsPane extends Pane {
 			signal => ask('stat', { from, to }, signal), a => {
 			const [text, bad] = health(a);
 			tell(this.pill, text);
-			this.health.hidden = false;
+			this.health.hidden = !text;
 			this.health.classList.toggle('bad', bad);
 			this.rest.replaceChildren(...factList(factsOf(a)));
 			this.app.cpus_known(a.cpus.length);

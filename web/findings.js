@@ -59,7 +59,7 @@ export class FindingsPane extends Pane {
 	constructor(app, host) {
 		super(app, host);
 		this.list = h('ul');
-		host.append(this.list);
+		host.append(this.note, this.list);
 		this.all = false;
 	}
 
@@ -86,6 +86,9 @@ export class FindingsPane extends Pane {
 		if (!items.length)
 			items.push(h('li.none', null, !a.to ? 'Nothing was recorded in this range.'
 				: 'Nothing differs from before by more than chance.'));
+		if (a.without_waits)
+			items.push(h('li.none', null, 'Waits were not measured for ' +
+				`${seconds(a.without_waits)}, to keep cpu-max.`));
 		refill(this.list, items, this.list);
 	}
 

@@ -47,8 +47,10 @@ export class ValuesPane extends Pane {
 
 	update(again) {
 		const s = this.app.state;
-		if (!s.by)
+		if (!s.by) {
+			tell(this.status, this.app.keys ? 'No labels here.' : '');
 			return this.body.replaceChildren();
+		}
 		const own = without(s.where, s.by), params =
 			{ ...this.app.select(), where: own, by: s.by, limit: ROWS };
 		const askAll = async signal => {
@@ -169,8 +171,9 @@ export class ValuesPane extends Pane {
 		const some = a.exact ? '' : ', the most frequent';
 		const noSql = by === 'query_id' && this.sqlError
 			? `; no SQL: ${brief(this.sqlError, 120)}` : '';
-		tell(this.status,
-			a.n_rows === 1 ? '1 value' : `${shown} of ${all} values${some}${noSql}`);
+		const none = a.rows.length && a.rows.every(r => r.key && r.key[by] === null);
+		tell(this.status, none ? `No sample here has a label ${brief(by, 40)}.`
+			: a.n_rows === 1 ? '1 value' : `${shown} of ${all} values${some}${noSql}`);
 		const rank = r => r.key ? this.rank(by, r.key[by]) : -1;
 		refill(this.body, [table({
 			caption: `Values of ${plain(by)}`, rows: a.rows,

@@ -35,6 +35,7 @@ ok "a store that was there stays" cmp <(rows back) <(rows kept)
 # ---- folded ----
 "$ascribe" export store --format folded >stacks.txt 2>/dev/null
 exits 0 '' "$ascribe" import folded stacks.txt -o folded --rate 99
+exits 0 '' "$ascribe" findings folded # nothing says who it is
 ok "all samples, in the time of 99 Hz" test "$(rows folded --by event | jq -c '.[0][1]')" = \
 	"$(jq .samples truth.json)"
 ok "the kernel's frames are the kernel's" sh -c "'$ascribe' report folded -n 0 2>/dev/null | grep -q 'vfs_read  \[kernel\]'"

@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 mk=$BUILD/tests/mkstore
 "$mk" store >truth.json && "$mk" wide wide >/dev/null && ln -s "$BUILD/tests/long" . &&
+	echo 'main;work 3' | "$BUILD/ascribe" import folded - -o others >/dev/null 2>&1 &&
 	"$mk" names names >/dev/null && "$mk" incident incident >/dev/null || exit 1
 echo "0123456789abcdef0123" >token
 if [ "$(id -u)" = 0 ] && "$BUILD/ascribe" record --wall --waker -d 1s -o real >/dev/null 2>&1; then

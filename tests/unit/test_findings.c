@@ -25,6 +25,7 @@ static const struct store_event events[] = {
 };
 enum { CPU, RUNQ, OFF, WAKER, EVENTS };
 
+static const char *const flags[] = { "waits_saved" };
 static char dir[64];
 
 struct host {
@@ -34,6 +35,8 @@ struct host {
 	double used; /* CPUs */
 	bool day;    /* the day before */
 	bool usual;  /* that day, too, the service grew */
+	bool saved;  /* waits are given up after 100 s, until the last 300 s */
+	bool ids;    /* a database has new query ids in each window, and one that grows */
 };
 
 static uint32_t push(struct host *h, uint32_t below, const char *function, const char *module,
@@ -59,7 +62,7 @@ static double noisy(double rate)
 
 /* What rows have beside their service. */
 struct more {
-	const char *tenant, *database, *parent, *waker;
+	const char *tenant, *database, *parent, *waker, *query_id;
 	bool lock; /* below the function, a mutex */
 	const char *build;
 };
@@ -68,12 +71,13 @@ struct more {
 static void put(struct host *h, int event, const char *service, const char *function, double rate,
 		const struct more *more)
 {
-	const char *const keys[] = { "service", "tenant", "database", "parent", "by.comm" },
-			  *const values[] = { service, more->tenant, more->database, more->parent,
-					      more->waker };
-	struct label labels[5];
+	const char *const keys[] = { "service", "tenant",  "database",
+				     "parent",	"by.comm", "query_id" },
+			  *const values[] = { service,	    more->tenant, more->database,
+					      more->parent, more->waker,  more->query_id };
+	struct label labels[6];
 	size_t n = 0;
-	for (size_t i = 0; i < 5; i++)
+	for (size_t i = 0; i < 6; i++)
 		if (values[i])
 			labels[n++] = (struct label){ .key = keys[i],
 						      .key_len = (uint32_t)strlen(keys[i]),
@@ -110,6 +114,20 @@ static void convoy(struct host *h, double threads)
 	put(h, WAKER, "cache", "[no stack]", 0.3, &waker);
 }
 
+#define IDS 40	/* of each window */
+#define WIDE 64 /* values that make a key wide here */
+
+static void queries(struct host *h, bool late)
+{
+	char id[32];
+	for (int i = 0; i < IDS; i++) {
+		snprintf(id, sizeof(id), "%lld-%d", (long long)(h->t / WINDOW), i);
+		put(h, CPU, "db", "exec", 0.005, &(struct more){ .query_id = id });
+	}
+	put(h, CPU, "db", late ? "sort" : "exec", late ? 0.4 : 0.01,
+	    &(struct more){ .query_id = "slow" });
+}
+
 static void window(struct host *h)
 {
 	bool late = !h->day && h->t >= END - 300 * SECOND,
@@ -126,12 +144,15 @@ static void window(struct host *h)
 	put(h, CPU, "cron", "compress", !h->day && burst ? 0.7 : 0, &cron);
 	put(h, CPU, "leaver", "work", late ? 0 : 0.2, &none);
 	put(h, CPU, "tiny", "work", late ? 0.02 : 0.002, &none);
-	put(h, RUNQ, "steady", "serve", late ? 0.6 : 0.01, &none);
-	put(h, RUNQ, "tiny", "work", late ? 0.3 : 0.01, &none);
-	put(h, OFF, "steady", "serve", 2, &none);
+	bool saved = h->saved && h->t >= FROM - 800 * SECOND && h->t < END - 300 * SECOND;
+	put(h, RUNQ, "steady", "serve", saved ? 0 : late ? 0.6 : 0.01, &none);
+	put(h, RUNQ, "tiny", "work", saved ? 0 : late ? 0.3 : 0.01, &none);
+	put(h, OFF, "steady", "serve", saved ? 0 : 2, &none);
+	if (h->ids)
+		queries(h, late);
 	put(h, OFF, "newcomer", "serve", late ? 2 : 0, &none);
-	convoy(h, !h->day && burst ? 5 : 0.01);
-	uint64_t lost[2] = { 0 }, flagged[1] = { 0 };
+	convoy(h, saved ? 0 : !h->day && burst ? 5 : 0.01);
+	uint64_t lost[2] = { 0 }, flagged[1] = { saved ? 990 : 0 };
 	struct store_cpu_totals cpu[CPUS] = { { 0, 990, 990, lost, flagged },
 					      { 1, 990, 990, lost, flagged } };
 	struct store_totals t = { cpu, CPUS, 0, 0, 0 };
@@ -141,16 +162,18 @@ static void window(struct host *h)
 		fail_msg("%s", err.text);
 }
 
-static struct findings *find(bool usual, bool before, struct store **ret)
+static struct findings *find(struct host h, bool before, struct store **ret)
 {
 	struct store_options o;
-	struct host h = { .usual = usual };
 	struct findings *f = NULL;
 	struct err err = { 0 };
+	struct store_meta meta = model_meta;
+	meta.flagged_names = flags;
 	store_options_default(&o);
+	o.wide_values = WIDE;
 	temp_dir(dir);
 	srand48(7);
-	if (store_writer_open_with(&h.w, dir, &model_meta, &o, &err))
+	if (store_writer_open_with(&h.w, dir, &meta, &o, &err))
 		fail_msg("%s", err.text);
 	for (int i = 0; i < EVENTS; i++)
 		assert_int_equal(store_add_event(h.w, &events[i], &h.event[i]), 0);
@@ -189,7 +212,7 @@ static void what_happened_is_found(void **state)
 {
 	struct store *s;
 	(void)state;
-	struct findings *f = find(false, true, &s);
+	struct findings *f = find((struct host){ 0 }, true, &s);
 	const struct finding *b = of(f, FINDING_MORE, "b"), *cron = of(f, FINDING_BURST, "cron");
 	assert_true(fabs(b->now - 0.8) < 0.1 && fabs(b->before - 0.1) < 0.05 &&
 		    fabs(b->day - 0.1) < 0.05);
@@ -224,7 +247,7 @@ static void a_cause_is_told_once(void **state)
 {
 	struct store *s;
 	(void)state;
-	struct findings *f = find(false, true, &s);
+	struct findings *f = find((struct host){ 0 }, true, &s);
 	const struct finding *b = of(f, FINDING_MORE, "b");
 	assert_string_equal(b->key, "tenant"); /* which has more values than the database */
 	assert_int_equal(b->n_places, 2);
@@ -236,11 +259,29 @@ static void a_cause_is_told_once(void **state)
 	done(f, s);
 }
 
+/* Thousands of ids an hour: the one that takes more than before is told, with its service. */
+static void one_query_id_is_found(void **state)
+{
+	struct store *s;
+	(void)state;
+	struct findings *f = find((struct host){ .ids = true }, true, &s);
+	const struct finding *slow = of(f, FINDING_MORE, "slow");
+	assert_true(store_is_wide(s, "query_id"));
+	assert_string_equal(slow->key, "query_id");
+	assert_true(fabs(slow->now - 0.4) < 0.1 && fabs(slow->before - 0.01) < 0.01 &&
+		    fabs(slow->day - 0.01) < 0.01);
+	assert_string_equal(slow->function, "sort");
+	assert_true(has_place(slow, "service", "db"));
+	assert_int_equal(f->n, 7); /* one more than without ids */
+	assert_false(f->bounded);
+	done(f, s);
+}
+
 static void a_convoy_is_told(void **state)
 {
 	struct store *s;
 	(void)state;
-	struct findings *f = find(false, true, &s);
+	struct findings *f = find((struct host){ 0 }, true, &s);
 	const struct finding *lock = of(f, FINDING_OFF, "cache");
 	assert_string_equal(lock->wait, "lock");
 	assert_true(fabs(lock->now - 5.1) < 1 && lock->before < 0.1 &&
@@ -252,11 +293,24 @@ static void a_convoy_is_told(void **state)
 	done(f, s);
 }
 
+/* Where waits were given up nobody waited less, so nobody waits longer afterwards. */
+static void unmeasured_waits_are_no_change(void **state)
+{
+	struct store *s;
+	(void)state;
+	struct findings *f = find((struct host){ .saved = true }, true, &s);
+	for (size_t i = 0; i < f->n; i++)
+		assert_int_not_equal(f->v[i].kind, FINDING_OFF);
+	assert_true(isfinite(of(f, FINDING_RUNQ, "steady")->now)); /* which did change */
+	assert_true(llabs(f->without_waits_ns - 600 * SECOND) < SECOND);
+	done(f, s);
+}
+
 static void what_is_usual_comes_last(void **state)
 {
 	struct store *s;
 	(void)state;
-	struct findings *f = find(true, true, &s);
+	struct findings *f = find((struct host){ .usual = true }, true, &s);
 	assert_true(of(f, FINDING_MORE, "b")->usual);
 	assert_false(f->v[0].usual);
 	assert_true(f->v[f->n - 1].usual || f->v[f->n - 1].kind == FINDING_LESS);
@@ -267,7 +321,7 @@ static void a_range_alone_has_findings(void **state)
 {
 	struct store *s;
 	(void)state;
-	struct findings *f = find(false, false, &s);
+	struct findings *f = find((struct host){ 0 }, false, &s);
 	const struct finding *b = of(f, FINDING_MORE, "b");
 	assert_true(isnan(b->day) && !f->has_before && !f->has_day);
 	done(f, s);
@@ -278,7 +332,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_happened_is_found),
 		cmocka_unit_test(a_cause_is_told_once),
+		cmocka_unit_test(one_query_id_is_found),
 		cmocka_unit_test(a_convoy_is_told),
+		cmocka_unit_test(unmeasured_waits_are_no_change),
 		cmocka_unit_test(what_is_usual_comes_last),
 		cmocka_unit_test(a_range_alone_has_findings),
 	};

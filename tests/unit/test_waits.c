@@ -43,6 +43,7 @@ static const struct sample samples[] = {
 	    "main|/srv/app/shop" },
 	  WAIT_CLASS_OTHER,
 	  "main" },
+	{ { "[no stack]" }, WAIT_CLASS_UNKNOWN, "[no stack]" },
 	/* Without user frames a futex tells nothing, unless it was there before the recording. */
 	{ { KERNEL_FUTEX }, WAIT_CLASS_OTHER, "futex_do_wait" },
 	{ { KERNEL_FUTEX, WAIT_EARLIER }, WAIT_CLASS_IDLE, "futex_do_wait" },

@@ -193,6 +193,11 @@ static int print_text(const struct reading *r, const struct findings *f)
 		printf("\n  and %zu more; -n 0 prints all\n", f->n_all - f->n);
 	if (!f->has_before)
 		puts("\nNothing was recorded before this range: changes within it alone were looked for.");
+	if (f->without_waits_ns) {
+		char span[32];
+		text_duration((uint64_t)f->without_waits_ns, span);
+		printf("\nWaits were not measured for %s, to keep cpu-max.\n", span);
+	}
 	if (f->n)
 		fputs("\nNext: ascribe why --where SELECTOR, for one of them\n", stdout);
 	return rc;

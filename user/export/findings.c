@@ -114,6 +114,10 @@ json_t *answer_findings(const struct findings *f, const char *where)
 		rc = json_array_append_new(list, finding_json(&f->v[i]));
 	rc = rc ? rc : json_put(o, "findings", json_incref(list));
 	rc = rc ? rc : json_put(o, "n_findings", json_count(f->n_all));
+	if (f->without_waits_ns)
+		rc = rc ? rc
+			: json_put(o, "without_waits",
+				   json_real((double)f->without_waits_ns / 1e9));
 	if (f->bounded)
 		rc = rc ? rc : json_put(o, "bounded", json_true());
 	json_decref(list);

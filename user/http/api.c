@@ -29,34 +29,39 @@
  */
 struct names {
 	json_t *keys;
+	struct store *store;
 };
 
-static int add_name(void *ctx, const char *key, uint32_t sets)
+static int add_key(struct names *n, const char *key, uint32_t sets, bool wide)
 {
-	struct names *n = ctx;
 	json_t *o = json_object();
 	int rc = json_put(o, "key", json_text(key, strlen(key)));
 	rc = rc ? rc : json_put(o, "sets", json_count(sets));
-	rc = rc ? rc : json_put(o, "wide", json_false());
+	rc = rc ? rc : json_put(o, "wide", json_boolean(wide));
 	if (json_array_append_new(n->keys, o) || rc)
 		return -ENOMEM;
 	return 0;
 }
 
-static int add_wide(struct names *n, struct store *s)
+/* A key that became wide in the newest file has narrow sets there, too. */
+static int add_narrow(void *ctx, const char *key, uint32_t sets)
+{
+	struct names *n = ctx;
+	struct store_wide_key k;
+	for (size_t i = 0; store_wide_key(n->store, i, &k); i++)
+		if (k.to_ns == INT64_MAX && !strcmp(k.key, key))
+			return 0;
+	return add_key(n, key, sets, false);
+}
+
+static int add_wide(struct names *n)
 {
 	struct store_wide_key k;
-	for (size_t i = 0; store_wide_key(s, i, &k); i++) {
-		if (k.to_ns != INT64_MAX)
-			continue;
-		json_t *o = json_object();
-		int rc = json_put(o, "key", json_text(k.key, strlen(k.key)));
-		rc = rc ? rc : json_put(o, "sets", json_count(k.values));
-		rc = rc ? rc : json_put(o, "wide", json_true());
-		if (json_array_append_new(n->keys, o) || rc)
-			return -ENOMEM;
-	}
-	return 0;
+	int rc = 0;
+	for (size_t i = 0; !rc && store_wide_key(n->store, i, &k); i++)
+		if (k.to_ns == INT64_MAX)
+			rc = add_key(n, k.key, k.values, true);
+	return rc;
 }
 
 static json_t *events_json(const struct store *s)
@@ -101,9 +106,9 @@ static int put_times(json_t *o, struct store *s, struct err *err)
 
 static int answer_names(struct request *r, struct store *s, struct err *err)
 {
-	struct names n = { json_array() };
-	int rc = n.keys ? store_narrow_keys(s, add_name, &n, err) : -ENOMEM;
-	rc = rc ? rc : add_wide(&n, s);
+	struct names n = { json_array(), s };
+	int rc = n.keys ? store_narrow_keys(s, add_narrow, &n, err) : -ENOMEM;
+	rc = rc ? rc : add_wide(&n);
 	json_t *o = json_object();
 	rc = rc ? rc : json_put(o, "keys", json_incref(n.keys));
 	rc = rc ? rc : json_put(o, "events", events_json(s));

@@ -37,7 +37,9 @@ static int ask_store(struct http_server *s, struct request *r, uint64_t *ret_sta
 		rc = snapshots_take(s->snapshots, tries > 0, &snap, err);
 		if (rc)
 			return rc == -ENOENT || rc == -ENOTDIR
-				       ? err_set(err, -EAGAIN, "the store is not there yet")
+				       ? err_set(err, -EAGAIN,
+						 "the store is not there: "
+						 "nothing was recorded yet, or it was deleted")
 				       : rc;
 		r->out.len = 0;
 		rc = r->route->handle(r, snap->store, err);

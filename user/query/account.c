@@ -127,7 +127,7 @@ static const char *const of_samples[] = {
 	"idle",		  "kernel_truncated",  "truncated",	"no_user_stack",  "unlabelled",
 	"label_fault",	  "label_invalid",     "new_process",	"rooted",	  "unwind_no_rule",
 	"unwind_fault",	  "unwind_no_mapping", "unwind_broken", "frame_pointers", "copied",
-	"copies_limited", "copies_full",       "copy_failed",	"labels_late",
+	"copies_limited", "copies_full",       "copy_failed",	"labels_late",	  "waits_saved",
 };
 static const char *const of_parts[] = { "wait_parts_full", "blame_cut" };
 static const char *const of_waits[] = {
@@ -151,4 +151,14 @@ uint64_t account_base(const struct store_meta *m, const uint64_t *flagged, uint6
 	if (told && ONE_OF(of_waits, flag))
 		return waits;
 	return told && ONE_OF(of_samples, flag) && waits <= stored ? stored - waits : stored;
+}
+
+double account_without_waits(const struct store_meta *m, const uint64_t *flagged, uint64_t stored)
+{
+	static const char flag[] = "waits_saved";
+	uint64_t of = account_base(m, flagged, stored, flag);
+	for (size_t i = 0; of && i < m->n_flagged; i++)
+		if (!strcmp(m->flagged_names[i], flag))
+			return (double)flagged[i] / (double)of;
+	return 0;
 }

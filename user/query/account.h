@@ -26,4 +26,7 @@ void account_fini(struct account *t);
 uint64_t account_base(const struct store_meta *m, const uint64_t *flagged, uint64_t stored,
 		      const char *flag);
 
+/* Return the part of the samples that are of windows whose waits the recorder gave up. */
+double account_without_waits(const struct store_meta *m, const uint64_t *flagged, uint64_t stored);
+
 #endif

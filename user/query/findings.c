@@ -250,10 +250,17 @@ static int test_value(struct looking *l, enum query_metric metric, const char *k
 	return rc ? rc : note_test(l, c.p, told);
 }
 
-/* Is a wait of this class worth a look? Others are what the thread itself chose. */
+/*
+ * Is a wait of this class worth a look? Others are what the thread itself chose. Of unknown ones
+ * there are more when the recorder takes fewer stacks.
+ */
 static bool is_told(const char *wait)
 {
-	return strcmp(wait, "idle") && strcmp(wait, "sleep") && strcmp(wait, "child");
+	static const char *const not[] = { "idle", "sleep", "child", "unknown" };
+	for (size_t i = 0; i < sizeof(not) / sizeof(not[0]); i++)
+		if (!strcmp(wait, not[i]))
+			return false;
+	return true;
 }
 
 static int test_key(struct looking *l, enum query_metric metric, const char *key)
@@ -272,7 +279,7 @@ static int test_key(struct looking *l, enum query_metric metric, const char *key
 			rc = test_value(l, metric, key, s, row, rates);
 	}
 	if (!rc) {
-		l->bounded |= s->bounded || s->approximate;
+		l->bounded |= s->bounded;
 		l->has_before |= s->n_steps && s->from_ns < l->from_ns;
 	}
 	free(rates);
@@ -456,6 +463,10 @@ static int look(struct looking *l)
 		return rc;
 	rc = account_sum(&t, l->store, l->from_ns, l->to_ns, l->err);
 	l->n_cpus = t.n_cpus;
+	if (!rc)
+		l->without_waits_ns = (int64_t)((double)(l->to_ns - l->from_ns) *
+						account_without_waits(store_meta(l->store),
+								      t.all.flagged, t.all.stored));
 	account_fini(&t);
 	l->cpu_event = query_cpu_event(l->store);
 	if (!rc && !*l->cpu_event)
@@ -500,7 +511,7 @@ int query_findings(struct findings **ret, struct store *s, const struct findings
 		l->has_day, l->has_waits,
 		l->n_cpus,  l->n_p,
 		{ NULL },   l->n_keys,
-		l->bounded
+		l->bounded, l->without_waits_ns
 	};
 	memcpy(k->f.keys, l->keys, sizeof(k->f.keys));
 	if (rc)

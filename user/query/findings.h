@@ -91,7 +91,8 @@ struct findings {
 	size_t n_tested;
 	const char *keys[FINDINGS_CHOSEN_MAX];
 	size_t n_keys;
-	bool bounded; /* the budget cut something: small values were not tested */
+	bool bounded;		  /* the budget cut something: small values were not tested */
+	int64_t without_waits_ns; /* of the range: the recorder gave them up */
 };
 
 /*

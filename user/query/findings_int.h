@@ -13,6 +13,7 @@ struct looking {
 	struct err *err;
 	int64_t from_ns, to_ns, before_ns, step_ns;
 	size_t n_cpus;
+	int64_t without_waits_ns;
 	const char *cpu_event;
 	struct query_series *cpu; /* by keys[0], of all samples; NULL: not asked for yet */
 	bool has_before, has_day, has_waits, has_wakers, bounded;

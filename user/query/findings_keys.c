@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define KEYS_MAX 64
+#define WIDE_MAX 2 /* wide keys: a step of one takes reading the label sets of each window */
 
 struct candidates {
 	struct looking *l;
@@ -29,7 +30,9 @@ static bool is_of_work(const char *key)
 static int add_key(void *ctx, const char *key, uint32_t sets)
 {
 	struct candidates *c = ctx;
-	bool again = c->l->n_keys && !strcmp(c->l->keys[0], key);
+	bool again = false;
+	for (size_t i = 0; i < c->l->n_keys; i++)
+		again |= !strcmp(c->l->keys[i], key);
 	for (size_t i = 0; i < c->n; i++)
 		again |= !strcmp(c->v[i].key, key);
 	if (again || c->n == KEYS_MAX || !is_of_work(key))
@@ -38,26 +41,55 @@ static int add_key(void *ctx, const char *key, uint32_t sets)
 	return findings_keep(c->l, key, &c->v[c->n++].key);
 }
 
+/* Add the wide keys of the range: in `sets` those with the fewest values come first. */
+static int add_wide_keys(struct candidates *c)
+{
+	const struct looking *l = c->l;
+	struct store_wide_key k;
+	int rc = 0;
+	for (size_t i = 0; !rc && store_wide_key(l->store, i, &k); i++)
+		if (k.from_ns < l->to_ns && k.to_ns > l->before_ns)
+			rc = add_key(c, k.key, UINT32_MAX - k.values);
+	return rc;
+}
+
 static int by_sets(const void *pa, const void *pb)
 {
 	const struct candidate *a = pa, *b = pb;
 	return a->sets != b->sets ? (a->sets < b->sets ? 1 : -1) : strcmp(a->key, b->key);
 }
 
-int findings_choose_keys(struct looking *l)
+/* Choose the first keys of the candidates, in order. */
+static void take_keys(struct candidates *c, size_t n)
+{
+	qsort(c->v, c->n, sizeof(c->v[0]), by_sets);
+	for (size_t i = 0; i < c->n && i < n && c->l->n_keys < FINDINGS_CHOSEN_MAX; i++)
+		c->l->keys[c->l->n_keys++] = c->v[i].key;
+}
+
+/* Choose who it is. Profiles of others may not say: all is (none) then. */
+static int choose_who(struct looking *l)
 {
 	static const char *const who[] = { "service", "container", "comm" };
-	struct candidates c = { .l = l };
+	const size_t n = sizeof(who) / sizeof(who[0]);
 	bool has = false;
-	int rc = 0;
-	for (size_t i = 0; !rc && !has && i < sizeof(who) / sizeof(who[0]); i++) {
+	size_t i = 0;
+	int rc = store_has_key(l->store, who[i], &has, l->err);
+	while (!rc && !has && ++i + 1 < n)
 		rc = store_has_key(l->store, who[i], &has, l->err);
-		if (!rc && has)
-			l->keys[l->n_keys++] = who[i];
-	}
-	rc = rc ? rc : store_narrow_keys(l->store, add_key, &c, l->err);
-	qsort(c.v, c.n, sizeof(c.v[0]), by_sets);
-	for (size_t i = 0; !rc && i < c.n && l->n_keys < FINDINGS_CHOSEN_MAX; i++)
-		l->keys[l->n_keys++] = c.v[i].key;
+	l->keys[l->n_keys++] = who[i];
+	return rc;
+}
+
+int findings_choose_keys(struct looking *l)
+{
+	struct candidates narrow = { .l = l }, wide = { .l = l };
+	int rc = choose_who(l);
+	rc = rc ? rc : add_wide_keys(&wide);
+	if (rc)
+		return rc;
+	take_keys(&wide, WIDE_MAX);
+	rc = store_narrow_keys(l->store, add_key, &narrow, l->err);
+	take_keys(&narrow, FINDINGS_CHOSEN_MAX);
 	return rc;
 }

@@ -5,6 +5,7 @@
  */
 #include "query/series.h"
 
+#include "query/account.h"
 #include "query/query_int.h"
 #include "query/table_int.h"
 #include "query/values.h"
@@ -261,6 +262,20 @@ static int add_points(struct builder *b, size_t step, const struct query_table *
 	return 0;
 }
 
+/* Note how much of a step was recorded: of waits, no window whose waits were given up. */
+static void cover_step(struct builder *b, size_t step, const struct query_info *info)
+{
+	enum query_metric metric = b->spec->range.metric;
+	bool waits = metric && metric != QUERY_CPU && metric != QUERY_WALL;
+	double without =
+		waits ? account_without_waits(store_meta(b->store), info->flagged, info->stored)
+		      : 0;
+	if (without >= 1)
+		return;
+	b->s->windows[step] = info->windows;
+	b->s->covered_ns[step] = info->covered_ns - (int64_t)((double)info->covered_ns * without);
+}
+
 static int fill_step(struct builder *b, size_t step, struct err *err)
 {
 	struct query *q = NULL;
@@ -269,10 +284,8 @@ static int fill_step(struct builder *b, size_t step, struct err *err)
 	int rc = open_table(b, from, from + b->s->step_ns, &q, &t, err);
 	if (!rc)
 		rc = add_points(b, step, t);
-	if (!rc) {
-		b->s->windows[step] = query_info(q)->windows;
-		b->s->covered_ns[step] = query_info(q)->covered_ns;
-	}
+	if (!rc)
+		cover_step(b, step, query_info(q));
 	query_table_free(t);
 	query_close(q);
 	return rc;

@@ -36,7 +36,10 @@ struct query_series {
 	/* Used: whole steps; from + n_steps * step == to; both 0 when there is none */
 	int64_t from_ns, to_ns, step_ns;
 	size_t n_steps;
-	/* [n_steps]; 0: nothing was recorded then, which is not the same as 0 samples */
+	/*
+	 * [n_steps]; 0: nothing was recorded then, which is not the same as 0 samples. Of waits
+	 * also where the recorder gave them up
+	 */
 	uint64_t *windows;
 	int64_t *covered_ns; /* [n_steps] time that they cover */
 	/* By samples, descending; "other" last, when it holds anything */

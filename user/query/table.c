@@ -41,10 +41,15 @@ static void *table_alloc(struct table *t, size_t len)
 /* What an integer label looks like. */
 static bool is_integer(const char *s, long long *ret)
 {
-	char *end;
+	const char *end = s + (*s == '-');
+	bool digits = *end;
+	while (*end >= '0' && *end <= '9')
+		end++;
+	if (!digits || *end)
+		return false;
 	errno = 0;
-	*ret = strtoll(s, &end, 10);
-	return end > s && !*end && !errno && !strchr(" \t\n\v\f\r+", *s);
+	*ret = strtoll(s, NULL, 10);
+	return !errno;
 }
 
 /* Integers by their value, all else (UUIDs too) by its bytes. */

@@ -4,10 +4,11 @@
 #include <string.h>
 
 const char *const wait_class_names[WAIT_CLASSES] = {
-	[WAIT_CLASS_OTHER] = "other", [WAIT_CLASS_IDLE] = "idle",
-	[WAIT_CLASS_SLEEP] = "sleep", [WAIT_CLASS_LOCK] = "lock",
-	[WAIT_CLASS_IO] = "io",	      [WAIT_CLASS_NETWORK] = "network",
-	[WAIT_CLASS_PIPE] = "pipe",   [WAIT_CLASS_CHILD] = "child",
+	[WAIT_CLASS_OTHER] = "other",	  [WAIT_CLASS_IDLE] = "idle",
+	[WAIT_CLASS_SLEEP] = "sleep",	  [WAIT_CLASS_LOCK] = "lock",
+	[WAIT_CLASS_IO] = "io",		  [WAIT_CLASS_NETWORK] = "network",
+	[WAIT_CLASS_PIPE] = "pipe",	  [WAIT_CLASS_CHILD] = "child",
+	[WAIT_CLASS_UNKNOWN] = "unknown",
 };
 
 /*
@@ -68,6 +69,8 @@ static const struct rule syscalls[] = {
 };
 
 static const struct rule kernel[] = {
+	/* The recorder's own mark, "[no stack]". */
+	{ "[no*", WAIT_CLASS_UNKNOWN, WAIT_RULE_FIRM },
 	/* A page fault, in user mode or in a system call. */
 	{ "exc_page_fault asm_exc_page_fault do_user_addr_fault do_mem_abort handle_mm_fault",
 	  WAIT_CLASS_IO, WAIT_RULE_FIRM },

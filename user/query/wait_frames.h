@@ -17,6 +17,7 @@ enum wait_class {
 	WAIT_CLASS_NETWORK,   /* for a peer, in a read, a write or a client library */
 	WAIT_CLASS_PIPE,      /* for the other end of a pipe */
 	WAIT_CLASS_CHILD,     /* for a child process */
+	WAIT_CLASS_UNKNOWN,   /* no stack was taken */
 	WAIT_CLASSES,
 };
 

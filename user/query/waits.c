@@ -80,7 +80,7 @@ static struct wait_reason work_out(struct wait_reasons *w, const struct store *s
 int wait_reason_of(struct wait_reasons *w, const struct store *s, uint32_t stack,
 		   const struct wait_reason **ret)
 {
-	static const struct wait_reason none;
+	static const struct wait_reason none = { .class = WAIT_CLASS_UNKNOWN };
 	*ret = &none;
 	if (!stack || stack >= store_n_stacks(s))
 		return 0;

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { api, build, clickFrame, colours, digits, open, param, q, run, said, serve, settled } from
 	'../lib.mjs';
-import { browser, incident, names, onPage, test, url } from './shared.mjs';
+import { browser, incident, long, names, onPage, test, url } from './shared.mjs';
 
 /* Who opens the link later sees what was seen. */
 onPage('share', incident, '?by=comm&from=1777631000', async (page, { context }) => {
@@ -23,11 +23,29 @@ onPage('share', incident, '?by=comm&from=1777631000', async (page, { context }) 
 /* A link to a label that nobody sets any more. */
 onPage('a key that is gone', url, '?by=no_such_key&split=1', async page => {
 	assert.equal(param(page, 'by'), 'no_such_key');
-	assert.match(await said(page, '#values'), /\(none\)[\s\S]*100%|no_such_key/);
+	assert.match(await said(page, '#values'), /No sample here has a label no_such_key\./);
 	assert.equal(await page.locator('#values select[name=by]').inputValue(), 'no_such_key');
 	await page.selectOption('select[name=by]', 'comm');
 	await settled(page);
 	assert.match(await said(page, '#values tbody tr:nth-child(1)'), /server/);
+});
+
+/* Of a key that became wide in the newest file there are sets of both kinds. */
+onPage('each label once', long, '', async page => {
+	const keys = await page.locator('#values select[name=by] option').allInnerTexts();
+	assert.ok(keys.includes('query_id'));
+	assert.equal(new Set(keys).size, keys.length, keys.join(' '));
+});
+
+/* Of what somebody else sampled nobody knows what was lost. */
+test('a profile of others', async () => {
+	const it = await open(browser, await serve('others'));
+	await it.page.waitForFunction(() => performance.getEntriesByName('drawn-findings').length);
+	assert.match(await said(it.page, '#findings'), /Nothing differs/);
+	assert.match(await said(it.page, '#values'), /No labels here\./);
+	assert.ok(await it.page.locator('.health').isHidden());
+	assert.deepEqual(it.bad, []);
+	await it.context.close();
 });
 
 /* The times of the host are those that count, whatever the clock of the browser says. */
