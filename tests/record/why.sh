@@ -101,7 +101,7 @@ if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
 		2>/dev/null
 	check "postgres: that is a lock, and sessions that wait for their clients are idle" r=wait.json -- \
 		"0 < rows(r)['lock']['seconds'] < 1.02 * $blocked + 0.02 and r['idle_waits'] > 10e9 and
-		rows(r)['lock']['seconds'] + rows(r)['other']['seconds'] > 0.8 * $blocked" \
+		rows(r)['lock']['seconds'] + sum(rows(r)[k]['seconds'] for k in ('other', 'unknown') if k in rows(r)) > 0.8 * $blocked" \
 		"$blocked, {k: round(x['seconds'], 3) for k, x in rows(r).items()}, r['idle_waits']"
 	most() { echo "max([x['seconds'] for x in r['rows'] if x['function'] in ($1)] + [0])"; }
 	waiting=$(most "'WaitOnLock', 'ProcSleep', 'LockAcquireExtended', 'heap_update'")
