@@ -17,6 +17,7 @@
 #define STACKS_BYTES (64u << 20)
 #define SMALL_BYTES (4u << 20) /* answers of a few rows */
 #define WINDOWS_MAX 400u
+#define STEPS_MAX 20000u /* of a series */
 
 const char *const fleet_few_keys[FLEET_FEW_KEYS] = { "service",	 "service_name", "namespace",
 						     "workload", "comm",	 "host",
@@ -36,6 +37,12 @@ struct filling {
 static int no_answer(struct err *err)
 {
 	return err_set(err, -EPROTO, "clickhouse: an answer of another form came");
+}
+
+uint32_t fleet_step_s(int64_t step_ns)
+{
+	int64_t s = (step_ns + QUERY_WINDOW_NS - 1) / QUERY_WINDOW_NS * (QUERY_WINDOW_NS / NS);
+	return step_ns > 0 && s < UINT32_MAX ? (uint32_t)s : 0;
 }
 
 /* ---- events ---- */
@@ -148,19 +155,26 @@ static int ask_range(struct filling *f, bool *ret_any, struct err *err)
 		return rc ? rc : no_answer(err);
 	f->st.from = seconds(f->q->from_ns, first, last + 1);
 	f->st.to = seconds(f->q->to_ns, first, last + 1);
+	if (f->q->step_s && f->st.from < f->st.to) {
+		f->st.from = f->st.from / f->q->step_s * f->q->step_s;
+		f->st.to = (f->st.to - 1) / f->q->step_s * f->q->step_s + f->q->step_s;
+	}
 	return 0;
 }
 
-/* Windows as short as there may be so many of them. */
+/* Windows as short as there may be so many of them, and as the tables still tell apart. */
 static void choose_step(struct filling *f)
 {
 	static const uint32_t steps[] = { 10, 60, 300, 1200, 3600, 14400, 86400, 604800 };
+	const uint32_t asked = f->q->step_s, length = f->st.to - f->st.from,
+		       unit = statement_unit(&f->st, f->st.from);
 	size_t i = 0;
 	while (i < sizeof(steps) / sizeof(steps[0]) - 1 &&
-	       (f->st.to - f->st.from) / steps[i] > WINDOWS_MAX)
+	       (length / steps[i] > WINDOWS_MAX || steps[i] < unit))
 		i++;
-	f->st.step = steps[i];
-	f->st.from = f->st.from / steps[i] * steps[i];
+	f->st.step =
+		asked && length / asked <= STEPS_MAX ? (asked + unit - 1) / unit * unit : steps[i];
+	f->st.from = f->st.from / f->st.step * f->st.step;
 }
 
 /* ---- windows ---- */
@@ -205,8 +219,11 @@ static int ask_windows(struct filling *f, struct err *err)
 		v.own_rss = cursor_u64(&c);
 		v.lost_at = skip_map(&c, &w->text);
 		v.flagged_at = skip_map(&c, &w->text);
-		if (f->q->by_start && v.t0_ns < f->q->from_ns)
-			v.t0_ns = f->q->from_ns;
+		/* What the first of these windows has before its step or range counts here. */
+		int64_t begin = f->st.step	 ? (f->st.from + (int64_t)v.bucket * step) * NS
+				: f->q->by_start ? f->q->from_ns
+						 : INT64_MIN;
+		v.t0_ns = v.t0_ns < begin ? begin : v.t0_ns;
 		if (c.bad || v.t0_ns >= v.t1_ns)
 			return no_answer(err);
 		if (ARRAY_RESERVE(w->v, w->cap, w->n + 1))
@@ -251,6 +268,45 @@ static int ask_other(struct filling *f, struct err *err)
 		rc = err_sys(err, -ENOMEM, "cannot ask ClickHouse");
 	fleet_rows_fini(&sums);
 	return rc;
+}
+
+/* ---- keys ---- */
+
+static int ask_keys(struct filling *f, struct err *err)
+{
+	const bool idle = f->q->idle || selector_names_wait(f->selector);
+	struct fleet_result *ret = f->ret;
+	struct statement st = f->st;
+	struct buf sql = BUF_INIT, answer = BUF_INIT;
+	st.all_labels = true;
+	st.step = 0;
+	int rc = statement_write_keys(&st, idle, f->ask, &sql);
+	if (rc)
+		err_sys(err, rc, "cannot ask ClickHouse");
+	rc = rc ? rc : ask_run(f->ask, (const char *)sql.data, NULL, 0, SMALL_BYTES, &answer, err);
+	struct cursor c = cursor_of(&answer);
+	while (!rc && c.p < c.end) {
+		rc = ARRAY_RESERVE(ret->keys, ret->cap_keys, ret->n_keys + 1);
+		if (rc) {
+			err_sys(err, rc, "cannot ask ClickHouse");
+			break;
+		}
+		struct found_key *k = &ret->keys[ret->n_keys];
+		bool good = copy_text(&c, k->name, sizeof(k->name));
+		k->values = cursor_u64(&c);
+		k->samples = cursor_u64(&c);
+		rc = c.bad ? no_answer(err) : 0;
+		ret->n_keys += good;
+	}
+	buf_fini(&sql);
+	buf_fini(&answer);
+	return rc;
+}
+
+void fleet_result_fini(struct fleet_result *r)
+{
+	free(r->keys);
+	*r = (struct fleet_result){ 0 };
 }
 
 /* ---- stacks ---- */
@@ -345,14 +401,15 @@ static int ask_all(struct filling *f, struct err *err)
 	if (rc || !any || f->st.from >= f->st.to)
 		return rc;
 	statement_round(&f->st);
-	if (f->q->steps)
+	if (f->q->steps || f->q->step_s)
 		choose_step(f);
 	rc = ask_windows(f, err);
 	if (rc || !f->st.n_events)
 		return rc;
 	if (f->q->recent_s && f->st.to - f->st.from > f->q->recent_s)
 		f->st.from = f->st.to - f->q->recent_s;
-	rc = ask_rows(f, STATEMENT_ROWS, &f->rows, err);
+	rc = f->q->list_keys ? ask_keys(f, err) : 0;
+	rc = rc ? rc : ask_rows(f, STATEMENT_ROWS, &f->rows, err);
 	if (!rc && f->rows.n > f->st.limit)
 		rc = ask_other(f, err);
 	return rc;

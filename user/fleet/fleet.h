@@ -11,6 +11,7 @@
 #ifndef ASCRIBE_FLEET_FLEET_H
 #define ASCRIBE_FLEET_FLEET_H
 
+#include "query/found.h"
 #include "query/query.h"
 
 /* Texts are borrowed; NULL: none. */
@@ -37,19 +38,28 @@ struct fleet_question {
 	bool idle;
 	bool no_stacks; /* rows are summed over all stacks */
 	bool all_labels;
+	bool list_keys;		 /* count the values and samples of every key */
 	const char *const *keys; /* else these, and those of the selector */
 	size_t n_keys;
 	uint32_t recent_s; /* rows of so many seconds at the end of the range alone; 0: all */
 	bool by_start;	   /* no window begins before the range */
 	bool steps;	   /* windows as short as the range allows; else one window */
-	size_t memory;	   /* of the answer; what is beyond is (other) */
+	/* Windows of so many seconds, and the range widened to whole ones; 0: no */
+	uint32_t step_s;
+	size_t memory; /* of the answer; what is beyond is (other) */
 	const bool *stop;
 };
+
+/* The step_s of a series (query/series.h), whose steps are whole windows of a recorder. */
+uint32_t fleet_step_s(int64_t step_ns);
 
 struct fleet_result {
 	bool bounded; /* some rows are summed as (other) */
 	uint64_t rows, stacks;
+	struct found_key *keys; /* of list_keys, by name */
+	size_t n_keys, cap_keys;
 };
+void fleet_result_fini(struct fleet_result *r);
 
 /*
  * Write a store with what the question needs in dir, which is empty. No data is no error: the store

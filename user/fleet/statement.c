@@ -23,6 +23,7 @@ struct text {
 	enum statement_sums sums;
 	struct ask *ask;
 	struct buf *to;
+	bool no_idle;
 	int rc;
 };
 
@@ -92,22 +93,24 @@ static size_t cut(const struct statement *s, enum fleet_level level, uint32_t fr
 	return n + cut(s, level - 1, (uint32_t)last, to, series, ret + n);
 }
 
-/* The nearest end of a unit, of the finest level whose rows of that time are left. */
-static uint32_t round_end(const struct statement *s, uint32_t at, bool series)
+uint32_t statement_unit(const struct statement *s, uint32_t at)
 {
-	enum fleet_level level = FLEET_RAW;
-	while (level < (series ? FLEET_DAY : FLEET_MINUTE) && s->since[level] > at)
+	enum fleet_level level = FLEET_RAW, most = series_suffice(s) ? FLEET_DAY : FLEET_MINUTE;
+	while (level < most && s->since[level] > at)
 		level++;
-	if (s->since[level] > at) /* older than all: nothing is lost */
-		return at;
-	uint64_t unit = fleet_level_s[level];
+	/* older than all: nothing is lost */
+	return s->since[level] > at ? fleet_level_s[FLEET_RAW] : fleet_level_s[level];
+}
+
+static uint32_t round_end(const struct statement *s, uint32_t at)
+{
+	uint64_t unit = statement_unit(s, at);
 	return (uint32_t)(((uint64_t)at + unit / 2) / unit * unit);
 }
 
 void statement_round(struct statement *s)
 {
-	bool series = series_suffice(s);
-	uint32_t from = round_end(s, s->from, series), to = round_end(s, s->to, series);
+	uint32_t from = round_end(s, s->from), to = round_end(s, s->to);
 	if (from < to) {
 		s->from = from;
 		s->to = to;
@@ -194,6 +197,7 @@ static void add_conditions(struct text *t, const struct piece *p)
 	for (size_t i = 0; selector_matcher(s->selector, i, &m); i++)
 		if (is_column(m.key) && strcmp(m.key, "event"))
 			add_matcher(t, &m, m.key);
+	add(t, t->no_idle ? " AND wait != 'idle'" : "");
 	if (!matches_labels(s))
 		return;
 	add_sets(t, "series", p->level > FLEET_MINUTE);
@@ -205,7 +209,7 @@ static void add_conditions(struct text *t, const struct piece *p)
 
 static bool keeps_labels(const struct text *t)
 {
-	return t->sums != STATEMENT_BY_EVENT && (t->s->all_labels || t->s->n_keep);
+	return t->s->all_labels || t->s->n_keep;
 }
 
 static bool keeps_host(const struct text *t)
@@ -315,20 +319,41 @@ static bool add_branch(struct text *t, const struct piece *v, size_t n, bool ser
 	return some;
 }
 
+/* The rows of all tables, by their labels. */
+static void add_rows(struct text *t)
+{
+	struct piece pieces[PIECES_MAX];
+	size_t n = cut(t->s, FLEET_DAY, t->s->from, t->s->to, series_suffice(t->s), pieces);
+	bool first = add_branch(t, pieces, n, false, false);
+	add_branch(t, pieces, n, true, first);
+}
+
 int statement_write(const struct statement *s, enum statement_sums sums, struct ask *a,
 		    struct buf *to)
 {
 	struct text t = { .s = s, .sums = sums, .ask = a, .to = to };
-	struct piece pieces[PIECES_MAX];
-	size_t n = cut(s, FLEET_DAY, s->from, s->to, series_suffice(s), pieces);
 	add(&t, "SELECT toUInt32(bucket), toString(event), ns, labels, integers, "
 		"toUInt128(any(stack)), toUInt64(sum(n)), toUInt64(sum(v)) AS total FROM (");
-	bool first = add_branch(&t, pieces, n, false, false);
-	add_branch(&t, pieces, n, true, first);
+	add_rows(&t);
 	/* All idle waits are one row: their stacks are not told apart. */
 	add(&t, ") GROUP BY bucket, event, ns, labels, integers, idle, if(idle, 0, stack) "
 		"HAVING sum(n) > 0 ORDER BY total DESC, toString(event), any(stack)");
 	ADD(&t, " LIMIT %zu FORMAT RowBinary", s->limit + 1);
+	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
+	return t.rc;
+}
+
+/* An event that was recorded at several rates is counted in its longest samples. */
+int statement_write_keys(const struct statement *s, bool idle, struct ask *a, struct buf *to)
+{
+	struct text t = {
+		.s = s, .sums = STATEMENT_BY_LABELS, .ask = a, .to = to, .no_idle = !idle
+	};
+	add(&t, "SELECT k, uniqExact(w), toUInt64(if(min(ns) = max(ns), sum(n), "
+		"intDiv(sum(n * ns) + intDiv(max(ns), 2), max(ns)))) FROM (");
+	add_rows(&t);
+	add(&t, ") ARRAY JOIN mapKeys(labels) AS k, mapValues(labels) AS w WHERE n > 0 "
+		"GROUP BY k ORDER BY k LIMIT 4096 FORMAT RowBinary");
 	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
 	return t.rc;
 }

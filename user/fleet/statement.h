@@ -27,7 +27,7 @@ struct statement {
 };
 
 /* Sums instead of rows: exact, for what is beyond the limit. */
-enum statement_sums { STATEMENT_ROWS, STATEMENT_BY_LABELS, STATEMENT_BY_EVENT };
+enum statement_sums { STATEMENT_ROWS, STATEMENT_BY_LABELS };
 
 /*
  * Append the statement, ended by a NUL, and bind its values. Its rows in RowBinary: bucket UInt32,
@@ -36,6 +36,15 @@ enum statement_sums { STATEMENT_ROWS, STATEMENT_BY_LABELS, STATEMENT_BY_EVENT };
  */
 int statement_write(const struct statement *s, enum statement_sums sums, struct ask *a,
 		    struct buf *to);
+
+/*
+ * The same for all keys of the labels that the rows have: key String, then as UInt64 its different
+ * values, samples. Idle ones only where `idle`.
+ */
+int statement_write_keys(const struct statement *s, bool idle, struct ask *a, struct buf *to);
+
+/* The seconds of the finest level that has rows of that time. */
+uint32_t statement_unit(const struct statement *s, uint32_t at);
 
 /* Move the ends of the range to whole units of what is left there of its time. */
 void statement_round(struct statement *s);

@@ -126,7 +126,10 @@ static int answer_list(struct request *r, struct store *s, struct asked *a, cons
 	}
 	a->spec.labels = key ? QUERY_KEYS : QUERY_TOTALS;
 	int rc = query_open(&q, s, &a->spec, err);
-	rc = rc ? rc : found_collect(&l, s, q, &a->spec, key, err);
+	if (!rc && r->filled && !key)
+		rc = found_list_keys(&l, q, r->filled->keys, r->filled->n_keys, err);
+	else if (!rc)
+		rc = found_collect(&l, s, q, &a->spec, key, err);
 	if (!rc) {
 		struct answer answer = asked_answer(a, s, &a->spec);
 		rc = request_json(r, answer_found(&answer, &l), err);

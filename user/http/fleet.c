@@ -16,6 +16,7 @@
 enum need {
 	NEED_NOTHING, /* not served */
 	NEED_NAMES,   /* keys, events, the range that there is */
+	NEED_LIST,    /* what each key has */
 	NEED_KEYS,    /* sums by the keys that are asked for */
 	NEED_STACKS,  /* stacks without labels, or by the key `split` */
 	NEED_SETS,    /* stacks of all label sets */
@@ -29,7 +30,7 @@ static enum need need_of(const struct request *r)
 		const char *name;
 		enum need need;
 	} needs[] = {
-		{ "labels", NEED_KEYS },	 { "values", NEED_KEYS },
+		{ "labels", NEED_LIST },	 { "values", NEED_KEYS },
 		{ "series", NEED_STEPS },	 { "flame", NEED_STACKS },
 		{ "table", NEED_KEYS },		 { "diff", NEED_CHANGES },
 		{ "findings", NEED_CHANGES },	 { "why", NEED_CHANGES },
@@ -92,14 +93,16 @@ static int ask_for(struct fleet_asked *f, const struct request *r, enum need nee
 	add_key(f, request_param(r, "key"));
 	add_key(f, request_param(r, "split"));
 	q->steps = need == NEED_STEPS || need == NEED_CHANGES;
+	if (need == NEED_STEPS)
+		q->step_s = fleet_step_s(f->a.step_ns);
 	q->several = need == NEED_CHANGES && !s->event && !s->metric;
 	q->all_labels = need == NEED_SETS;
-	bool list = need == NEED_NAMES || need == NEED_CHANGES ||
-		    (need == NEED_KEYS && !strcmp(r->route->name, "labels"));
+	bool list = need == NEED_NAMES || need == NEED_CHANGES;
 	for (size_t i = 0; list && i < FLEET_FEW_KEYS; i++)
 		add_key(f, fleet_few_keys[i]);
-	q->no_stacks =
-		need == NEED_NAMES || need == NEED_STEPS || (need == NEED_KEYS && f->q.n_keys);
+	q->no_stacks = need == NEED_NAMES || need == NEED_LIST || need == NEED_STEPS ||
+		       (need == NEED_KEYS && f->q.n_keys);
+	q->list_keys = need == NEED_LIST;
 	if (need == NEED_NAMES)
 		q->recent_s = RECENT_S;
 	return rc || need != NEED_CHANGES ? rc : widen(f, r, err);
@@ -113,12 +116,15 @@ static int answer_in(struct request *r, const struct fleet_asked *f,
 	struct store *s;
 	int rc = fleet_fill(dir, server, &f->q, &filled, err);
 	rc = rc ? rc : store_open(&s, dir, err);
-	if (rc)
-		return rc;
-	store_limit(s, limits);
-	r->out.len = 0;
-	rc = r->route->handle(r, s, err);
-	store_close(s);
+	if (!rc) {
+		store_limit(s, limits);
+		r->out.len = 0;
+		r->filled = &filled;
+		rc = r->route->handle(r, s, err);
+		r->filled = NULL;
+		store_close(s);
+	}
+	fleet_result_fini(&filled);
 	return rc;
 }
 
