@@ -72,6 +72,10 @@ static int fill_from_fleet(struct reading *r, const struct filter *f, struct err
 		.n_keys = keys	? r->keys->n
 			  : few ? FLEET_FEW_KEYS
 				: 0,
+		.compares = r->against,
+		.against = r->against ? r->against->where : NULL,
+		.against_from_ns = r->against ? r->against->from_ns : 0,
+		.against_to_ns = r->against ? r->against->to_ns : 0,
 		.by_start = f->by_start,
 		.steps = !r->one,
 		.step_s = r->every_s,

@@ -15,6 +15,7 @@ struct reading {
 	bool fleet, one;
 	enum query_labels labels;
 	const struct opt_list *keys;
+	const struct filter *against; /* `one`: of what is compared, too; NULL: it is not */
 	uint32_t every_s; /* `one`: of a series with such steps; 0: of no series */
 	struct fleet_result filled;
 	size_t n_dirs;

@@ -26,7 +26,7 @@ const char *const fleet_few_keys[FLEET_FEW_KEYS] = { "service",	 "service_name",
 struct filling {
 	const struct fleet_question *q;
 	struct ask *ask;
-	struct selector *selector;
+	struct selector *selector, *against;
 	struct fleet_events events;
 	struct fleet_windows windows;
 	struct statement st;
@@ -153,11 +153,14 @@ static int ask_range(struct filling *f, bool *ret_any, struct err *err)
 	buf_fini(&answer);
 	if (rc || bad)
 		return rc ? rc : no_answer(err);
-	f->st.from = seconds(f->q->from_ns, first, last + 1);
-	f->st.to = seconds(f->q->to_ns, first, last + 1);
-	if (f->q->step_s && f->st.from < f->st.to) {
-		f->st.from = f->st.from / f->q->step_s * f->q->step_s;
-		f->st.to = (f->st.to - 1) / f->q->step_s * f->q->step_s + f->q->step_s;
+	struct statement_side *side = f->st.side;
+	side[0].from = seconds(f->q->from_ns, first, last + 1);
+	side[0].to = seconds(f->q->to_ns, first, last + 1);
+	side[1].from = seconds(f->q->against_from_ns, first, last + 1);
+	side[1].to = seconds(f->q->against_to_ns, first, last + 1);
+	if (f->q->step_s && side[0].from < side[0].to) {
+		side[0].from = side[0].from / f->q->step_s * f->q->step_s;
+		side[0].to = (side[0].to - 1) / f->q->step_s * f->q->step_s + f->q->step_s;
 	}
 	return 0;
 }
@@ -189,20 +192,22 @@ static size_t skip_map(struct cursor *c, const struct buf *text)
 	return at;
 }
 
+/* The time before which no window of a bucket may begin. */
+static int64_t begin_of(const struct filling *f, uint32_t bucket)
+{
+	struct statement_part parts[STATEMENT_PARTS_MAX];
+	if (f->st.step)
+		return (f->st.from + (int64_t)bucket * f->st.step) * NS;
+	if (!f->q->by_start || bucket >= statement_parts(&f->st, parts))
+		return INT64_MIN;
+	return parts[bucket].from * NS;
+}
+
 static int ask_windows(struct filling *f, struct err *err)
 {
 	struct fleet_windows *w = &f->windows;
 	struct buf sql = BUF_INIT;
-	const uint32_t step = f->st.step ? f->st.step : UINT32_MAX;
-	int rc = buf_printf(
-		&sql,
-		"SELECT toUInt32(intDiv(toUInt32(time) - %u, %u)) AS bucket, min(start), max(end), "
-		"sum(fired), sum(stored), sum(outside), sum(own_cpu_ns), max(own_rss), "
-		"CAST(sumMap(lost), 'Map(String, UInt64)'), "
-		"CAST(sumMap(flagged), 'Map(String, UInt64)') FROM ascribe_windows "
-		"WHERE time >= toDateTime(%u) AND time < toDateTime(%u) "
-		"GROUP BY bucket ORDER BY bucket FORMAT RowBinary%c",
-		f->st.from, step, f->st.from, f->st.to, 0);
+	int rc = statement_write_windows(&f->st, &sql);
 	if (rc)
 		err_sys(err, rc, "cannot ask ClickHouse");
 	rc = rc ? rc : ask_run(f->ask, (const char *)sql.data, NULL, 0, SMALL_BYTES, &w->text, err);
@@ -219,10 +224,8 @@ static int ask_windows(struct filling *f, struct err *err)
 		v.own_rss = cursor_u64(&c);
 		v.lost_at = skip_map(&c, &w->text);
 		v.flagged_at = skip_map(&c, &w->text);
-		/* What the first of these windows has before its step or range counts here. */
-		int64_t begin = f->st.step	 ? (f->st.from + (int64_t)v.bucket * step) * NS
-				: f->q->by_start ? f->q->from_ns
-						 : INT64_MIN;
+		/* What the first of these windows has before its step or part counts here. */
+		int64_t begin = begin_of(f, v.bucket);
 		v.t0_ns = v.t0_ns < begin ? begin : v.t0_ns;
 		if (c.bad || v.t0_ns >= v.t1_ns)
 			return no_answer(err);
@@ -378,17 +381,22 @@ static void choose_labels(struct filling *f)
 {
 	const struct fleet_question *q = f->q;
 	const char *used[SELECTOR_KEYS_MAX];
-	size_t n = selector_keys(f->selector, used, SELECTOR_KEYS_MAX);
+	struct selector *const selectors[] = { f->selector, f->against };
 	for (size_t i = 0; i < q->n_keys && i < FLEET_KEYS_MAX; i++)
 		if (!query_is_wait_key(q->keys[i]) && strcmp(q->keys[i], "event"))
 			keep(f, q->keys[i]);
-	for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
-		keep(f, used[i]);
+	for (size_t k = 0; k < 2; k++) {
+		size_t n = selector_keys(selectors[k], used, SELECTOR_KEYS_MAX);
+		for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
+			keep(f, used[i]);
+		f->st.side[k].selector = selectors[k];
+	}
+	f->st.n_sides = q->compares ? 2 : 1;
 	f->st.all_labels = q->all_labels;
 	f->st.stacks = !q->no_stacks;
 	for (size_t i = 0; i < q->n_keys; i++)
 		f->st.stacks |= query_is_wait_key(q->keys[i]);
-	f->st.stacks |= selector_names_wait(f->selector);
+	f->st.stacks |= selector_names_wait(f->selector) || selector_names_wait(f->against);
 	f->st.limit = q->memory / ROW_BYTES;
 }
 
@@ -398,16 +406,18 @@ static int ask_all(struct filling *f, struct err *err)
 	int rc = ask_events(f, err);
 	rc = rc ? rc : choose_events(f, err);
 	rc = rc ? rc : ask_range(f, &any, err);
-	if (rc || !any || f->st.from >= f->st.to)
+	if (rc || !any)
 		return rc;
 	statement_round(&f->st);
+	if (f->st.from >= f->st.to)
+		return rc;
 	if (f->q->steps || f->q->step_s)
 		choose_step(f);
 	rc = ask_windows(f, err);
 	if (rc || !f->st.n_events)
 		return rc;
 	if (f->q->recent_s && f->st.to - f->st.from > f->q->recent_s)
-		f->st.from = f->st.to - f->q->recent_s;
+		f->st.from = f->st.side[0].from = f->st.to - f->q->recent_s;
 	rc = f->q->list_keys ? ask_keys(f, err) : 0;
 	rc = rc ? rc : ask_rows(f, STATEMENT_ROWS, &f->rows, err);
 	if (!rc && f->rows.n > f->st.limit)
@@ -426,7 +436,9 @@ int fleet_fill(const char *dir, const struct fleet_server *server,
 	f->q = question;
 	f->ret = ret;
 	int rc = selector_parse(&f->selector, question->where, NULL, err);
-	f->st.selector = f->selector;
+	rc = rc ? rc
+		: selector_parse(&f->against, question->compares ? question->against : NULL, NULL,
+				 err);
 	rc = rc ? rc : ask_new(&f->ask, server, err);
 	if (!rc) {
 		choose_labels(f);
@@ -445,6 +457,7 @@ int fleet_fill(const char *dir, const struct fleet_server *server,
 	free(f->windows.v);
 	ask_free(f->ask);
 	selector_free(f->selector);
+	selector_free(f->against);
 	free(f);
 	return rc;
 }

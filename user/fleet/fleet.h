@@ -31,6 +31,10 @@ extern const char *const fleet_few_keys[FLEET_FEW_KEYS];
 struct fleet_question {
 	const char *where;
 	int64_t from_ns, to_ns; /* INT64_MIN, INT64_MAX: open */
+	/* What that is compared with, in the same store; windows begin in one of the ranges */
+	bool compares;
+	const char *against;
+	int64_t against_from_ns, against_to_ns;
 	/* The event or metric; several: all that have profiles */
 	const char *event;
 	enum query_metric metric;
