@@ -77,6 +77,8 @@ static int fill_from_fleet(struct reading *r, const struct filter *f, struct err
 		.against_from_ns = r->against ? r->against->from_ns : 0,
 		.against_to_ns = r->against ? r->against->to_ns : 0,
 		.by_start = f->by_start,
+		.rest = r->rest,
+		.blame = r->blame,
 		.steps = !r->one,
 		.step_s = r->every_s,
 		.memory = f->memory,

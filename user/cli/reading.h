@@ -16,7 +16,9 @@ struct reading {
 	enum query_labels labels;
 	const struct opt_list *keys;
 	const struct filter *against; /* `one`: of what is compared, too; NULL: it is not */
-	uint32_t every_s; /* `one`: of a series with such steps; 0: of no series */
+	bool rest;		      /* what the selector does not admit, too */
+	bool blame;		      /* `one`: also of who was running or woke */
+	uint32_t every_s;	      /* `one`: of a series with such steps; 0: of no series */
 	struct fleet_result filled;
 	size_t n_dirs;
 	struct store *store;

@@ -32,6 +32,7 @@ struct filling {
 	struct statement st;
 	struct fleet_rows rows;
 	struct fleet_result *ret;
+	char by[300]; /* of blame */
 };
 
 static int no_answer(struct err *err)
@@ -96,6 +97,14 @@ static bool is_of_metric(const struct filling *f, const struct fleet_event *e)
 		cpu = f->events.v[i].ns_per_sample ? &f->events.v[i] : NULL;
 	bool on_cpu = cpu && !strcmp(cpu->name, e->name);
 	bool off = !strcmp(e->name, WAIT_EVENT), runq = !strcmp(e->name, "runq");
+	if (m == QUERY_WAKER)
+		return !strcmp(e->name, WAKER_EVENT) || !strcmp(e->name, WAKER_IDLE_EVENT);
+	if (m == QUERY_BLAME)
+		return !strcmp(e->name, "blame");
+	/* How long the waits of each key were. */
+	if ((m == QUERY_OFF || m == QUERY_RUNQ) && f->q->n_keys)
+		off |= !strcmp(e->name, "off-cpu.lengths"),
+			runq |= !strcmp(e->name, "runq.lengths");
 	return (on_cpu && (m == QUERY_CPU || m == QUERY_WALL)) ||
 	       (off && (m == QUERY_OFF || m == QUERY_WALL)) ||
 	       (runq && (m == QUERY_RUNQ || m == QUERY_WALL));
@@ -165,18 +174,25 @@ static int ask_range(struct filling *f, bool *ret_any, struct err *err)
 	return 0;
 }
 
-/* Windows as short as there may be so many of them, and as the tables still tell apart. */
-static void choose_step(struct filling *f)
+/* As short as there may be so many in the range, and as the tables still tell apart. */
+static uint32_t shortest(const struct filling *f, uint32_t unit)
 {
 	static const uint32_t steps[] = { 10, 60, 300, 1200, 3600, 14400, 86400, 604800 };
-	const uint32_t asked = f->q->step_s, length = f->st.to - f->st.from,
-		       unit = statement_unit(&f->st, f->st.from);
 	size_t i = 0;
 	while (i < sizeof(steps) / sizeof(steps[0]) - 1 &&
-	       (length / steps[i] > WINDOWS_MAX || steps[i] < unit))
+	       ((f->st.to - f->st.from) / steps[i] > WINDOWS_MAX || steps[i] < unit))
 		i++;
-	f->st.step =
-		asked && length / asked <= STEPS_MAX ? (asked + unit - 1) / unit * unit : steps[i];
+	return steps[i];
+}
+
+static void choose_step(struct filling *f)
+{
+	const uint32_t asked = f->q->step_s, unit = statement_unit(&f->st, f->st.from);
+	f->st.slot = shortest(f, 0);
+	if (!f->q->steps && !asked)
+		return;
+	bool fits = asked && (f->st.to - f->st.from) / asked <= STEPS_MAX;
+	f->st.step = fits ? (asked + unit - 1) / unit * unit : shortest(f, unit);
 	f->st.from = f->st.from / f->st.step * f->st.step;
 }
 
@@ -192,15 +208,34 @@ static size_t skip_map(struct cursor *c, const struct buf *text)
 	return at;
 }
 
-/* The time before which no window of a bucket may begin. */
-static int64_t begin_of(const struct filling *f, uint32_t bucket)
+static void at_least(int64_t *io, int64_t least)
 {
+	*io = *io < least ? least : *io;
+}
+
+/*
+ * Hosts begin their windows when they like. What one has before its step, before what was asked for
+ * or in the window before it is left out: so windows do not overlap, and are in the range.
+ */
+static void cut_begin(const struct filling *f, struct fleet_window *w)
+{
+	const struct fleet_question *q = f->q;
+	const struct fleet_windows *all = &f->windows;
+	const int64_t from[] = { q->from_ns, q->against_from_ns },
+		      to[] = { q->to_ns, q->against_to_ns };
 	struct statement_part parts[STATEMENT_PARTS_MAX];
+	int64_t begin = all->n ? all->v[all->n - 1].t1_ns : INT64_MIN;
 	if (f->st.step)
-		return (f->st.from + (int64_t)bucket * f->st.step) * NS;
-	if (!f->q->by_start || bucket >= statement_parts(&f->st, parts))
-		return INT64_MIN;
-	return parts[bucket].from * NS;
+		at_least(&begin, (f->st.from + (int64_t)w->bucket * f->st.step) * NS);
+	else if (q->by_start && w->bucket < statement_parts(&f->st, parts))
+		for (size_t i = 0; i < f->st.n_sides; i++) {
+			if (parts[w->bucket].sides & 1u << i)
+				at_least(&begin, from[i]);
+			else if (f->st.side[i].to <= parts[w->bucket].from)
+				at_least(&begin, to[i]);
+		}
+	begin = begin < w->t1_ns ? begin : w->t1_ns - 1;
+	w->t0_ns = w->t0_ns < begin ? begin : w->t0_ns;
 }
 
 static int ask_windows(struct filling *f, struct err *err)
@@ -215,6 +250,7 @@ static int ask_windows(struct filling *f, struct err *err)
 	struct cursor c = cursor_of(&w->text);
 	while (!rc && c.p < c.end) {
 		struct fleet_window v = { .bucket = cursor_u32(&c) };
+		cursor_u32(&c); /* the slot: their order */
 		v.t0_ns = (int64_t)cursor_u64(&c);
 		v.t1_ns = (int64_t)cursor_u64(&c);
 		v.fired = cursor_u64(&c);
@@ -224,9 +260,7 @@ static int ask_windows(struct filling *f, struct err *err)
 		v.own_rss = cursor_u64(&c);
 		v.lost_at = skip_map(&c, &w->text);
 		v.flagged_at = skip_map(&c, &w->text);
-		/* What the first of these windows has before its step or part counts here. */
-		int64_t begin = begin_of(f, v.bucket);
-		v.t0_ns = v.t0_ns < begin ? begin : v.t0_ns;
+		cut_begin(f, &v);
 		if (c.bad || v.t0_ns >= v.t1_ns)
 			return no_answer(err);
 		if (ARRAY_RESERVE(w->v, w->cap, w->n + 1))
@@ -385,6 +419,10 @@ static void choose_labels(struct filling *f)
 	for (size_t i = 0; i < q->n_keys && i < FLEET_KEYS_MAX; i++)
 		if (!query_is_wait_key(q->keys[i]) && strcmp(q->keys[i], "event"))
 			keep(f, q->keys[i]);
+	if (q->blame && snprintf(f->by, sizeof(f->by), "by.%s", q->keys[0]) < (int)sizeof(f->by))
+		keep(f, f->by);
+	if (q->blame || q->several)
+		keep(f, "by.comm");
 	for (size_t k = 0; k < 2; k++) {
 		size_t n = selector_keys(selectors[k], used, SELECTOR_KEYS_MAX);
 		for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
@@ -392,6 +430,8 @@ static void choose_labels(struct filling *f)
 		f->st.side[k].selector = selectors[k];
 	}
 	f->st.n_sides = q->compares ? 2 : 1;
+	if (q->rest) /* the other one admits everything */
+		f->st.side[0].selector = f->against;
 	f->st.all_labels = q->all_labels;
 	f->st.stacks = !q->no_stacks;
 	for (size_t i = 0; i < q->n_keys; i++)
@@ -411,8 +451,7 @@ static int ask_all(struct filling *f, struct err *err)
 	statement_round(&f->st);
 	if (f->st.from >= f->st.to)
 		return rc;
-	if (f->q->steps || f->q->step_s)
-		choose_step(f);
+	choose_step(f);
 	rc = ask_windows(f, err);
 	if (rc || !f->st.n_events)
 		return rc;

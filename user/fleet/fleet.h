@@ -30,6 +30,7 @@ extern const char *const fleet_few_keys[FLEET_FEW_KEYS];
 
 struct fleet_question {
 	const char *where;
+	bool rest;		/* also what `where` does not admit: its keys are kept */
 	int64_t from_ns, to_ns; /* INT64_MIN, INT64_MAX: open */
 	/* What that is compared with, in the same store; windows begin in one of the ranges */
 	bool compares;
@@ -47,6 +48,7 @@ struct fleet_question {
 	size_t n_keys;
 	uint32_t recent_s; /* rows of so many seconds at the end of the range alone; 0: all */
 	bool by_start;	   /* no window begins before the range */
+	bool blame;	   /* the first key also of who was running or woke (by.KEY, by.comm) */
 	bool steps;	   /* windows as short as the range allows; else one window */
 	/* Windows of so many seconds, and the range widened to whole ones; 0: no */
 	uint32_t step_s;

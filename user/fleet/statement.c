@@ -92,9 +92,7 @@ static size_t cut(const struct statement *s, enum fleet_level level, uint32_t fr
 	if (!serves(s, level, series) || first >= last)
 		return cut(s, level - 1, from, to, series, ret);
 	n += cut(s, level - 1, from, (uint32_t)first, series, ret + n);
-	ret[n++] = (struct piece){
-		.level = level, .from = (uint32_t)first, .to = (uint32_t)last
-	};
+	ret[n++] = (struct piece){ .level = level, .from = (uint32_t)first, .to = (uint32_t)last };
 	return n + cut(s, level - 1, (uint32_t)last, to, series, ret + n);
 }
 
@@ -301,7 +299,8 @@ static void add_piece(struct text *t, const struct piece *p)
 	add(t, keeps_host(t) ? ", toString(host) AS host" : "");
 	add(t, t->sums != STATEMENT_ROWS ? ""
 	       : t->s->stacks		 ? ", wait = 'idle' AS idle, stack"
-					 : ", wait = 'idle' AS idle, if(idle, stack, 0) AS stack");
+			      : ", wait = 'idle' AS idle, if(idle OR endsWith(event, '.lengths'), "
+				"stack, 0) AS stack");
 	ADD(t, ", sum(samples) AS n, sum(value) AS v FROM %s", tables[p->level]);
 	add_conditions(t, p);
 	add(t, " GROUP BY ALL");
@@ -448,13 +447,18 @@ int statement_write_windows(const struct statement *s, struct buf *to)
 	add(&t, s->step ? "" : "0");
 	for (size_t i = 1; i < n; i++)
 		ADD(&t, " + (toUInt32(time) >= %u)", parts[i].from);
-	add(&t, ") AS bucket, min(start), max(end), sum(fired), sum(stored), sum(outside), "
+	add(&t, ") AS bucket, ");
+	if (s->step)
+		add(&t, "toUInt32(0) AS slot");
+	else
+		ADD(&t, "toUInt32(intDiv(toUInt32(time) - %u, %u)) AS slot", s->from, s->slot);
+	add(&t, ", min(start), max(end), sum(fired), sum(stored), sum(outside), "
 		"sum(own_cpu_ns), max(own_rss), CAST(sumMap(lost), 'Map(String, UInt64)'), "
 		"CAST(sumMap(flagged), 'Map(String, UInt64)') FROM ascribe_windows WHERE 0");
 	for (size_t i = 0; i < n; i++)
 		ADD(&t, " OR (time >= toDateTime(%u) AND time < toDateTime(%u))", parts[i].from,
 		    parts[i].to);
-	add(&t, " GROUP BY bucket ORDER BY bucket FORMAT RowBinary");
+	add(&t, " GROUP BY bucket, slot ORDER BY bucket, slot FORMAT RowBinary");
 	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
 	return t.rc;
 }

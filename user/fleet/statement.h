@@ -20,13 +20,15 @@ struct statement_side {
 struct statement {
 	struct statement_side side[2];
 	size_t n_sides;
-	uint32_t from, to;		    /* what the sides span */
+	uint32_t from, to;		      /* what the sides span */
 	const char *keep[2 * FLEET_KEYS_MAX]; /* labels that rows keep */
 	size_t n_keep;
 	bool all_labels, stacks;
 	const char *events[256];
 	size_t n_events;
-	uint32_t step; /* of a window; 0: one for each part (statement_parts) */
+	/* Seconds: of a window; 0: the first one of each part (statement_parts) has all rows */
+	uint32_t step;
+	uint32_t slot; /* without a step: of the windows, which say when there was a recording */
 	/* From these seconds on a level has rows; UINT32_MAX: none */
 	uint32_t since[FLEET_LEVELS];
 	size_t limit; /* rows; the engine gives one more where there are more */
@@ -61,7 +63,7 @@ int statement_write_keys(const struct statement *s, bool idle, struct ask *a, st
 uint32_t statement_unit(const struct statement *s, uint32_t at);
 
 /*
- * Append the statement of the windows, ended by a NUL: bucket UInt32, start and end DateTime64(9),
+ * Append the statement of the windows, ended by a NUL: bucket UInt32 and in it slot UInt32, start and end DateTime64(9),
  * fired, stored, outside, own_cpu_ns, own_rss UInt64, lost and flagged Map(String, UInt64).
  */
 int statement_write_windows(const struct statement *s, struct buf *to);

@@ -524,6 +524,8 @@ int api_stat(struct request *r, struct store *s, struct err *err)
 	int rc = asked_parse(&a, r, err);
 	rc = rc ? rc : account_sum(&t, s, a.spec.from_ns, a.spec.to_ns, err);
 	rc = rc ? rc : query_own(s, a.spec.from_ns, a.spec.to_ns, &own, err);
+	if (r->filled)
+		account_forget_cpus(&t);
 	rc = rc ? rc : request_json(r, answer_account(s, &t, &own), err);
 	query_own_fini(&own);
 	account_fini(&t);

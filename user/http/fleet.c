@@ -15,9 +15,11 @@
 /* What a path needs of the fleet. */
 enum need {
 	NEED_NOTHING, /* not served */
+	NEED_TOTALS,  /* the counters of recorders */
 	NEED_NAMES,   /* keys, events, the range that there is */
 	NEED_LIST,    /* what each key has */
 	NEED_KEYS,    /* sums by the keys that are asked for */
+	NEED_BLAME,   /* sums by the key that is asked for, of both sides */
 	NEED_STACKS,  /* stacks without labels, or by the key `split` */
 	NEED_SETS,    /* stacks of all label sets */
 	NEED_STEPS,   /* sums by keys in short windows */
@@ -34,6 +36,7 @@ static enum need need_of(const struct request *r)
 		{ "series", NEED_STEPS },	 { "flame", NEED_STACKS },
 		{ "table", NEED_KEYS },		 { "diff", NEED_KEYS },
 		{ "findings", NEED_CHANGES },	 { "why", NEED_CHANGES },
+		{ "blame", NEED_BLAME },	 { "stat", NEED_TOTALS },
 		{ "export-flame", NEED_STACKS }, { "export-pprof", NEED_SETS },
 		{ "export-folded", NEED_SETS },
 	};
@@ -102,15 +105,21 @@ static int ask_for(struct fleet_asked *f, const struct request *r, enum need nee
 		add_key(f, f->a.keys[i]);
 	add_key(f, request_param(r, "key"));
 	add_key(f, request_param(r, "split"));
+	if (need == NEED_BLAME) {
+		add_key(f, "comm");
+		q->blame = true;
+		q->metric = s->metric == QUERY_WAKER ? QUERY_WAKER : QUERY_BLAME;
+	}
 	q->steps = need == NEED_STEPS || need == NEED_CHANGES;
 	if (need == NEED_STEPS)
 		q->step_s = fleet_step_s(f->a.step_ns);
 	q->several = need == NEED_CHANGES && !s->event && !s->metric;
+	q->rest = !strcmp(r->route->name, "why");
 	q->all_labels = need == NEED_SETS;
 	bool list = need == NEED_NAMES || need == NEED_CHANGES;
 	for (size_t i = 0; list && i < FLEET_FEW_KEYS; i++)
 		add_key(f, fleet_few_keys[i]);
-	q->no_stacks = need == NEED_NAMES || need == NEED_LIST || need == NEED_STEPS ||
+	q->no_stacks = need <= NEED_LIST || need == NEED_BLAME || need == NEED_STEPS ||
 		       (need == NEED_KEYS && f->q.n_keys);
 	q->list_keys = need == NEED_LIST;
 	if (need == NEED_NAMES)

@@ -287,7 +287,7 @@ static int send_window(struct push_loop *p, struct store *s, const struct store_
 {
 	const char **events;
 	size_t n;
-	int rc = push_queue_events(s, &events, &n, err);
+	int rc = push_queue_events(s, p->t.format->beside, &events, &n, err);
 	if (rc)
 		return rc;
 	p->m.block = b;
