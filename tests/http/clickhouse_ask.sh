@@ -122,7 +122,8 @@ if [ "$(id -u)" = 0 ] && "$ascribe" record --wall --waker -o waits -- sh work.sh
 	same_answer() {
 		local of="del(.what, .host, .os, .blocks, .windows, .covered, $1)" command=$2
 		shift 2
-		timeout 60 "$ascribe" "$command" waits --json "$@" 2>store.err | jq -S "$of" >store.json
+		timeout 60 "$ascribe" "$command" waits --json "$@" 2>store.err |
+			jq -S "$of" >store.json
 		timeout 60 "$ascribe" "$command" --clickhouse "$waits" --json "$@" 2>fleet.err |
 			jq -S "$of" >fleet.json
 		ok "$command $*: $(wc -l <store.json) lines" cmp store.json fleet.json

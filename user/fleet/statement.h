@@ -63,8 +63,9 @@ int statement_write_keys(const struct statement *s, bool idle, struct ask *a, st
 uint32_t statement_unit(const struct statement *s, uint32_t at);
 
 /*
- * Append the statement of the windows, ended by a NUL: bucket UInt32 and in it slot UInt32, start and end DateTime64(9),
- * fired, stored, outside, own_cpu_ns, own_rss UInt64, lost and flagged Map(String, UInt64).
+ * Append the statement of the windows, ended by a NUL: bucket UInt32 and in it slot UInt32, start
+ * and end DateTime64(9), fired, stored, outside, own_cpu_ns, own_rss UInt64, lost and flagged
+ * Map(String, UInt64).
  */
 int statement_write_windows(const struct statement *s, struct buf *to);
 
