@@ -8,6 +8,7 @@
  */
 #include "collect/collector.h"
 #include "store/store.h"
+#include "util/counters.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -146,10 +147,10 @@ static void be_high(struct store_meta *m)
 {
 	high = true;
 	begin_ns = ((int64_t)time(NULL) / 10 - DAY) * WINDOW;
-	m->lost_names = collector_lost_names;
-	m->n_lost = collector_n_lost;
-	m->flagged_names = collector_flagged_names;
-	m->n_flagged = collector_n_flagged;
+	m->lost_names = counters_lost_names;
+	m->n_lost = counters_n_lost;
+	m->flagged_names = counters_flagged_names;
+	m->n_flagged = counters_n_flagged;
 	m->created_ns = begin_ns;
 }
 

@@ -89,6 +89,14 @@ pushes 1 'no tables of ascribe|of schema 0' old "$url" --give-up 1s
 pushes 0 'sent: 3 windows' old "$url" --create-tables -l cluster=prod,region=eu
 ok "migrated" python3 compare.py "$url" store
 
+# Windows of long ago: with the tables' own TTL their sums are there, and push says so.
+ask 'CREATE DATABASE late'
+pushes 0 'older than the receiver keeps them whole: 3 windows' store "${url%other}late" \
+	--create-tables --cursor late
+ok "their sums are there" test "$(curl -sS "${url%other}late" --data-binary \
+	'SELECT (SELECT sum(samples) FROM ascribe_samples), sum(samples) > 0 FROM ascribe_samples_1d')" \
+	= "$(printf '0\t1')"
+
 # ---- users ----
 echo secret >password
 pushes 1 'Authentication failed' store "$url" --user writer --give-up 1ms --cursor u1

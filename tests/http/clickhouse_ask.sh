@@ -67,7 +67,32 @@ for i in range(n):
             assert x[k] == y.get(k), (a, k, x[k], y.get(k))
     same += bool(x['samples'])
     empty += not x['samples']
-assert same > n / 3, (same, empty)
+# The whole JSON of other commands, but for what a store of its own has: a name, blocks, the label `host`.
+def plain(o):
+    for k in 'what', 'host', 'os', 'blocks', 'windows', 'covered', 'store':
+        o.pop(k, None)
+    for k in 'a', 'b':
+        if isinstance(o.get(k), dict):
+            plain(o[k])
+    if 'keys' in o:
+        o['keys'] = [k for k in o['keys'] if not isinstance(k, dict) or k['key'] != 'host']
+    return o
+def said(code, out, err):
+    return plain(json.loads(out)) if not code else err
+near = ['--against-from', '1777629600', '--against-to', '1777630200']
+kinds = [['flame'], ['flame', *near], ['flame', '--against', '{comm="nginx"}'], ['flame', '--against', '{query_id=~"1.*"}', *near], ['diff', *near], ['diff', '--by', 'tenant,comm', *near],
+         ['diff', '--by', 'comm', '--against', '{comm="nginx"}'], ['flame', '--view', 'inverted'], ['flame', '--view', 'callers', '--function', 'memcpy'], ['flame', '-n', '30'], ['labels'], ['labels', 'tenant'],
+         ['labels', 'query_id'], ['report', '--step', '5m'], ['report', '--step', '10m', '--by', 'comm', '-n', '0'], ['report', '--step', '1m', '--by', 'tenant,comm']]
+for kind in kinds:
+    for a in [], ['--where', '{comm="postgres"}'], ['--where', '{comm!~"p.*"}']:
+        t = sorted(draw.sample(range(1777629600, 1777629600 + minutes * 60, 60), 2))
+        a = ['--json', '--from', str(t[0]), '--to', str(t[1]), *a]
+        key = kind[1:2] if kind[0] == 'labels' else []
+        rest = a if key else kind[1:] + a
+        x, y = said(*run(kind[0], store, *key, *rest)), said(*run(kind[0], '--clickhouse', url, *key, *rest))
+        assert x == y, (kind, a, [(k, x.get(k), y.get(k)) for k in x if x.get(k) != y.get(k)] if isinstance(x, dict) else (x, y))
+        same += isinstance(x, dict)
+assert same > n / 3 + 20, (same, empty)
 print(same, 'answers with samples,', empty, 'without')
 PY
 export ASCRIBE=$ascribe
@@ -76,14 +101,64 @@ echo "SEED=$seed"
 ok "random questions" python3 compare.py "$url" long "$seed" "$(in_part 15 300)" \
 	"$minutes"
 
+# ---- waits, with who was running, who woke and how long they were: of real programs ----
+cat >work.sh <<'END'
+for i in 1 2 3; do
+	(
+		n=0
+		while [ $n -lt 40 ]; do
+			n=$((n + 1))
+			flock lock sleep 0.02
+		done
+	) &
+done
+wait
+END
+waits="$clickhouse?database=waits"
+if [ "$(id -u)" = 0 ] && "$ascribe" record --wall --waker -o waits -- sh work.sh >out 2>&1; then
+	ask 'CREATE DATABASE waits'
+	pushes 0 'sent: ' waits "$waits" --create-tables --from -1h --memory 256MiB
+	# Arguments of a question: the store and ClickHouse say the same.
+	same_answer() {
+		local of="del(.what, .host, .os, .blocks, .windows, .covered, $1)" command=$2
+		shift 2
+		timeout 60 "$ascribe" "$command" waits --json "$@" 2>store.err |
+			jq -S "$of" >store.json
+		timeout 60 "$ascribe" "$command" --clickhouse "$waits" --json "$@" 2>fleet.err |
+			jq -S "$of" >fleet.json
+		ok "$command $*: $(wc -l <store.json) lines" cmp store.json fleet.json
+		ok "there is an answer: $command $*" test -s fleet.json
+	}
+	same_answer .x blame
+	same_answer .x blame --by comm -w '{comm="flock"}'
+	same_answer .x blame --wakers
+	same_answer .x blame --wakers --idle
+	same_answer .x report --metric off --by comm
+	same_answer .x report --metric runq --by comm
+	same_answer .x report --metric off --by wait,wait_in -n 0
+	same_answer .x report --metric waker --by by.comm
+	same_answer .x flame --metric waker
+	same_answer .x flame --metric off --against '{comm="sleep"}'
+	same_answer .x why --where '{comm="flock"}'
+	same_answer '.cpus, .own, .silent' stat
+else
+	echo "waits are left out: $(tail -1 out 2>/dev/null)"
+fi
+
 # ---- the server ----
 serve store.log "$ascribe" serve long --anonymous -l 127.0.0.1:0 || finish
 of_store=$url
 serve fleet.log "$ascribe" serve --clickhouse "$clickhouse" --anonymous -l 127.0.0.1:0 || finish
 range="from=1777629600&to=1777632600"
-same='del(.what, .host, .os, (., .a, .b | objects | (.blocks, .windows, .covered)))'
-for q in "table?$range" "table?$range&by=comm,tenant" "values?$range&key=tenant" \
+same='del(.what, .host, .os, (., .a, .b | objects | (.blocks, .windows, .covered, .store)),
+	(.keys | arrays | .[] | select(.key? == "host")))'
+for q in "flame?$range" "flame?$range&view=inverted&split=comm" \
+	"labels?$range" "table?$range" \
+	"table?$range&by=comm,tenant" "values?$range&key=tenant" \
 	"series?$range&by=comm&step=5m" "table?$range&where=%7Bcomm%3D%22nginx%22%7D" \
+	"flame?from=1777630830&to=1777632000&against_from=1777629600&against_to=1777630830" \
+	"flame?$range&where=%7Btenant=%22a%22%7D&against=%7Btenant=%22b%22%7D" \
+	"diff?$range&by=comm&against=%7Bcomm=%22nginx%22%7D" \
 	"diff?from=1777630800&to=1777632000&against_from=1777629600&against_to=1777630800"; do
 	curl -gsS --max-time 60 "$of_store/api/v1/$q" | jq -cS "$same" >of_store.json
 	curl -gsS --max-time 60 "$url/api/v1/$q" | jq -cS "$same" >of_fleet.json
@@ -93,7 +168,9 @@ gets 200 '"events":["cpu-clock"' "$url/api/v1/labels?names_only=1"
 gets 200 'html' "$url/"
 gets 200 '"findings"' "$url/api/v1/findings?$range"
 gets 400 'none of cpu' "$url/api/v1/table?metric=nix"
-refused 501 'not served from ClickHouse' "$url/api/v1/blame?$range"
+gets 200 '"fired"' "$url/api/v1/stat?$range"
+refused 400 'no blame times' "$url/api/v1/blame?$range"
+refused 501 'not served from ClickHouse' "$url/pyroscope/render?query=x"
 ok "no store of a question stays" test "$(find "${TMPDIR:-/var/tmp}"/ascribe-*/ask-* -maxdepth 0 \
 	2>/dev/null | wc -l)" = 0
 finish

@@ -46,6 +46,7 @@ static const struct opt options[] = {
 	JSON_OPTION(struct blame_options, filter),
 	MEMORY_OPTION(struct blame_options, filter),
 	EXPLAIN_OPTION(struct blame_options, filter),
+	CLICKHOUSE_OPTIONS(struct blame_options, filter.clickhouse),
 };
 
 static const struct opt_command command = {
@@ -200,6 +201,9 @@ int cmd_blame(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	status = reading_check(&opts.filter, "--where", "--from");
+	const struct opt_list keys = { &key, 1 };
+	reading_ask_one(&r, QUERY_KEYS, &keys);
+	r.blame = true;
 	status = status ? status : reading_open_store(&r, args.v, args.n, &opts.filter);
 	status = status ? status
 			: reading_check_keys(&r, &opts.filter, (const char *const *)&key, 1);

@@ -401,9 +401,8 @@ static int open_sides(struct sides *s, const struct opt_args *args)
 	const struct opt_list *others = &s->opts->against_stores;
 	const struct opt_list *by = &s->opts->by;
 	enum query_labels labels = by->n ? QUERY_KEYS : QUERY_NO_LABELS;
-	const bool fleet = s->filter[0].clickhouse.url;
 	reading_ask_one(&s->r[0], labels, by);
-	reading_ask_one(&s->r[1], labels, by);
+	s->r[0].against = &s->filter[1];
 	int status = reading_open_store(&s->r[0], args->v, args->n, &s->filter[0]);
 	status = status ? status : reading_query(&s->r[0], &s->filter[0], labels, by);
 	if (status)
@@ -411,7 +410,7 @@ static int open_sides(struct sides *s, const struct opt_args *args)
 	/* The same event on both sides, whatever each would choose. */
 	if (*reading_event(&s->r[0])->name)
 		s->filter[1].event = reading_event(&s->r[0])->name;
-	if (others->n || fleet) {
+	if (others->n) {
 		status = reading_open_store(&s->r[1], others->v, others->n, &s->filter[1]);
 	} else {
 		s->r[1] = s->r[0];

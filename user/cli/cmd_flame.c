@@ -197,10 +197,7 @@ int cmd_flame(int argc, char **argv)
 	status = choose_view(&opts, &view);
 	opts.filter.least = export_flame_least(&(struct export_flame_spec){ .view = view },
 					       has_baseline(&opts));
-	if (!status && has_baseline(&opts) && opts.filter.clickhouse.url) {
-		cmd_error("flame: --against does not go with --clickhouse; `ascribe diff` does");
-		status = EXIT_USAGE;
-	}
+	r.against = has_baseline(&opts) ? &other : NULL;
 	status = status || !has_baseline(&opts)
 			 ? status
 			 : reading_check(&other, "--against", "--against-from");

@@ -99,7 +99,9 @@ static int labels(struct reading *r, const struct filter *f, const char *key)
 		limit = DEFAULT_ROWS;
 	if (!limit)
 		limit = UINT64_MAX;
-	int rc = found_collect(&l, r->store, r->query, &spec, key, &err);
+	int rc = r->fleet && !key
+			 ? found_list_keys(&l, r->query, r->filled.keys, r->filled.n_keys, &err)
+			 : found_collect(&l, r->store, r->query, &spec, key, &err);
 	if (!rc) {
 		reading_step(r, "merge");
 		if (!key && l.info.blocks)

@@ -57,6 +57,10 @@ static void summarize(const struct push_stats *st)
 	cmd_say("sent: %" PRIu64 " windows, %" PRIu64 " messages, %" PRIu64 " rows, %" PRIu64
 		" bytes",
 		st->windows, st->messages, st->rows, st->bytes);
+	if (st->coarse)
+		cmd_warn("older than the receiver keeps them whole: %" PRIu64
+			 " windows; it has their sums by the minute, hour or day (docs/fleet.md)",
+			 st->coarse);
 	if (st->too_old)
 		cmd_warn("not sent, as they are older than the receiver takes: %" PRIu64
 			 " windows (--max-age)",

@@ -278,12 +278,7 @@ static int open_report(struct reading *r, const struct opt_args *args, struct re
 {
 	const struct filter *f = &opts->filter;
 	int status = reading_check(f, "--where", "--from");
-	if (!status && with_changes(opts) && f->clickhouse.url) {
-		cmd_error("report: --before does not go with --clickhouse; `ascribe diff` does");
-		return EXIT_USAGE;
-	}
-	if (!with_changes(opts))
-		reading_ask_one(r, opts->by.n ? QUERY_KEYS : QUERY_KEYS_STACKS, &opts->by);
+	reading_ask_one(r, opts->by.n ? QUERY_KEYS : QUERY_KEYS_STACKS, &opts->by);
 	if (!status)
 		status = reading_open_store(r, args->v, args->n, f);
 	if (status)

@@ -19,6 +19,7 @@ static const struct opt options[] = {
 	RANGE_OPTIONS(struct stat_options, filter),
 	JSON_OPTION(struct stat_options, filter),
 	EXPLAIN_OPTION(struct stat_options, filter),
+	CLICKHOUSE_OPTIONS(struct stat_options, filter.clickhouse),
 };
 
 static const struct opt_command command = {
@@ -182,6 +183,8 @@ static int stat_store(struct reading *r, const struct filter *f)
 	struct err err = { .text = "out of memory" };
 	int rc = account_sum(&t, r->store, f->from_ns, f->to_ns, &err);
 	rc = rc ? rc : query_own(r->store, f->from_ns, f->to_ns, &own, &err);
+	if (r->fleet)
+		account_forget_cpus(&t);
 	reading_step(r, "sum");
 	if (!rc && !t.blocks)
 		reading_no_data(r->store, f->from_ns, f->to_ns);

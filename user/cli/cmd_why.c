@@ -339,7 +339,7 @@ static int why(struct reading *r, const struct why_options *o)
 int cmd_why(int argc, char **argv)
 {
 	struct why_options opts = { .filter = FILTER_INIT, .before_ns = INT64_MIN };
-	struct reading r = { 0 };
+	struct reading r = { .rest = true };
 	struct opt_args args;
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))

@@ -54,6 +54,7 @@ static void say_error(int rc, const struct err *err)
 static int fill_from_fleet(struct reading *r, const struct filter *f, struct err *err)
 {
 	const bool keys = r->one && r->keys && r->keys->n;
+	const bool few = !r->one || r->labels == QUERY_KEYS_STACKS;
 	const bool finite = f->from_ns != INT64_MIN && f->to_ns != INT64_MAX && !r->one;
 	const struct fleet_question q = {
 		.where = f->where,
@@ -64,14 +65,22 @@ static int fill_from_fleet(struct reading *r, const struct filter *f, struct err
 		.metric = (enum query_metric)reading_metric(f),
 		.several = !r->one,
 		.idle = f->idle,
-		.no_stacks = r->one && r->labels == QUERY_KEYS,
+		.no_stacks = r->one && (r->labels == QUERY_KEYS || r->labels == QUERY_TOTALS),
+		.list_keys = r->one && r->labels == QUERY_TOTALS && !r->every_s,
 		.all_labels = r->one && r->labels == QUERY_ALL_LABELS,
 		.keys = keys ? (const char *const *)r->keys->v : fleet_few_keys,
-		.n_keys = keys					   ? r->keys->n
-			  : r->one && r->labels == QUERY_NO_LABELS ? 0
-								   : FLEET_FEW_KEYS,
+		.n_keys = keys	? r->keys->n
+			  : few ? FLEET_FEW_KEYS
+				: 0,
+		.compares = r->against,
+		.against = r->against ? r->against->where : NULL,
+		.against_from_ns = r->against ? r->against->from_ns : 0,
+		.against_to_ns = r->against ? r->against->to_ns : 0,
 		.by_start = f->by_start,
+		.rest = r->rest,
+		.blame = r->blame,
 		.steps = !r->one,
+		.step_s = r->every_s,
 		.memory = f->memory,
 	};
 	int rc = temp_store_new(&r->dirs[0], err);
@@ -336,6 +345,12 @@ void reading_ask_one(struct reading *r, enum query_labels labels, const struct o
 	r->keys = keys;
 }
 
+void reading_ask_series(struct reading *r, int64_t step_ns, const struct opt_list *keys)
+{
+	reading_ask_one(r, keys->n ? QUERY_KEYS : QUERY_TOTALS, keys);
+	r->every_s = fleet_step_s(step_ns);
+}
+
 int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f,
 		      enum query_labels labels, const struct opt_list *keys)
 {
@@ -418,6 +433,7 @@ void reading_close(struct reading *r)
 {
 	query_close(r->query);
 	store_close(r->store);
+	fleet_result_fini(&r->filled);
 	r->query = NULL;
 	r->store = NULL;
 }

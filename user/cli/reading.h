@@ -15,6 +15,10 @@ struct reading {
 	bool fleet, one;
 	enum query_labels labels;
 	const struct opt_list *keys;
+	const struct filter *against; /* `one`: of what is compared, too; NULL: it is not */
+	bool rest;		      /* what the selector does not admit, too */
+	bool blame;		      /* `one`: also of who was running or woke */
+	uint32_t every_s;	      /* `one`: of a series with such steps; 0: of no series */
 	struct fleet_result filled;
 	size_t n_dirs;
 	struct store *store;
@@ -31,6 +35,7 @@ struct reading {
 int reading_open_store(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
 /* Before: the store is for one question alone, with these labels and keys. */
 void reading_ask_one(struct reading *r, enum query_labels labels, const struct opt_list *keys);
+void reading_ask_series(struct reading *r, int64_t step_ns, const struct opt_list *keys);
 int reading_open(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
 int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f,
 		      enum query_labels labels, const struct opt_list *keys);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 struct report_changes {
+	struct reading earlier; /* of ClickHouse: a store of its own */
 	struct query *before;
 	struct query_diff *diff;
 	const struct query_diff_row **rows; /* by what they show */
@@ -30,14 +31,27 @@ static int by_text(const void *pa, const void *pb)
 }
 
 /* The same length of time from `before` on, up to where the range itself begins. */
-static void choose_range(const struct query_info *now, const struct report *opts,
-			 struct query_spec *spec)
+static struct filter earlier(const struct query_info *now, const struct report *opts)
 {
-	spec->from_ns = opts->before_ns;
-	spec->to_ns = opts->before_ns + (now->to_ns - now->from_ns);
-	if (spec->from_ns < now->from_ns && spec->to_ns > now->from_ns)
-		spec->to_ns = now->from_ns;
-	spec->by_start = true;
+	struct filter f = opts->filter;
+	f.from_ns = opts->before_ns;
+	f.to_ns = opts->before_ns + (now->to_ns - now->from_ns);
+	if (f.from_ns < now->from_ns && f.to_ns > now->from_ns)
+		f.to_ns = now->from_ns;
+	f.by_start = true;
+	return f;
+}
+
+static int open_earlier(struct report_changes *c, const struct reading *r, const struct filter *f,
+			enum query_labels labels, const struct opt_list *by, struct err *err)
+{
+	const struct query_spec spec = reading_spec(f, labels, by);
+	if (!r->fleet)
+		return query_open(&c->before, r->store, &spec, err);
+	reading_ask_one(&c->earlier, labels, by);
+	if (reading_open_store(&c->earlier, NULL, 0, f))
+		return err_set(err, -EIO, "the earlier range could not be asked for");
+	return query_open(&c->before, c->earlier.store, &spec, err);
 }
 
 int report_changes_open(struct report_changes **ret, const struct reading *r,
@@ -45,7 +59,7 @@ int report_changes_open(struct report_changes **ret, const struct reading *r,
 {
 	const struct opt_list *by = &opts->by;
 	enum query_labels labels = by->n ? QUERY_KEYS : QUERY_NO_LABELS;
-	struct query_spec spec = reading_spec(&opts->filter, labels, by);
+	const struct filter f = earlier(query_info(r->query), opts);
 	const struct query_diff_spec how = { .keys = by->n ? (const char *const *)by->v : NULL,
 					     .n_keys = by->n,
 					     .inclusive = !by->n,
@@ -53,8 +67,7 @@ int report_changes_open(struct report_changes **ret, const struct reading *r,
 	struct report_changes *c = calloc(1, sizeof(*c));
 	if (!c)
 		return err_set(err, -ENOMEM, "out of memory");
-	choose_range(query_info(r->query), opts, &spec);
-	int rc = query_open(&c->before, r->store, &spec, err);
+	int rc = open_earlier(c, r, &f, labels, by, err);
 	rc = rc ? rc : query_diff(&c->diff, r->query, c->before, &how, err);
 	c->rows = rc ? NULL : calloc(c->diff->n_rows + 1, sizeof(*c->rows));
 	if (!rc && !c->rows)
@@ -77,6 +90,7 @@ void report_changes_close(struct report_changes *c)
 		return;
 	query_diff_free(c->diff);
 	query_close(c->before);
+	reading_close(&c->earlier);
 	free(c->rows);
 	free(c);
 }

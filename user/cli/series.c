@@ -244,6 +244,7 @@ int series_report(struct reading *r, const struct opt_args *args, const struct f
 		.exact = exact,
 	};
 	int status = reading_check(f, "--where", "--from");
+	reading_ask_series(r, step_ns, by);
 	status = status ? status : reading_open_store(r, args->v, args->n, f);
 	status = status ? status : reading_check_keys(r, f, spec.keys, spec.n_keys);
 	if (status)

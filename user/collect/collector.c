@@ -5,6 +5,7 @@
 #include "hist/metrics.h"
 #include "proc/reader.h"
 #include "unwind/request.h"
+#include "util/counters.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -49,10 +50,10 @@ int collector_open_store(struct store_writer **ret, const char *dir, const char 
 		.host = u.nodename,
 		.os = os,
 		.what = what,
-		.lost_names = collector_lost_names,
-		.n_lost = collector_n_lost,
-		.flagged_names = collector_flagged_names,
-		.n_flagged = collector_n_flagged,
+		.lost_names = counters_lost_names,
+		.n_lost = counters_n_lost,
+		.flagged_names = counters_flagged_names,
+		.n_flagged = counters_n_flagged,
 		.created_ns = (int64_t)clock_ns(CLOCK_REALTIME),
 	};
 	return store_writer_open_with(ret, dir, &meta, o, err);

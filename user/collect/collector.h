@@ -25,11 +25,6 @@
 
 struct collector;
 
-/* Names of losses and flags, from counters.def, in the order of the store's lists. */
-extern const char *const collector_lost_names[];
-extern const char *const collector_flagged_names[];
-extern const size_t collector_n_lost, collector_n_flagged;
-
 /*
  * Open the store of this host for a collector; `what` describes the recording. As
  * store_writer_open_with.

@@ -14,20 +14,6 @@
 
 #define NS 1000000000ull
 
-const char *const collector_lost_names[] = {
-#define LOST(id, help) #id,
-#define FLAG(id, help)
-#include "counters.def"
-#undef LOST
-#undef FLAG
-};
-const char *const collector_flagged_names[] = {
-#define LOST(id, help)
-#define FLAG(id, help) #id,
-#include "counters.def"
-#undef LOST
-#undef FLAG
-};
 /* Counters of the BPF programs, by flag. */
 static const int lost_counter[] = {
 #define LOST(id, help) COUNTER_##id,
@@ -45,7 +31,6 @@ static const int flagged_counter[] = {
 };
 #define N_LOST (sizeof(lost_counter) / sizeof(lost_counter[0]))
 #define N_FLAGGED (sizeof(flagged_counter) / sizeof(flagged_counter[0]))
-const size_t collector_n_lost = N_LOST, collector_n_flagged = N_FLAGGED;
 
 /* The place of `idle` among the flags. */
 enum {

@@ -122,6 +122,7 @@ static int add_lines(const struct push_published *p, size_t n, const char *metri
 		return (double)st->member; \
 	}
 VALUE(windows)
+VALUE(coarse)
 VALUE(too_old)
 VALUE(cut)
 VALUE(messages)
@@ -144,6 +145,10 @@ int pushing_metrics(const struct push_published *p, size_t n, struct buf *out)
 		  ",result=\"sent\"", windows_of },
 		{ "ascribe_push_windows_total", NULL, NULL, ",result=\"too_old\"", too_old_of },
 		{ "ascribe_push_windows_total", NULL, NULL, ",result=\"cut\"", cut_of },
+		{ "ascribe_push_coarse_windows_total", "counter",
+		  "Windows that were sent, but are older than the receiver keeps them whole: it has "
+		  "their sums.",
+		  "", coarse_of },
 		{ "ascribe_push_messages_total", "counter",
 		  "Messages that the receiver took, and that it refused for good.",
 		  ",result=\"sent\"", messages_of },

@@ -2,6 +2,8 @@
 #include "fleet/filler.h"
 
 #include "util/array.h"
+#include "util/counters.h"
+#include "util/idhash.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,10 +13,9 @@
 #define NAMES_MAX 256 /* counters */
 #define TEXT_MAX 65535
 
-/* A stack by its hash; open addressing, id 0 is free. */
-struct place {
+struct stack {
 	uint64_t hash[2];
-	uint32_t id;
+	uint32_t id; /* in the store */
 };
 
 struct names {
@@ -26,8 +27,9 @@ struct filler {
 	struct store_writer *w;
 	const struct fleet_windows *windows;
 	uint32_t events[FLEET_EVENTS_MAX];
-	struct place *places;
-	size_t n_places, cap_places; /* cap: a power of two */
+	struct stack *stacks;
+	size_t n_stacks, cap_stacks;
+	struct idhash hash; /* of these */
 	struct names lost, flagged;
 	uint32_t other, unknown; /* stacks; 0: not made yet */
 };
@@ -80,25 +82,13 @@ static void read_counters(const struct names *n, const struct fleet_windows *w, 
 /* Those of the recorder, in its order; servers know only what was counted. */
 static int add_own_names(struct filler *f)
 {
-	static const char *const lost[] = {
-#define LOST(id, help) #id,
-#define FLAG(id, help)
-#include "counters.def"
-#undef LOST
-#undef FLAG
-	};
-	static const char *const flagged[] = {
-#define LOST(id, help)
-#define FLAG(id, help) #id,
-#include "counters.def"
-#undef LOST
-#undef FLAG
-	};
 	int rc = 0;
-	for (size_t i = 0; !rc && i < sizeof(lost) / sizeof(lost[0]); i++)
-		rc = add_name(&f->lost, (const uint8_t *)lost[i], strlen(lost[i]));
-	for (size_t i = 0; !rc && i < sizeof(flagged) / sizeof(flagged[0]); i++)
-		rc = add_name(&f->flagged, (const uint8_t *)flagged[i], strlen(flagged[i]));
+	for (size_t i = 0; !rc && i < counters_n_lost; i++)
+		rc = add_name(&f->lost, (const uint8_t *)counters_lost_names[i],
+			      strlen(counters_lost_names[i]));
+	for (size_t i = 0; !rc && i < counters_n_flagged; i++)
+		rc = add_name(&f->flagged, (const uint8_t *)counters_flagged_names[i],
+			      strlen(counters_flagged_names[i]));
 	return rc;
 }
 
@@ -160,34 +150,36 @@ void filler_free(struct filler *f)
 		free(f->lost.v[i]);
 	for (size_t i = 0; i < f->flagged.n; i++)
 		free(f->flagged.v[i]);
-	free(f->places);
+	free(f->stacks);
+	idhash_fini(&f->hash);
 	free(f);
 }
 
 /* ---- stacks ---- */
 
-static struct place *find_place(struct place *v, size_t cap, const uint64_t hash[2])
+static bool same_hash(const void *ctx, uint32_t i, const void *hash)
 {
-	size_t i = hash[0] & (cap - 1);
-	while (v[i].id && (v[i].hash[0] != hash[0] || v[i].hash[1] != hash[1]))
-		i = (i + 1) & (cap - 1);
-	return &v[i];
+	return !memcmp(((const struct filler *)ctx)->stacks[i].hash, hash, 2 * sizeof(uint64_t));
 }
 
-static int grow_places(struct filler *f)
+/* The id of the stack; 0: it did not come. */
+static uint32_t find_stack(struct filler *f, const uint64_t hash[2])
 {
-	if (f->n_places < f->cap_places / 2)
+	uint32_t h = idhash_hash(&f->hash, hash, 2 * sizeof(*hash)),
+		 i = idhash_find(&f->hash, h, same_hash, f, hash);
+	return i == IDHASH_NONE ? 0 : f->stacks[i].id;
+}
+
+static int note_stack(struct filler *f, const uint64_t hash[2], uint32_t id)
+{
+	if (!id || find_stack(f, hash))
 		return 0;
-	size_t cap = f->cap_places ? 2 * f->cap_places : 1024;
-	struct place *v = calloc(cap, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	for (size_t i = 0; i < f->cap_places; i++)
-		if (f->places[i].id)
-			*find_place(v, cap, f->places[i].hash) = f->places[i];
-	free(f->places);
-	f->places = v;
-	f->cap_places = cap;
+	int rc = ARRAY_RESERVE(f->stacks, f->cap_stacks, f->n_stacks + 1);
+	rc = rc ? rc : idhash_reserve(&f->hash);
+	if (rc)
+		return rc;
+	idhash_put(&f->hash, idhash_hash(&f->hash, hash, 2 * sizeof(*hash)), (uint32_t)f->n_stacks);
+	f->stacks[f->n_stacks++] = (struct stack){ { hash[0], hash[1] }, id };
 	return 0;
 }
 
@@ -253,13 +245,7 @@ static int add_stack(struct filler *f, struct cursor *c)
 		rc = next_frame(f, l, &frames[i]);
 	for (uint64_t i = l[0].n; !rc && i > 0; i--)
 		rc = store_add_stack(f->w, id, frames[i - 1], &id);
-	rc = rc ? rc : grow_places(f);
-	if (rc || !id)
-		return rc;
-	struct place *p = find_place(f->places, f->cap_places, hash);
-	f->n_places += !p->id;
-	*p = (struct place){ { hash[0], hash[1] }, id };
-	return 0;
+	return rc ? rc : note_stack(f, hash, id);
 }
 
 int filler_add_stacks(struct filler *f, const struct buf *answer, struct err *err)
@@ -291,8 +277,7 @@ static int stack_of(struct filler *f, const struct fleet_row *row, uint32_t *ret
 		rc = f->other ? 0 : make_stack(f, "(other)", &f->other);
 		*ret = f->other;
 	} else if (row->stack[0] || row->stack[1]) {
-		if (f->cap_places)
-			*ret = find_place(f->places, f->cap_places, row->stack)->id;
+		*ret = find_stack(f, row->stack);
 		rc = *ret || f->unknown ? 0 : make_stack(f, "[unknown stack]", &f->unknown);
 		*ret = *ret ? *ret : f->unknown;
 	}

@@ -17,6 +17,7 @@
 #define STACKS_BYTES (64u << 20)
 #define SMALL_BYTES (4u << 20) /* answers of a few rows */
 #define WINDOWS_MAX 400u
+#define STEPS_MAX 20000u /* of a series */
 
 const char *const fleet_few_keys[FLEET_FEW_KEYS] = { "service",	 "service_name", "namespace",
 						     "workload", "comm",	 "host",
@@ -25,17 +26,24 @@ const char *const fleet_few_keys[FLEET_FEW_KEYS] = { "service",	 "service_name",
 struct filling {
 	const struct fleet_question *q;
 	struct ask *ask;
-	struct selector *selector;
+	struct selector *selector, *against;
 	struct fleet_events events;
 	struct fleet_windows windows;
 	struct statement st;
 	struct fleet_rows rows;
 	struct fleet_result *ret;
+	char by[300]; /* of blame */
 };
 
 static int no_answer(struct err *err)
 {
 	return err_set(err, -EPROTO, "clickhouse: an answer of another form came");
+}
+
+uint32_t fleet_step_s(int64_t step_ns)
+{
+	int64_t s = (step_ns + QUERY_WINDOW_NS - 1) / QUERY_WINDOW_NS * (QUERY_WINDOW_NS / NS);
+	return step_ns > 0 && s < UINT32_MAX ? (uint32_t)s : 0;
 }
 
 /* ---- events ---- */
@@ -89,6 +97,14 @@ static bool is_of_metric(const struct filling *f, const struct fleet_event *e)
 		cpu = f->events.v[i].ns_per_sample ? &f->events.v[i] : NULL;
 	bool on_cpu = cpu && !strcmp(cpu->name, e->name);
 	bool off = !strcmp(e->name, WAIT_EVENT), runq = !strcmp(e->name, "runq");
+	if (m == QUERY_WAKER)
+		return !strcmp(e->name, WAKER_EVENT) || !strcmp(e->name, WAKER_IDLE_EVENT);
+	if (m == QUERY_BLAME)
+		return !strcmp(e->name, "blame");
+	/* How long the waits of each key were. */
+	if ((m == QUERY_OFF || m == QUERY_RUNQ) && f->q->n_keys)
+		off |= !strcmp(e->name, "off-cpu.lengths"),
+			runq |= !strcmp(e->name, "runq.lengths");
 	return (on_cpu && (m == QUERY_CPU || m == QUERY_WALL)) ||
 	       (off && (m == QUERY_OFF || m == QUERY_WALL)) ||
 	       (runq && (m == QUERY_RUNQ || m == QUERY_WALL));
@@ -146,21 +162,38 @@ static int ask_range(struct filling *f, bool *ret_any, struct err *err)
 	buf_fini(&answer);
 	if (rc || bad)
 		return rc ? rc : no_answer(err);
-	f->st.from = seconds(f->q->from_ns, first, last + 1);
-	f->st.to = seconds(f->q->to_ns, first, last + 1);
+	struct statement_side *side = f->st.side;
+	side[0].from = seconds(f->q->from_ns, first, last + 1);
+	side[0].to = seconds(f->q->to_ns, first, last + 1);
+	side[1].from = seconds(f->q->against_from_ns, first, last + 1);
+	side[1].to = seconds(f->q->against_to_ns, first, last + 1);
+	if (f->q->step_s && side[0].from < side[0].to) {
+		side[0].from = side[0].from / f->q->step_s * f->q->step_s;
+		side[0].to = (side[0].to - 1) / f->q->step_s * f->q->step_s + f->q->step_s;
+	}
 	return 0;
 }
 
-/* Windows as short as there may be so many of them. */
-static void choose_step(struct filling *f)
+/* As short as there may be so many in the range, and as the tables still tell apart. */
+static uint32_t shortest(const struct filling *f, uint32_t unit)
 {
 	static const uint32_t steps[] = { 10, 60, 300, 1200, 3600, 14400, 86400, 604800 };
 	size_t i = 0;
 	while (i < sizeof(steps) / sizeof(steps[0]) - 1 &&
-	       (f->st.to - f->st.from) / steps[i] > WINDOWS_MAX)
+	       ((f->st.to - f->st.from) / steps[i] > WINDOWS_MAX || steps[i] < unit))
 		i++;
-	f->st.step = steps[i];
-	f->st.from = f->st.from / steps[i] * steps[i];
+	return steps[i];
+}
+
+static void choose_step(struct filling *f)
+{
+	const uint32_t asked = f->q->step_s, unit = statement_unit(&f->st, f->st.from);
+	f->st.slot = shortest(f, 0);
+	if (!f->q->steps && !asked)
+		return;
+	bool fits = asked && (f->st.to - f->st.from) / asked <= STEPS_MAX;
+	f->st.step = fits ? (asked + unit - 1) / unit * unit : shortest(f, unit);
+	f->st.from = f->st.from / f->st.step * f->st.step;
 }
 
 /* ---- windows ---- */
@@ -175,20 +208,41 @@ static size_t skip_map(struct cursor *c, const struct buf *text)
 	return at;
 }
 
+static void at_least(int64_t *io, int64_t least)
+{
+	*io = *io < least ? least : *io;
+}
+
+/*
+ * Hosts begin their windows when they like. What one has before its step, before what was asked for
+ * or in the window before it is left out: so windows do not overlap, and are in the range.
+ */
+static void cut_begin(const struct filling *f, struct fleet_window *w)
+{
+	const struct fleet_question *q = f->q;
+	const struct fleet_windows *all = &f->windows;
+	const int64_t from[] = { q->from_ns, q->against_from_ns },
+		      to[] = { q->to_ns, q->against_to_ns };
+	struct statement_part parts[STATEMENT_PARTS_MAX];
+	int64_t begin = all->n ? all->v[all->n - 1].t1_ns : INT64_MIN;
+	if (f->st.step)
+		at_least(&begin, (f->st.from + (int64_t)w->bucket * f->st.step) * NS);
+	else if (q->by_start && w->bucket < statement_parts(&f->st, parts))
+		for (size_t i = 0; i < f->st.n_sides; i++) {
+			if (parts[w->bucket].sides & 1u << i)
+				at_least(&begin, from[i]);
+			else if (f->st.side[i].to <= parts[w->bucket].from)
+				at_least(&begin, to[i]);
+		}
+	begin = begin < w->t1_ns ? begin : w->t1_ns - 1;
+	w->t0_ns = w->t0_ns < begin ? begin : w->t0_ns;
+}
+
 static int ask_windows(struct filling *f, struct err *err)
 {
 	struct fleet_windows *w = &f->windows;
 	struct buf sql = BUF_INIT;
-	const uint32_t step = f->st.step ? f->st.step : UINT32_MAX;
-	int rc = buf_printf(
-		&sql,
-		"SELECT toUInt32(intDiv(toUInt32(time) - %u, %u)) AS bucket, min(start), max(end), "
-		"sum(fired), sum(stored), sum(outside), sum(own_cpu_ns), max(own_rss), "
-		"CAST(sumMap(lost), 'Map(String, UInt64)'), "
-		"CAST(sumMap(flagged), 'Map(String, UInt64)') FROM ascribe_windows "
-		"WHERE time >= toDateTime(%u) AND time < toDateTime(%u) "
-		"GROUP BY bucket ORDER BY bucket FORMAT RowBinary%c",
-		f->st.from, step, f->st.from, f->st.to, 0);
+	int rc = statement_write_windows(&f->st, &sql);
 	if (rc)
 		err_sys(err, rc, "cannot ask ClickHouse");
 	rc = rc ? rc : ask_run(f->ask, (const char *)sql.data, NULL, 0, SMALL_BYTES, &w->text, err);
@@ -196,6 +250,7 @@ static int ask_windows(struct filling *f, struct err *err)
 	struct cursor c = cursor_of(&w->text);
 	while (!rc && c.p < c.end) {
 		struct fleet_window v = { .bucket = cursor_u32(&c) };
+		cursor_u32(&c); /* the slot: their order */
 		v.t0_ns = (int64_t)cursor_u64(&c);
 		v.t1_ns = (int64_t)cursor_u64(&c);
 		v.fired = cursor_u64(&c);
@@ -205,8 +260,7 @@ static int ask_windows(struct filling *f, struct err *err)
 		v.own_rss = cursor_u64(&c);
 		v.lost_at = skip_map(&c, &w->text);
 		v.flagged_at = skip_map(&c, &w->text);
-		if (f->q->by_start && v.t0_ns < f->q->from_ns)
-			v.t0_ns = f->q->from_ns;
+		cut_begin(f, &v);
 		if (c.bad || v.t0_ns >= v.t1_ns)
 			return no_answer(err);
 		if (ARRAY_RESERVE(w->v, w->cap, w->n + 1))
@@ -251,6 +305,45 @@ static int ask_other(struct filling *f, struct err *err)
 		rc = err_sys(err, -ENOMEM, "cannot ask ClickHouse");
 	fleet_rows_fini(&sums);
 	return rc;
+}
+
+/* ---- keys ---- */
+
+static int ask_keys(struct filling *f, struct err *err)
+{
+	const bool idle = f->q->idle || selector_names_wait(f->selector);
+	struct fleet_result *ret = f->ret;
+	struct statement st = f->st;
+	struct buf sql = BUF_INIT, answer = BUF_INIT;
+	st.all_labels = true;
+	st.step = 0;
+	int rc = statement_write_keys(&st, idle, f->ask, &sql);
+	if (rc)
+		err_sys(err, rc, "cannot ask ClickHouse");
+	rc = rc ? rc : ask_run(f->ask, (const char *)sql.data, NULL, 0, SMALL_BYTES, &answer, err);
+	struct cursor c = cursor_of(&answer);
+	while (!rc && c.p < c.end) {
+		rc = ARRAY_RESERVE(ret->keys, ret->cap_keys, ret->n_keys + 1);
+		if (rc) {
+			err_sys(err, rc, "cannot ask ClickHouse");
+			break;
+		}
+		struct found_key *k = &ret->keys[ret->n_keys];
+		bool good = copy_text(&c, k->name, sizeof(k->name));
+		k->values = cursor_u64(&c);
+		k->samples = cursor_u64(&c);
+		rc = c.bad ? no_answer(err) : 0;
+		ret->n_keys += good;
+	}
+	buf_fini(&sql);
+	buf_fini(&answer);
+	return rc;
+}
+
+void fleet_result_fini(struct fleet_result *r)
+{
+	free(r->keys);
+	*r = (struct fleet_result){ 0 };
 }
 
 /* ---- stacks ---- */
@@ -322,17 +415,28 @@ static void choose_labels(struct filling *f)
 {
 	const struct fleet_question *q = f->q;
 	const char *used[SELECTOR_KEYS_MAX];
-	size_t n = selector_keys(f->selector, used, SELECTOR_KEYS_MAX);
+	struct selector *const selectors[] = { f->selector, f->against };
 	for (size_t i = 0; i < q->n_keys && i < FLEET_KEYS_MAX; i++)
 		if (!query_is_wait_key(q->keys[i]) && strcmp(q->keys[i], "event"))
 			keep(f, q->keys[i]);
-	for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
-		keep(f, used[i]);
+	if (q->blame && snprintf(f->by, sizeof(f->by), "by.%s", q->keys[0]) < (int)sizeof(f->by))
+		keep(f, f->by);
+	if (q->blame || q->several)
+		keep(f, "by.comm");
+	for (size_t k = 0; k < 2; k++) {
+		size_t n = selector_keys(selectors[k], used, SELECTOR_KEYS_MAX);
+		for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
+			keep(f, used[i]);
+		f->st.side[k].selector = selectors[k];
+	}
+	f->st.n_sides = q->compares ? 2 : 1;
+	if (q->rest) /* the other one admits everything */
+		f->st.side[0].selector = f->against;
 	f->st.all_labels = q->all_labels;
 	f->st.stacks = !q->no_stacks;
 	for (size_t i = 0; i < q->n_keys; i++)
 		f->st.stacks |= query_is_wait_key(q->keys[i]);
-	f->st.stacks |= selector_names_wait(f->selector);
+	f->st.stacks |= selector_names_wait(f->selector) || selector_names_wait(f->against);
 	f->st.limit = q->memory / ROW_BYTES;
 }
 
@@ -342,17 +446,19 @@ static int ask_all(struct filling *f, struct err *err)
 	int rc = ask_events(f, err);
 	rc = rc ? rc : choose_events(f, err);
 	rc = rc ? rc : ask_range(f, &any, err);
-	if (rc || !any || f->st.from >= f->st.to)
+	if (rc || !any)
 		return rc;
 	statement_round(&f->st);
-	if (f->q->steps)
-		choose_step(f);
+	if (f->st.from >= f->st.to)
+		return rc;
+	choose_step(f);
 	rc = ask_windows(f, err);
 	if (rc || !f->st.n_events)
 		return rc;
 	if (f->q->recent_s && f->st.to - f->st.from > f->q->recent_s)
-		f->st.from = f->st.to - f->q->recent_s;
-	rc = ask_rows(f, STATEMENT_ROWS, &f->rows, err);
+		f->st.from = f->st.side[0].from = f->st.to - f->q->recent_s;
+	rc = f->q->list_keys ? ask_keys(f, err) : 0;
+	rc = rc ? rc : ask_rows(f, STATEMENT_ROWS, &f->rows, err);
 	if (!rc && f->rows.n > f->st.limit)
 		rc = ask_other(f, err);
 	return rc;
@@ -369,7 +475,9 @@ int fleet_fill(const char *dir, const struct fleet_server *server,
 	f->q = question;
 	f->ret = ret;
 	int rc = selector_parse(&f->selector, question->where, NULL, err);
-	f->st.selector = f->selector;
+	rc = rc ? rc
+		: selector_parse(&f->against, question->compares ? question->against : NULL, NULL,
+				 err);
 	rc = rc ? rc : ask_new(&f->ask, server, err);
 	if (!rc) {
 		choose_labels(f);
@@ -388,6 +496,7 @@ int fleet_fill(const char *dir, const struct fleet_server *server,
 	free(f->windows.v);
 	ask_free(f->ask);
 	selector_free(f->selector);
+	selector_free(f->against);
 	free(f);
 	return rc;
 }

@@ -11,6 +11,7 @@
 #ifndef ASCRIBE_FLEET_FLEET_H
 #define ASCRIBE_FLEET_FLEET_H
 
+#include "query/found.h"
 #include "query/query.h"
 
 /* Texts are borrowed; NULL: none. */
@@ -29,7 +30,12 @@ extern const char *const fleet_few_keys[FLEET_FEW_KEYS];
 
 struct fleet_question {
 	const char *where;
+	bool rest;		/* also what `where` does not admit: its keys are kept */
 	int64_t from_ns, to_ns; /* INT64_MIN, INT64_MAX: open */
+	/* What that is compared with, in the same store; windows begin in one of the ranges */
+	bool compares;
+	const char *against;
+	int64_t against_from_ns, against_to_ns;
 	/* The event or metric; several: all that have profiles */
 	const char *event;
 	enum query_metric metric;
@@ -37,19 +43,29 @@ struct fleet_question {
 	bool idle;
 	bool no_stacks; /* rows are summed over all stacks */
 	bool all_labels;
+	bool list_keys;		 /* count the values and samples of every key */
 	const char *const *keys; /* else these, and those of the selector */
 	size_t n_keys;
 	uint32_t recent_s; /* rows of so many seconds at the end of the range alone; 0: all */
 	bool by_start;	   /* no window begins before the range */
+	bool blame;	   /* the first key also of who was running or woke (by.KEY, by.comm) */
 	bool steps;	   /* windows as short as the range allows; else one window */
-	size_t memory;	   /* of the answer; what is beyond is (other) */
+	/* Windows of so many seconds, and the range widened to whole ones; 0: no */
+	uint32_t step_s;
+	size_t memory; /* of the answer; what is beyond is (other) */
 	const bool *stop;
 };
+
+/* The step_s of a series (query/series.h), whose steps are whole windows of a recorder. */
+uint32_t fleet_step_s(int64_t step_ns);
 
 struct fleet_result {
 	bool bounded; /* some rows are summed as (other) */
 	uint64_t rows, stacks;
+	struct found_key *keys; /* of list_keys, by name */
+	size_t n_keys, cap_keys;
 };
+void fleet_result_fini(struct fleet_result *r);
 
 /*
  * Write a store with what the question needs in dir, which is empty. No data is no error: the store

@@ -4,17 +4,19 @@
 #include <string.h>
 
 #define DAY_S 86400u
-#define PIECES_MAX (2 * FLEET_LEVELS)
+#define PIECES_MAX (2 * FLEET_LEVELS) /* of a part */
 
 const uint32_t fleet_level_s[FLEET_LEVELS] = { 1, 60, 3600, DAY_S };
 
 static const char *const tables[] = { "ascribe_samples", "ascribe_samples_1m", "ascribe_samples_1h",
 				      "ascribe_samples_1d" };
 
-/* A part of the range that one table answers. */
+/* Of a part of the range: what one table answers. */
 struct piece {
 	enum fleet_level level;
 	uint32_t from, to;
+	unsigned sides;
+	size_t bucket; /* without a step */
 };
 
 /* What is being written. */
@@ -23,6 +25,7 @@ struct text {
 	enum statement_sums sums;
 	struct ask *ask;
 	struct buf *to;
+	bool no_idle;
 	int rc;
 };
 
@@ -59,8 +62,9 @@ static bool series_suffice(const struct statement *s)
 	bool all = !s->all_labels;
 	for (size_t i = 0; i < s->n_keep; i++)
 		all &= is_of_series(s->keep[i]);
-	for (size_t i = 0; selector_matcher(s->selector, i, &m); i++)
-		all &= is_of_series(m.key);
+	for (size_t k = 0; k < s->n_sides; k++)
+		for (size_t i = 0; selector_matcher(s->side[k].selector, i, &m); i++)
+			all &= is_of_series(m.key);
 	return all;
 }
 
@@ -82,36 +86,87 @@ static size_t cut(const struct statement *s, enum fleet_level level, uint32_t fr
 	if (from >= to)
 		return 0;
 	if (level == FLEET_RAW) {
-		ret[0] = (struct piece){ level, from, to };
+		ret[0] = (struct piece){ .level = level, .from = from, .to = to };
 		return 1;
 	}
 	if (!serves(s, level, series) || first >= last)
 		return cut(s, level - 1, from, to, series, ret);
 	n += cut(s, level - 1, from, (uint32_t)first, series, ret + n);
-	ret[n++] = (struct piece){ level, (uint32_t)first, (uint32_t)last };
+	ret[n++] = (struct piece){ .level = level, .from = (uint32_t)first, .to = (uint32_t)last };
 	return n + cut(s, level - 1, (uint32_t)last, to, series, ret + n);
 }
 
-/* The nearest end of a unit, of the finest level whose rows of that time are left. */
-static uint32_t round_end(const struct statement *s, uint32_t at, bool series)
+uint32_t statement_unit(const struct statement *s, uint32_t at)
 {
-	enum fleet_level level = FLEET_RAW;
-	while (level < (series ? FLEET_DAY : FLEET_MINUTE) && s->since[level] > at)
+	enum fleet_level level = FLEET_RAW, most = series_suffice(s) ? FLEET_DAY : FLEET_MINUTE;
+	while (level < most && s->since[level] > at)
 		level++;
-	if (s->since[level] > at) /* older than all: nothing is lost */
-		return at;
-	uint64_t unit = fleet_level_s[level];
+	/* older than all: nothing is lost */
+	return s->since[level] > at ? fleet_level_s[FLEET_RAW] : fleet_level_s[level];
+}
+
+static uint32_t round_end(const struct statement *s, uint32_t at)
+{
+	uint64_t unit = statement_unit(s, at);
 	return (uint32_t)(((uint64_t)at + unit / 2) / unit * unit);
 }
 
 void statement_round(struct statement *s)
 {
-	bool series = series_suffice(s);
-	uint32_t from = round_end(s, s->from, series), to = round_end(s, s->to, series);
-	if (from < to) {
-		s->from = from;
-		s->to = to;
+	s->from = UINT32_MAX;
+	s->to = 0;
+	for (size_t i = 0; i < s->n_sides; i++) {
+		struct statement_side *side = &s->side[i];
+		uint32_t from = round_end(s, side->from), to = round_end(s, side->to);
+		if (from < to) {
+			side->from = from;
+			side->to = to;
+		}
+		s->from = side->from < s->from ? side->from : s->from;
+		s->to = side->to > s->to ? side->to : s->to;
 	}
+}
+
+/* ---- parts ---- */
+
+static unsigned sides_of(const struct statement *s, uint32_t from, uint32_t to)
+{
+	unsigned sides = 0;
+	for (size_t i = 0; i < s->n_sides; i++)
+		if (s->side[i].from <= from && s->side[i].to >= to)
+			sides |= 1u << i;
+	return sides;
+}
+
+/* The first end of a side behind `at`; UINT32_MAX: there is none. */
+static uint32_t next_end(const struct statement *s, uint32_t at)
+{
+	uint32_t next = UINT32_MAX;
+	for (size_t i = 0; i < s->n_sides; i++) {
+		if (s->side[i].from > at && s->side[i].from < next)
+			next = s->side[i].from;
+		if (s->side[i].to > at && s->side[i].to < next)
+			next = s->side[i].to;
+	}
+	return next;
+}
+
+size_t statement_parts(const struct statement *s, struct statement_part ret[STATEMENT_PARTS_MAX])
+{
+	size_t n = 0;
+	if (s->step) {
+		ret[0] = (struct statement_part){ s->from, s->to, (1u << s->n_sides) - 1 };
+		return 1;
+	}
+	for (uint32_t at = s->from, next; n < STATEMENT_PARTS_MAX; at = next) {
+		next = next_end(s, at);
+		if (next == UINT32_MAX)
+			break;
+		unsigned sides = sides_of(s, at, next);
+		if (sides)
+			ret[n++] = (struct statement_part){ at, next, sides };
+	}
+	return n;
 }
 
 /* ---- conditions ---- */
@@ -151,10 +206,10 @@ static bool is_column(const char *key)
 	return !strcmp(key, "host") || !strcmp(key, "wait") || !strcmp(key, "event");
 }
 
-static bool matches_labels(const struct statement *s)
+static bool matches_labels(const struct selector *s)
 {
 	struct selector_matcher m;
-	for (size_t i = 0; selector_matcher(s->selector, i, &m); i++)
+	for (size_t i = 0; selector_matcher(s, i, &m); i++)
 		if (!is_column(m.key))
 			return true;
 	return false;
@@ -166,7 +221,7 @@ static void add_days(struct text *t)
 }
 
 /* Label sets or series that the selector admits. */
-static void add_sets(struct text *t, const char *column, bool series)
+static void add_sets(struct text *t, const struct selector *s, const char *column, bool series)
 {
 	struct selector_matcher m;
 	ADD(t, " AND %s GLOBAL IN (SELECT %s FROM %s WHERE ", column,
@@ -175,37 +230,52 @@ static void add_sets(struct text *t, const char *column, bool series)
 		add(t, "1");
 	else
 		add_days(t);
-	for (size_t i = 0; selector_matcher(t->s->selector, i, &m); i++)
+	for (size_t i = 0; selector_matcher(s, i, &m); i++)
 		if (!is_column(m.key))
 			add_matcher(t, &m, NULL);
+	add(t, ")");
+}
+
+static void add_selector(struct text *t, const struct selector *s, const struct piece *p)
+{
+	struct selector_matcher m;
+	add(t, "(1");
+	for (size_t i = 0; selector_matcher(s, i, &m); i++)
+		if (is_column(m.key) && strcmp(m.key, "event"))
+			add_matcher(t, &m, m.key);
+	if (matches_labels(s)) {
+		add_sets(t, s, "series", p->level > FLEET_MINUTE);
+		if (p->level <= FLEET_MINUTE)
+			add_sets(t, s, "set", false);
+	}
 	add(t, ")");
 }
 
 static void add_conditions(struct text *t, const struct piece *p)
 {
 	const struct statement *s = t->s;
-	struct selector_matcher m;
 	add(t, " WHERE event IN (");
 	for (size_t i = 0; i < s->n_events; i++) {
 		add(t, i ? ", " : "");
 		add_bound(t, s->events[i], strlen(s->events[i]));
 	}
 	ADD(t, ") AND time >= toDateTime(%u) AND time < toDateTime(%u)", p->from, p->to);
-	for (size_t i = 0; selector_matcher(s->selector, i, &m); i++)
-		if (is_column(m.key) && strcmp(m.key, "event"))
-			add_matcher(t, &m, m.key);
-	if (!matches_labels(s))
-		return;
-	add_sets(t, "series", p->level > FLEET_MINUTE);
-	if (p->level <= FLEET_MINUTE)
-		add_sets(t, "set", false);
+	add(t, t->no_idle ? " AND wait != 'idle'" : "");
+	add(t, " AND (0");
+	for (size_t i = 0; i < s->n_sides; i++) {
+		if (!(p->sides & 1u << i))
+			continue;
+		add(t, " OR ");
+		add_selector(t, s->side[i].selector, p);
+	}
+	add(t, ")");
 }
 
 /* ---- sums ---- */
 
 static bool keeps_labels(const struct text *t)
 {
-	return t->sums != STATEMENT_BY_EVENT && (t->s->all_labels || t->s->n_keep);
+	return t->s->all_labels || t->s->n_keep;
 }
 
 static bool keeps_host(const struct text *t)
@@ -223,13 +293,14 @@ static void add_piece(struct text *t, const struct piece *p)
 	if (t->s->step)
 		ADD(t, "SELECT intDiv(toUInt32(time) - %u, %u) AS bucket", t->s->from, t->s->step);
 	else
-		add(t, "SELECT 0 AS bucket");
+		ADD(t, "SELECT %zu AS bucket", p->bucket);
 	add(t, ", event, ns_per_sample");
 	add(t, !keeps_labels(t) ? "" : series ? ", series AS g" : ", set AS g");
 	add(t, keeps_host(t) ? ", toString(host) AS host" : "");
 	add(t, t->sums != STATEMENT_ROWS ? ""
 	       : t->s->stacks		 ? ", wait = 'idle' AS idle, stack"
-					 : ", wait = 'idle' AS idle, if(idle, stack, 0) AS stack");
+			      : ", wait = 'idle' AS idle, if(idle OR endsWith(event, '.lengths'), "
+				"stack, 0) AS stack");
 	ADD(t, ", sum(samples) AS n, sum(value) AS v FROM %s", tables[p->level]);
 	add_conditions(t, p);
 	add(t, " GROUP BY ALL");
@@ -315,20 +386,79 @@ static bool add_branch(struct text *t, const struct piece *v, size_t n, bool ser
 	return some;
 }
 
+/* The rows of all tables, by their labels. */
+static void add_rows(struct text *t)
+{
+	struct statement_part parts[STATEMENT_PARTS_MAX];
+	struct piece pieces[PIECES_MAX * STATEMENT_PARTS_MAX];
+	const size_t n_parts = statement_parts(t->s, parts);
+	size_t n = 0;
+	for (size_t i = 0; i < n_parts; i++) {
+		size_t from = n;
+		n += cut(t->s, FLEET_DAY, parts[i].from, parts[i].to, series_suffice(t->s),
+			 pieces + n);
+		for (; from < n; from++) {
+			pieces[from].sides = parts[i].sides;
+			pieces[from].bucket = i;
+		}
+	}
+	bool first = add_branch(t, pieces, n, false, false);
+	add_branch(t, pieces, n, true, first);
+}
+
 int statement_write(const struct statement *s, enum statement_sums sums, struct ask *a,
 		    struct buf *to)
 {
 	struct text t = { .s = s, .sums = sums, .ask = a, .to = to };
-	struct piece pieces[PIECES_MAX];
-	size_t n = cut(s, FLEET_DAY, s->from, s->to, series_suffice(s), pieces);
 	add(&t, "SELECT toUInt32(bucket), toString(event), ns, labels, integers, "
 		"toUInt128(any(stack)), toUInt64(sum(n)), toUInt64(sum(v)) AS total FROM (");
-	bool first = add_branch(&t, pieces, n, false, false);
-	add_branch(&t, pieces, n, true, first);
+	add_rows(&t);
 	/* All idle waits are one row: their stacks are not told apart. */
 	add(&t, ") GROUP BY bucket, event, ns, labels, integers, idle, if(idle, 0, stack) "
 		"HAVING sum(n) > 0 ORDER BY total DESC, toString(event), any(stack)");
 	ADD(&t, " LIMIT %zu FORMAT RowBinary", s->limit + 1);
+	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
+	return t.rc;
+}
+
+/* An event that was recorded at several rates is counted in its longest samples. */
+int statement_write_keys(const struct statement *s, bool idle, struct ask *a, struct buf *to)
+{
+	struct text t = {
+		.s = s, .sums = STATEMENT_BY_LABELS, .ask = a, .to = to, .no_idle = !idle
+	};
+	add(&t, "SELECT k, uniqExact(w), toUInt64(if(min(ns) = max(ns), sum(n), "
+		"intDiv(sum(n * ns) + intDiv(max(ns), 2), max(ns)))) FROM (");
+	add_rows(&t);
+	add(&t, ") ARRAY JOIN mapKeys(labels) AS k, mapValues(labels) AS w WHERE n > 0 "
+		"GROUP BY k ORDER BY k LIMIT 4096 FORMAT RowBinary");
+	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
+	return t.rc;
+}
+
+int statement_write_windows(const struct statement *s, struct buf *to)
+{
+	struct text t = { .s = s, .to = to };
+	struct statement_part parts[STATEMENT_PARTS_MAX];
+	const size_t n = statement_parts(s, parts);
+	add(&t, "SELECT toUInt32(");
+	if (s->step)
+		ADD(&t, "intDiv(toUInt32(time) - %u, %u)", s->from, s->step);
+	add(&t, s->step ? "" : "0");
+	for (size_t i = 1; i < n; i++)
+		ADD(&t, " + (toUInt32(time) >= %u)", parts[i].from);
+	add(&t, ") AS bucket, ");
+	if (s->step)
+		add(&t, "toUInt32(0) AS slot");
+	else
+		ADD(&t, "toUInt32(intDiv(toUInt32(time) - %u, %u)) AS slot", s->from, s->slot);
+	add(&t, ", min(start), max(end), sum(fired), sum(stored), sum(outside), "
+		"sum(own_cpu_ns), max(own_rss), CAST(sumMap(lost), 'Map(String, UInt64)'), "
+		"CAST(sumMap(flagged), 'Map(String, UInt64)') FROM ascribe_windows WHERE 0");
+	for (size_t i = 0; i < n; i++)
+		ADD(&t, " OR (time >= toDateTime(%u) AND time < toDateTime(%u))", parts[i].from,
+		    parts[i].to);
+	add(&t, " GROUP BY bucket, slot ORDER BY bucket, slot FORMAT RowBinary");
 	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
 	return t.rc;
 }

@@ -131,7 +131,10 @@ static int answer_list(struct request *r, struct store *s, struct asked *a, cons
 	}
 	a->spec.labels = key ? QUERY_KEYS : QUERY_TOTALS;
 	int rc = query_open(&q, s, &a->spec, err);
-	rc = rc ? rc : found_collect(&l, s, q, &a->spec, key, err);
+	if (!rc && r->filled && !key)
+		rc = found_list_keys(&l, q, r->filled->keys, r->filled->n_keys, err);
+	else if (!rc)
+		rc = found_collect(&l, s, q, &a->spec, key, err);
 	if (!rc) {
 		struct answer answer = asked_answer(a, s, &a->spec);
 		rc = request_json(r, answer_found(&answer, &l), err);
@@ -526,6 +529,8 @@ int api_stat(struct request *r, struct store *s, struct err *err)
 	int rc = asked_parse(&a, r, err);
 	rc = rc ? rc : account_sum(&t, s, a.spec.from_ns, a.spec.to_ns, err);
 	rc = rc ? rc : query_own(s, a.spec.from_ns, a.spec.to_ns, &own, err);
+	if (r->filled)
+		account_forget_cpus(&t);
 	rc = rc ? rc : request_json(r, answer_account(s, &t, &own), err);
 	query_own_fini(&own);
 	account_fini(&t);

@@ -15,12 +15,15 @@
 /* What a path needs of the fleet. */
 enum need {
 	NEED_NOTHING, /* not served */
+	NEED_TOTALS,  /* the counters of recorders */
 	NEED_NAMES,   /* keys, events, the range that there is */
+	NEED_LIST,    /* what each key has */
 	NEED_KEYS,    /* sums by the keys that are asked for */
+	NEED_BLAME,   /* sums by the key that is asked for, of both sides */
 	NEED_STACKS,  /* stacks without labels, or by the key `split` */
 	NEED_SETS,    /* stacks of all label sets */
 	NEED_STEPS,   /* sums by keys in short windows */
-	NEED_CHANGES, /* two ranges or selectors, in short windows */
+	NEED_CHANGES, /* and of as much time before */
 };
 
 static enum need need_of(const struct request *r)
@@ -29,19 +32,19 @@ static enum need need_of(const struct request *r)
 		const char *name;
 		enum need need;
 	} needs[] = {
-		{ "labels", NEED_KEYS },	 { "values", NEED_KEYS },
+		{ "labels", NEED_LIST },	 { "values", NEED_KEYS },
 		{ "series", NEED_STEPS },	 { "flame", NEED_STACKS },
-		{ "table", NEED_KEYS },		 { "diff", NEED_CHANGES },
+		{ "table", NEED_KEYS },		 { "diff", NEED_KEYS },
 		{ "findings", NEED_CHANGES },	 { "why", NEED_CHANGES },
+		{ "blame", NEED_BLAME },	 { "stat", NEED_TOTALS },
 		{ "export-flame", NEED_STACKS }, { "export-pprof", NEED_SETS },
 		{ "export-folded", NEED_SETS },
 	};
-	bool against = request_param(r, "against") || request_param(r, "against_from");
 	if (!strcmp(r->route->name, "labels") && request_param(r, "names_only"))
 		return NEED_NAMES;
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
 		if (!strcmp(r->route->name, needs[i].name))
-			return against ? NEED_CHANGES : needs[i].need;
+			return needs[i].need;
 	return NEED_NOTHING;
 }
 
@@ -57,22 +60,33 @@ static void add_key(struct fleet_asked *f, const char *key)
 		f->keys[f->q.n_keys++] = key;
 }
 
-/* The ranges of both sides. Findings look at as much time before. */
+/* Findings look at as much time before. */
 static int widen(struct fleet_asked *f, const struct request *r, struct err *err)
 {
 	struct fleet_question *q = &f->q;
 	const struct query_spec *s = &f->a.spec;
-	int64_t from = s->from_ns, to = s->to_ns;
-	int rc = asked_time(r, "against_from", &from, err);
-	rc = rc ? rc : asked_time(r, "against_to", &to, err);
-	rc = rc ? rc : asked_time(r, "before", &from, err);
+	int64_t from = s->from_ns;
+	int rc = asked_time(r, "before", &from, err);
 	if (s->from_ns != INT64_MIN && s->to_ns != INT64_MAX)
 		q->from_ns = s->from_ns - (s->to_ns - s->from_ns);
 	q->from_ns = from < q->from_ns ? from : q->from_ns;
-	q->to_ns = to > q->to_ns ? to : q->to_ns;
-	if (request_param(r, "against"))
-		q->where = NULL; /* both selectors are evaluated here */
 	return rc;
+}
+
+static int compare(struct fleet_asked *f, const struct request *r, struct err *err)
+{
+	struct query_spec other;
+	if (!request_param(r, "against") && !request_param(r, "against_from") &&
+	    !request_param(r, "against_to"))
+		return 0;
+	int rc = asked_against(&f->a, r, &other, err);
+	if (rc)
+		return rc;
+	f->q.compares = f->q.by_start = true;
+	f->q.against = other.where;
+	f->q.against_from_ns = other.from_ns;
+	f->q.against_to_ns = other.to_ns;
+	return 0;
 }
 
 static int ask_for(struct fleet_asked *f, const struct request *r, enum need need, struct err *err)
@@ -91,18 +105,28 @@ static int ask_for(struct fleet_asked *f, const struct request *r, enum need nee
 		add_key(f, f->a.keys[i]);
 	add_key(f, request_param(r, "key"));
 	add_key(f, request_param(r, "split"));
+	if (need == NEED_BLAME) {
+		add_key(f, "comm");
+		q->blame = true;
+		q->metric = s->metric == QUERY_WAKER ? QUERY_WAKER : QUERY_BLAME;
+	}
 	q->steps = need == NEED_STEPS || need == NEED_CHANGES;
+	if (need == NEED_STEPS)
+		q->step_s = fleet_step_s(f->a.step_ns);
 	q->several = need == NEED_CHANGES && !s->event && !s->metric;
+	q->rest = !strcmp(r->route->name, "why");
 	q->all_labels = need == NEED_SETS;
-	bool list = need == NEED_NAMES || need == NEED_CHANGES ||
-		    (need == NEED_KEYS && !strcmp(r->route->name, "labels"));
+	bool list = need == NEED_NAMES || need == NEED_CHANGES;
 	for (size_t i = 0; list && i < FLEET_FEW_KEYS; i++)
 		add_key(f, fleet_few_keys[i]);
-	q->no_stacks =
-		need == NEED_NAMES || need == NEED_STEPS || (need == NEED_KEYS && f->q.n_keys);
+	q->no_stacks = need <= NEED_LIST || need == NEED_BLAME || need == NEED_STEPS ||
+		       (need == NEED_KEYS && f->q.n_keys);
+	q->list_keys = need == NEED_LIST;
 	if (need == NEED_NAMES)
 		q->recent_s = RECENT_S;
-	return rc || need != NEED_CHANGES ? rc : widen(f, r, err);
+	if (rc || need == NEED_CHANGES)
+		return rc ? rc : widen(f, r, err);
+	return compare(f, r, err);
 }
 
 static int answer_in(struct request *r, const struct fleet_asked *f,
@@ -113,12 +137,15 @@ static int answer_in(struct request *r, const struct fleet_asked *f,
 	struct store *s;
 	int rc = fleet_fill(dir, server, &f->q, &filled, err);
 	rc = rc ? rc : store_open(&s, dir, err);
-	if (rc)
-		return rc;
-	store_limit(s, limits);
-	r->out.len = 0;
-	rc = r->route->handle(r, s, err);
-	store_close(s);
+	if (!rc) {
+		store_limit(s, limits);
+		r->out.len = 0;
+		r->filled = &filled;
+		rc = r->route->handle(r, s, err);
+		r->filled = NULL;
+		store_close(s);
+	}
+	fleet_result_fini(&filled);
 	return rc;
 }
 

@@ -323,8 +323,8 @@ static int name_wait(struct push_message *m, bool blocked, uint32_t stack, const
 
 /* ---- messages ---- */
 
-/* The second in which the greater half of the window begins: as ranges are rounded (round.c). */
-static uint32_t time_of(const struct store_block *b)
+/* As ranges are rounded (store_cover_nearest). */
+uint32_t clickhouse_time(const struct store_block *b)
 {
 	int64_t middle = b->t0_ns + (b->t1_ns - b->t0_ns) / 2 - 1;
 	return middle > 0 ? (uint32_t)(middle / 1000000000) : 0;
@@ -339,7 +339,7 @@ static int add_row(struct push_message *m, const struct store_event *e, const st
 	int rc = load_set(m, row->set);
 	rc = rc ? rc : name_stack(m, row, &stack);
 	rc = rc ? rc : name_wait(m, !strcmp(e->name, WAIT_EVENT), row->stack, &wait);
-	rc = rc ? rc : buf_add_u32(b, time_of(m->block));
+	rc = rc ? rc : buf_add_u32(b, clickhouse_time(m->block));
 	rc = rc ? rc : add_name(b, c->host);
 	rc = rc ? rc : add_name(b, e->name);
 	rc = rc ? rc : buf_add_u64(b, e->ns_per_sample);
@@ -395,7 +395,7 @@ static size_t bytes_of(const struct push_message *m)
 static void begin_rows(struct push_message *m)
 {
 	struct clickhouse *c = m->state;
-	const int64_t day = time_of(m->block) / DAY_S;
+	const int64_t day = clickhouse_time(m->block) / DAY_S;
 	c->set_valid = false;
 	if (day != c->day)
 		clickhouse_forget(c);
@@ -473,7 +473,7 @@ static int add_window(struct buf *b, const struct push_message *m, const struct 
 		fired += t->cpu[i].fired;
 		stored += t->cpu[i].stored;
 	}
-	int rc = buf_add_u32(b, time_of(m->block));
+	int rc = buf_add_u32(b, clickhouse_time(m->block));
 	rc = rc ? rc : add_name(b, meta->host);
 	rc = rc ? rc : buf_add_u64(b, (uint64_t)m->block->t0_ns);
 	rc = rc ? rc : buf_add_u64(b, (uint64_t)m->block->t1_ns);

@@ -25,4 +25,7 @@ int clickhouse_end_window(struct push_message *m, struct err *err);
 /* A message was not taken: what it had is to be sent again. */
 void clickhouse_forget(struct clickhouse *c);
 
+/* The second that the rows of a window have: the greater half of it begins there. */
+uint32_t clickhouse_time(const struct store_block *b);
+
 #endif

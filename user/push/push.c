@@ -23,6 +23,7 @@
 
 #define QUERY_BYTES ((size_t)16 << 20)
 #define ANSWER_MAX (1u << 20)
+#define DAY_S 86400
 #define LOOK_MS 2000 /* between looks for new windows: they come each 10 s */
 #define TIMEOUT_MS 30000u
 #define WAIT_MAX_MS 600000u /* of a Retry-After */
@@ -37,7 +38,8 @@ struct push_loop {
 	struct push_stats *st;
 	struct push_message m;
 	struct buf answer;
-	bool prepared; /* the receiver's tables are there */
+	bool prepared;	    /* the receiver's tables are there */
+	unsigned long days; /* that they keep windows whole; 0: without end */
 };
 
 static int64_t now_ns(void)
@@ -282,12 +284,19 @@ static int end_window(struct push_loop *p, struct store *s, struct err *err)
 	return rc;
 }
 
+/* Tables drop whole days: rows of one that is over go into the sums alone. */
+static bool is_coarse(const struct push_loop *p, const struct store_block *b)
+{
+	int64_t end = ((int64_t)clickhouse_time(b) / DAY_S + (int64_t)p->days) * DAY_S;
+	return p->days && end <= now_ns() / 1000000000;
+}
+
 static int send_window(struct push_loop *p, struct store *s, const struct store_block *b,
 		       struct err *err)
 {
 	const char **events;
 	size_t n;
-	int rc = push_queue_events(s, &events, &n, err);
+	int rc = push_queue_events(s, p->t.format->beside, &events, &n, err);
 	if (rc)
 		return rc;
 	p->m.block = b;
@@ -302,6 +311,7 @@ static int send_window(struct push_loop *p, struct store *s, const struct store_
 		rc = 0;
 	} else if (!rc) {
 		p->st->windows += b->n_windows;
+		p->st->coarse += is_coarse(p, b) ? b->n_windows : 0;
 	}
 	if (rc)
 		return rc;
@@ -395,6 +405,8 @@ static int prepare(struct push_loop *p, struct err *err)
 	int rc = 0;
 	if (p->t.format->tables && !p->prepared)
 		rc = tables_check(ask_tables, p, p->c->create_tables, err);
+	if (p->t.format->tables && !p->prepared && !rc)
+		rc = tables_days(ask_tables, p, &p->days, err);
 	p->prepared = !rc;
 	return rc;
 }

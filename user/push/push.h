@@ -70,9 +70,10 @@ struct push_config {
 
 /* Since push_run began. */
 struct push_stats {
-	uint64_t windows;		/* sent, or without anything to send */
-	uint64_t too_old;		/* windows that the receiver would not take */
-	uint64_t cut;			/* windows that retention cut before they were sent */
+	uint64_t windows; /* sent, or without anything to send */
+	uint64_t coarse;  /* of them, older than the receiver keeps whole: it has their sums */
+	uint64_t too_old; /* windows that the receiver would not take */
+	uint64_t cut;	  /* windows that retention cut before they were sent */
 	uint64_t messages, rows, bytes; /* sent; bytes: as they were sent */
 	uint64_t refused;  /* messages that the receiver will never take (400, 413, 422) */
 	uint64_t rejected; /* profiles that it says it did not keep (OTLP: partial success) */

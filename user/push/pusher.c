@@ -233,6 +233,7 @@ const char *pusher_name(const struct pusher *p)
 static void add(struct push_stats *to, const struct push_stats *from)
 {
 	to->windows += from->windows;
+	to->coarse += from->coarse;
 	to->too_old += from->too_old;
 	to->cut += from->cut;
 	to->messages += from->messages;

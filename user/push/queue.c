@@ -64,7 +64,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-int push_queue_events(const struct store *s, const char ***ret, size_t *ret_n, struct err *err)
+int push_queue_events(const struct store *s, bool beside, const char ***ret, size_t *ret_n,
+		      struct err *err)
 {
 	uint32_t n = store_n_events(s);
 	const char **v = calloc(n + 1, sizeof(*v));
@@ -73,7 +74,8 @@ int push_queue_events(const struct store *s, const char ***ret, size_t *ret_n, s
 		return err_sys(err, -ENOMEM, "cannot push");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct store_event *e = store_event(s, i);
-		if (query_is_profile(e) && query_counts_samples(e))
+		if ((query_is_profile(e) && query_counts_samples(e)) ||
+		    (beside && strncmp(e->name, "ascribe_", 8)))
 			v[found++] = e->name;
 	}
 	qsort(v, found, sizeof(*v), by_name);

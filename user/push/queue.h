@@ -25,9 +25,10 @@ int push_queue_next(struct store *s, const struct push_range *r, struct push_cur
 int push_queue_skip_all(struct store *s, struct push_cursor *c, struct err *err);
 
 /*
- * The names of the events whose profiles are sent, in order. *ret, to be freed, refers to the
- * store.
+ * The names of the events whose profiles are sent, in order; beside: and what the recorder knows
+ * beside them, but for its own times. *ret, to be freed, refers to the store.
  */
-int push_queue_events(const struct store *s, const char ***ret, size_t *ret_n, struct err *err);
+int push_queue_events(const struct store *s, bool beside, const char ***ret, size_t *ret_n,
+		      struct err *err);
 
 #endif

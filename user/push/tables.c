@@ -25,6 +25,13 @@ extern const char clickhouse_sql[];
 	"WHERE database = currentDatabase() AND name LIKE 'ascribe\\_%' FORMAT TabSeparated"
 #define VERSION "SELECT max(version) FROM ascribe_schema FORMAT TabSeparated"
 
+/* Where the table is Distributed, the one behind it says so. */
+#define DAYS \
+	"SELECT max(toUInt32OrZero(extract(create_table_query, " \
+	"'TTL toDate\\\\(time\\\\) \\\\+ toIntervalDay\\\\((\\\\d+)\\\\)'))) FROM system.tables WHERE " \
+	"database = currentDatabase() AND name IN ('ascribe_samples', 'ascribe_samples_local') " \
+	"FORMAT TabSeparated"
+
 /* The number that an answer begins with; what is none is 0. */
 static unsigned long number(const struct buf *b)
 {
@@ -103,4 +110,12 @@ int tables_check(tables_ask *ask, void *ctx, bool create, struct err *err)
 		       "--create-tables (create-tables: true), or run a file of deploy/clickhouse "
 		       "there",
 		       version, newest);
+}
+
+int tables_days(tables_ask *ask, void *ctx, unsigned long *ret, struct err *err)
+{
+	const struct buf *b;
+	int rc = ask(ctx, DAYS, strlen(DAYS), &b, err);
+	*ret = rc ? 0 : number(b);
+	return rc;
 }

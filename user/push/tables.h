@@ -19,4 +19,7 @@ typedef int tables_ask(void *ctx, const char *sql, size_t len, const struct buf 
  */
 int tables_check(tables_ask *ask, void *ctx, bool create, struct err *err);
 
+/* How many days the tables keep whole windows, by the TTL of ascribe_samples; 0: without end. */
+int tables_days(tables_ask *ask, void *ctx, unsigned long *ret, struct err *err);
+
 #endif

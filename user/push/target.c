@@ -47,6 +47,7 @@ static const struct push_format formats[] = {
 	{ .name = "clickhouse",
 	  .type = "application/octet-stream",
 	  .tables = true,
+	  .beside = true,
 	  .idle = true,
 	  .compression = PUSH_ZSTD,
 	  .max_bytes = 2u << 20,

@@ -12,13 +12,20 @@ static int totals_new(struct store_cpu_totals *t, const struct store_meta *m)
 	return t->lost && t->flagged ? 0 : -ENOMEM;
 }
 
-void account_fini(struct account *t)
+void account_forget_cpus(struct account *t)
 {
 	for (size_t i = 0; i < t->n_cpus; i++) {
 		free(t->cpu[i].lost);
 		free(t->cpu[i].flagged);
 	}
 	free(t->cpu);
+	t->cpu = NULL;
+	t->n_cpus = 0;
+}
+
+void account_fini(struct account *t)
+{
+	account_forget_cpus(t);
 	free(t->all.lost);
 	free(t->all.flagged);
 }

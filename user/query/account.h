@@ -18,6 +18,8 @@ struct account {
 int account_sum(struct account *t, struct store *s, int64_t from_ns, int64_t to_ns,
 		struct err *err);
 void account_fini(struct account *t);
+/* Leave the sums alone: what is known as one CPU is a fleet. */
+void account_forget_cpus(struct account *t);
 
 /*
  * Of how many stored samples a flag says something: of the waits, of those that are no waits, or of

@@ -11,6 +11,7 @@
 #include "util/idhash.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define NAME_MAX_BYTES 4096
 
@@ -161,7 +162,7 @@ static int add_side(struct tree *t, struct query *q, const struct query_view_spe
 	return rc;
 }
 
-/* Ascending, so that putting each in front of its siblings leaves them descending; ties by age. */
+/* Ascending, so that putting each in front of its siblings leaves them descending; ties by name. */
 static int by_total(const void *a, const void *b, void *ctx)
 {
 	const struct query_diff_node *nodes = ctx;
@@ -170,7 +171,9 @@ static int by_total(const void *a, const void *b, void *ctx)
 		 y = nodes[j].total[0] + nodes[j].total[1];
 	if (x != y)
 		return x < y ? -1 : 1;
-	return i < j ? 1 : i > j ? -1 : 0;
+	int d = strcmp(nodes[j].text, nodes[i].text);
+	d = d ? d : strcmp(nodes[j].module, nodes[i].module);
+	return d ? d : (i < j) - (i > j);
 }
 
 static int link_children(struct query_diff_node *nodes, size_t n)

@@ -204,14 +204,21 @@ static int collect_key(struct store *s, const struct query_spec *asked, const st
 	return rc;
 }
 
+static int begin_keys(struct found_list *l, const struct query *q)
+{
+	l->keys = true;
+	l->info = *query_info(q);
+	l->samples = l->info.samples;
+	l->time = l->info.event && l->info.event->ns_per_sample > 0;
+	return setpool_init(&l->names);
+}
+
 static int collect_keys(struct store *s, const struct query *q, const struct query_spec *asked,
 			struct found_list *l, struct err *err)
 {
 	const struct label *key;
-	int rc = setpool_init(&l->names);
+	int rc = begin_keys(l, q);
 	rc = rc ? rc : store_each_key(s, note_key, &l->names, err);
-	l->samples = l->info.samples;
-	l->time = l->info.event && l->info.event->ns_per_sample > 0;
 	for (uint32_t id = 1; !rc && id < l->names.n; id++)
 		if (setpool_get(&l->names, id, &key))
 			rc = collect_key(s, asked, key, l, err);
@@ -221,7 +228,6 @@ static int collect_keys(struct store *s, const struct query *q, const struct que
 int found_collect(struct found_list *l, struct store *s, struct query *q,
 		  const struct query_spec *spec, const char *key, struct err *err)
 {
-	l->keys = !key;
 	l->info = *query_info(q);
 	int rc = !key			 ? collect_keys(s, q, spec, l, err)
 		 : !strcmp(key, "event") ? collect_events(s, spec, l, err)
@@ -233,6 +239,28 @@ int found_collect(struct found_list *l, struct store *s, struct query *q,
 	if (!rc && l->n)
 		qsort(l->v, l->n, sizeof(*l->v), by_samples);
 	return rc;
+}
+
+int found_list_keys(struct found_list *l, const struct query *q, const struct found_key *keys,
+		    size_t n, struct err *err)
+{
+	int rc = begin_keys(l, q);
+	const double ns = l->time ? (double)l->info.event->ns_per_sample : 0;
+	for (size_t i = 0; !rc && i < n; i++) {
+		const struct found_key *k = &keys[i];
+		const struct label label = { .key = k->name,
+					     .key_len = (uint32_t)strlen(k->name),
+					     .str = "" };
+		rc = add(l, &label, k->samples, (double)k->samples * ns / 1e9);
+		if (!rc)
+			l->v[l->n - 1].values = k->values;
+	}
+	rc = rc || !l->info.event ? rc : add_event(l, &l->info);
+	if (rc)
+		return err_sys(err, rc, "cannot list keys");
+	if (l->n)
+		qsort(l->v, l->n, sizeof(*l->v), by_samples);
+	return 0;
 }
 
 void found_fini(struct found_list *l)

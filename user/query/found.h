@@ -34,6 +34,15 @@ int found_collect(struct found_list *l, struct store *s, struct query *q,
 		  const struct query_spec *spec, const char *key, struct err *err);
 void found_fini(struct found_list *l);
 
+/* A key that was counted elsewhere (fleet/fleet.h). */
+struct found_key {
+	char name[256];
+	uint64_t values, samples;
+};
+/* List such keys, and `event`, of a query with QUERY_TOTALS. As found_collect; keys outlives l. */
+int found_list_keys(struct found_list *l, const struct query *q, const struct found_key *keys,
+		    size_t n, struct err *err);
+
 /* A value's whole text, to be freed; its length goes to ret_len. NULL: out of memory. */
 char *found_text(const struct label *l, size_t *ret_len);
 

@@ -215,7 +215,7 @@ struct query_node {
 	uint32_t stack;	 /* store stack id; 0 for the root; QUERY_OTHER_STACK for what was cut below
 			    its parent */
 	uint32_t parent; /* index; the root is node 0, its own parent */
-	uint32_t first_child, next_sibling; /* index, 0: none; children by total, descending */
+	uint32_t first_child, next_sibling; /* index, 0: none; children by total, ties by name */
 	uint64_t self, total;		    /* samples */
 };
 

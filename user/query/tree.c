@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct building {
 	const struct query *q;
@@ -81,12 +82,46 @@ int query_by_total(const void *a, const void *b, void *ctx)
 	return (i > j) - (i < j);
 }
 
+static int compare_texts(const struct store *s, uint32_t a, uint32_t b)
+{
+	return a == b ? 0 : strcmp(store_string(s, a, NULL), store_string(s, b, NULL));
+}
+
+/* What was cut has no frame: it is the last. */
+static int compare_frames(const struct store *s, uint32_t a, uint32_t b)
+{
+	const struct store_frame *x = store_frame(s, a), *y = store_frame(s, b);
+	if (!x || !y)
+		return !x - !y;
+	int d = compare_texts(s, x->function, y->function);
+	d = d ? d : compare_texts(s, x->module, y->module);
+	d = d ? d : (x->offset > y->offset) - (x->offset < y->offset);
+	d = d ? d : (x->line > y->line) - (x->line < y->line);
+	return d ? d : (x->flags > y->flags) - (x->flags < y->flags);
+}
+
+/* Siblings with the same samples stand in order of their names, in whatever order they came. */
+static int by_total_and_name(const void *a, const void *b, void *ctx)
+{
+	const struct building *of = ctx;
+	const struct query_node *x = &of->nodes[*(const uint32_t *)a],
+				*y = &of->nodes[*(const uint32_t *)b];
+	uint32_t parent, frame_x, frame_y;
+	if (x->total != y->total)
+		return x->total > y->total ? -1 : 1;
+	store_stack(of->q->store, x->stack, &parent, &frame_x);
+	store_stack(of->q->store, y->stack, &parent, &frame_y);
+	int d = compare_frames(of->q->store, frame_x, frame_y);
+	return d ? d : (x > y) - (x < y);
+}
+
 /*
  * Children of one parent side by side, by counting; then each group is sorted by itself. Most have
  * one member, and a tree is linked in a time that grows with its nodes.
  */
-static int link_children(struct query_node *nodes, size_t n)
+static int link_children(struct building *b, size_t n)
 {
+	struct query_node *nodes = b->nodes;
 	uint32_t *end = calloc(2 * n + 1, sizeof(*end)), *order = end + n + 1;
 	if (!end)
 		return -ENOMEM;
@@ -102,7 +137,7 @@ static int link_children(struct query_node *nodes, size_t n)
 		if (!len)
 			continue;
 		if (len > 1)
-			qsort_r(order + from, len, sizeof(*order), query_by_total, nodes);
+			qsort_r(order + from, len, sizeof(*order), by_total_and_name, b);
 		nodes[p].first_child = order[from];
 		for (size_t k = from; k + 1 < end[p]; k++)
 			nodes[order[k]].next_sibling = order[k + 1];
@@ -131,7 +166,7 @@ static int build(struct query *q)
 	rc = rc ? rc : make_nodes(&b, &n);
 	query_same_free(b.same);
 	free(b.other);
-	rc = rc ? rc : link_children(b.nodes, n);
+	rc = rc ? rc : link_children(&b, n);
 	if (rc) {
 		free(b.nodes);
 		return rc;

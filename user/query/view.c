@@ -136,12 +136,19 @@ struct group {
 	uint64_t samples;
 };
 
-static int by_samples(const void *a, const void *b)
+/* Ties by name. */
+static int by_samples(const void *a, const void *b, void *ctx)
 {
+	const struct view *v = ctx;
 	const struct group *x = a, *y = b;
 	if (x->samples != y->samples)
 		return x->samples < y->samples ? 1 : -1;
-	return (x->from > y->from) - (x->from < y->from);
+	const struct name *n = &v->names[v->next[x->from].name],
+			  *m = &v->names[v->next[y->from].name];
+	int d = strcmp(n->text, m->text);
+	return d ? d
+		 : strcmp(store_string(v->q->store, n->module, NULL),
+			  store_string(v->q->store, m->module, NULL));
 }
 
 /* Places that are one, and where each function's begin. */
@@ -163,7 +170,7 @@ static size_t group(struct view *v, struct group *g)
 		g[n_groups - 1].to = n;
 	}
 	v->n_next = n;
-	qsort(g, n_groups, sizeof(*g), by_samples);
+	qsort_r(g, n_groups, sizeof(*g), by_samples, v);
 	return n_groups;
 }
 
