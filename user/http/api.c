@@ -29,13 +29,21 @@
  */
 struct names {
 	json_t *keys;
-	struct store *store;
 };
 
+/* Add a key once: stores of a union have the same ones, and a wide key may have narrow sets. */
 static int add_key(struct names *n, const char *key, uint32_t sets, bool wide)
 {
+	json_t *text = json_text(key, strlen(key)), *had;
+	size_t i;
+	bool again = false;
+	json_array_foreach(n->keys, i, had) again |= json_equal(json_object_get(had, "key"), text);
+	if (again) {
+		json_decref(text);
+		return 0;
+	}
 	json_t *o = json_object();
-	int rc = json_put(o, "key", json_text(key, strlen(key)));
+	int rc = json_put(o, "key", text);
 	rc = rc ? rc : json_put(o, "sets", json_count(sets));
 	rc = rc ? rc : json_put(o, "wide", json_boolean(wide));
 	if (json_array_append_new(n->keys, o) || rc)
@@ -43,22 +51,16 @@ static int add_key(struct names *n, const char *key, uint32_t sets, bool wide)
 	return 0;
 }
 
-/* A key that became wide in the newest file has narrow sets there, too. */
 static int add_narrow(void *ctx, const char *key, uint32_t sets)
 {
-	struct names *n = ctx;
-	struct store_wide_key k;
-	for (size_t i = 0; store_wide_key(n->store, i, &k); i++)
-		if (k.to_ns == INT64_MAX && !strcmp(k.key, key))
-			return 0;
-	return add_key(n, key, sets, false);
+	return add_key(ctx, key, sets, false);
 }
 
-static int add_wide(struct names *n)
+static int add_wide(struct names *n, struct store *s)
 {
 	struct store_wide_key k;
 	int rc = 0;
-	for (size_t i = 0; !rc && store_wide_key(n->store, i, &k); i++)
+	for (size_t i = 0; !rc && store_wide_key(s, i, &k); i++)
 		if (k.to_ns == INT64_MAX)
 			rc = add_key(n, k.key, k.values, true);
 	return rc;
@@ -106,9 +108,9 @@ static int put_times(json_t *o, struct store *s, struct err *err)
 
 static int answer_names(struct request *r, struct store *s, struct err *err)
 {
-	struct names n = { json_array(), s };
-	int rc = n.keys ? store_narrow_keys(s, add_narrow, &n, err) : -ENOMEM;
-	rc = rc ? rc : add_wide(&n);
+	struct names n = { json_array() };
+	int rc = n.keys ? add_wide(&n, s) : -ENOMEM;
+	rc = rc ? rc : store_narrow_keys(s, add_narrow, &n, err);
 	json_t *o = json_object();
 	rc = rc ? rc : json_put(o, "keys", json_incref(n.keys));
 	rc = rc ? rc : json_put(o, "events", events_json(s));

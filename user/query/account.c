@@ -166,6 +166,6 @@ double account_without_waits(const struct store_meta *m, const uint64_t *flagged
 	uint64_t of = account_base(m, flagged, stored, flag);
 	for (size_t i = 0; of && i < m->n_flagged; i++)
 		if (!strcmp(m->flagged_names[i], flag))
-			return (double)flagged[i] / (double)of;
+			return flagged[i] < of ? (double)flagged[i] / (double)of : 1;
 	return 0;
 }

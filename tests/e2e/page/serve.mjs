@@ -37,6 +37,13 @@ onPage('each label once', long, '', async page => {
 	assert.equal(new Set(keys).size, keys.length, keys.join(' '));
 });
 
+test('each label of several stores once', async () => {
+	const several = await serve('store', 'wide', '--anonymous'),
+		keys = (await api(several, 'labels?names_only=1')).keys.map(k => k.key);
+	assert.ok(keys.includes('comm'));
+	assert.equal(new Set(keys).size, keys.length, keys.join(' '));
+});
+
 /* Of what somebody else sampled nobody knows what was lost. */
 test('a profile of others', async () => {
 	const it = await open(browser, await serve('others'));
@@ -157,7 +164,7 @@ test('what the server refuses is said, and left out', async () => {
 });
 
 onPage('nothing to show', url, '?from=100&to=200', async page => {
-	assert.match(await said(page, '#facts'), /^no samples\s/);
+	assert.match(await said(page, '#facts'), /^no samples\b/);
 	assert.match(await said(page, '#time'), /No window in this range/);
 	assert.match(await said(page, '#values'), /Nothing matches/);
 	assert.match(await said(page, '#panel-flame'), /No sample matches/);
