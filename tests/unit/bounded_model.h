@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Random stores for test_bounded.c with what is in them, and a count of the bytes that are
- * allocated.
- */
+/* Random stores for test_bounded.c with what is in them. */
 #ifndef TESTS_BOUNDED_MODEL_H
 #define TESTS_BOUNDED_MODEL_H
 
@@ -12,72 +9,18 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "count_bytes.h"
 #include "store/store.h"
 
 #include <ftw.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* ---- bytes in use, and the most there were ---- */
-
-#ifdef __SANITIZE_ADDRESS__
-#define COUNTS_BYTES 0
-#define TRIALS 15 /* it is many times slower */
-static int64_t used, most;
-#else
-#define COUNTS_BYTES 1
-#define TRIALS 45
-static int64_t used, most;
-
-extern void *__libc_malloc(size_t n);
-extern void *__libc_calloc(size_t n, size_t each);
-extern void *__libc_realloc(void *p, size_t n);
-extern void __libc_free(void *p);
-
-static void *count(void *p)
-{
-	used += p ? (int64_t)malloc_usable_size(p) : 0;
-	most = used > most ? used : most;
-	return p;
-}
-
-void *malloc(size_t n)
-{
-	return count(__libc_malloc(n));
-}
-
-void *calloc(size_t n, size_t each)
-{
-	return count(__libc_calloc(n, each));
-}
-
-/* Moving takes both pieces of memory for a moment. */
-void *realloc(void *p, size_t n)
-{
-	int64_t had = p ? (int64_t)malloc_usable_size(p) : 0;
-	void *to = count(__libc_realloc(p, n));
-	used -= to || !n ? had : 0;
-	return to;
-}
-
-void *reallocarray(void *p, size_t n, size_t each)
-{
-	size_t bytes;
-	return __builtin_mul_overflow(n, each, &bytes) ? NULL : realloc(p, bytes);
-}
-
-void free(void *p)
-{
-	used -= p ? (int64_t)malloc_usable_size(p) : 0;
-	__libc_free(p);
-}
-#endif
-
 /* ---- a store and what is in it ---- */
 
+#define TRIALS (COUNTS_BYTES ? 45 : 15) /* a sanitizer is many times slower */
 #define WINDOW_NS 10000000000ll
 #define FUNCTIONS 150
 #define LINES 6
