@@ -36,7 +36,7 @@ $(IMAGE_ARM64): $(BUILD)/ascribe tools/image-arm64 tools/image-root tools/oci-ar
 	$(Q)MAKE='$(MAKE)' tools/image-arm64 $(BUILD)/arm64
 	$(call archive,$(BUILD)/arm64/image,aarch64)
 
-test-kubernetes: $(BUILD)/ascribe
+test-kubernetes: $(BUILD)/ascribe $(BUILD)/tests/record/crowd
 test-kubernetes: ## the agent on a real node, as root; builds Kubernetes once, in minutes
 	$(Q)tools/deps kubernetes image
 	$(Q)tests/kubernetes/binaries >/dev/null

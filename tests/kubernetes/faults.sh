@@ -184,6 +184,7 @@ kubectl -n ascribe delete daemonset ascribe --wait >/dev/null
 ok "the store is whole" "$ascribe" store verify "$store"
 "$ascribe" report "$store" -n 0 --json \
 	--by comm,container_id,pod_uid,namespace,pod,container,workload,workload_kind >names.json
-ok "no sample has the name of another pod" python3 -S "$here/judge.py" names 0.3
+# Few have none: of pods that began while the API server did not answer, or refused the token.
+ok "no sample has the name of another pod" python3 -S "$here/judge.py" names 0.3 0.02
 ok "every sample is accounted for" jq -e '.fired == .stored + ([.lost[]] | add)' names.json
 finish

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""judge.py QUESTION [SHARE]: compare what was recorded of pods with what others say of them.
+"""judge.py QUESTION [SHARE...]: compare what was recorded of pods with what others say of them.
 
 usage.json: the kernel's account (usage.py); watch*.json: all that the API server said of pods. Labels
 of these pods say what their workload is: `load` and `kind`; their programs have the comm of `load`.
@@ -42,8 +42,8 @@ def rows(name):
     return json.load(open(name + '.json'))['rows']
 
 
-def names(share='0.02'):
-    """No sample has a name of another pod or container; at most a share has no container."""
+def names(share='0.02', of_pods='0'):
+    """No sample has a name of another pod or container; at most a share has no container, or pod."""
     wrong, without, total = [], collections.Counter(), 0
     for row in rows('names'):
         key, n = row['key'], row['samples']
@@ -69,8 +69,8 @@ def names(share='0.02'):
         without['container'] += n if container and not key['container'] else 0
         without['workload'] += n if pod['kind'] and not key['workload'] else 0
     print(f'{total} samples of pods; without {dict(without)}; wrong: {wrong[:3]}')
-    return not wrong and total > 100 and not without['pod'] and not without['workload'] \
-        and without['cgroup'] <= 0.01 * total \
+    return not wrong and total > 100 and not without['workload'] \
+        and without['pod'] <= float(of_pods) * total and without['cgroup'] <= 0.01 * total \
         and without['container'] <= float(share) * total
 
 
