@@ -118,7 +118,7 @@ try:
     size('ascribe_samples')
     ask("""INSERT INTO ascribe_windows (time, host, start, end, windows, fired, stored, outside, own_cpu_ns, own_rss, lost, flagged)
         SELECT toDateTime(%d + number * 10), 'node-0', toDateTime64(%d + number * 10, 9), toDateTime64(%d + number * 10 + 10, 9), 1, 1, 1, 0, 0, 0, map(), map() FROM numbers(720)""" % (hour, hour, hour))
-    for i in range(1, 60):
+    for i in range(1, int(os.environ.get('MINUTES', 60))):
         windows('ascribe_samples_1m', hour + i * 60, ROWS * 3, i)
     size('ascribe_samples_1m')
     size('ascribe_samples_1h')
