@@ -50,7 +50,7 @@ def push(*a):
 
 def fleet():
     """Frames and labels of all stacks and services."""
-    base = f'SELECT intDiv(number, {STACKS}) AS svc, number % {STACKS} + 1 AS n FROM numbers({SERVICES * STACKS})'
+    base = f'SELECT intDiv(number, {STACKS}) AS svc, toUInt64(number % {STACKS} + 1) AS n FROM numbers({SERVICES * STACKS})'
     names = f"arrayMap(d -> concat('service', toString(svc), '::function_', toString(intDiv(n, d + 1) % 700), '_', toString(d)), range({DEPTH}))"
     ask(f"""INSERT INTO ascribe_stacks (hash, kinds, functions, modules, build_ids, files, lines, offsets)
         SELECT reinterpretAsUInt128(sipHash128(svc, n)), arrayMap(d -> toUInt8(d < 3), range({DEPTH})), {names}, arrayMap(d -> concat('/usr/bin/service', toString(svc)), range({DEPTH})),
@@ -73,8 +73,9 @@ def windows(table, at, rows, seed):
 
 def size(table):
     ask(f'OPTIMIZE TABLE {table} FINAL')
-    n, b, s = map(int, ask(f"SELECT sum(rows), sum(bytes_on_disk), (SELECT sum(samples) FROM {table}) FROM system.parts WHERE active AND table = '{table}' FORMAT TabSeparated").split())
-    print(f'{table}: {n} rows, {b} bytes: {b / n:.2f} a row, {b / s:.2f} a sample', flush=True)
+    n, b = map(int, ask(f"SELECT sum(rows), sum(bytes_on_disk) FROM system.parts WHERE active AND table = '{table}' FORMAT TabSeparated").split())
+    a_sample = '' if table == 'ascribe_stacks' else f", {b / int(ask(f'SELECT sum(samples) FROM {table}')):.2f} a sample"
+    print(f'{table}: {n} rows, {b} bytes: {b / n:.2f} a row{a_sample}', flush=True)
 
 
 def question(what, *a):
@@ -118,7 +119,7 @@ try:
     size('ascribe_samples')
     ask("""INSERT INTO ascribe_windows (time, host, start, end, windows, fired, stored, outside, own_cpu_ns, own_rss, lost, flagged)
         SELECT toDateTime(%d + number * 10), 'node-0', toDateTime64(%d + number * 10, 9), toDateTime64(%d + number * 10 + 10, 9), 1, 1, 1, 0, 0, 0, map(), map() FROM numbers(720)""" % (hour, hour, hour))
-    for i in range(1, 60):
+    for i in range(1, int(os.environ.get('MINUTES', 60))):
         windows('ascribe_samples_1m', hour + i * 60, ROWS * 3, i)
     size('ascribe_samples_1m')
     size('ascribe_samples_1h')

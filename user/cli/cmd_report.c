@@ -274,11 +274,17 @@ static int check_keys(struct report *opts, bool *ret_function)
  * One wide key over a long range: the stacks alone are read first, which are what the shares are
  * of.
  */
-static int open_report(struct reading *r, const struct opt_args *args, struct report *opts)
+static int open_report(struct reading *r, const struct opt_args *args, struct report *opts,
+		       bool functions)
 {
 	const struct filter *f = &opts->filter;
 	int status = reading_check(f, "--where", "--from");
-	reading_ask_one(r, opts->by.n ? QUERY_KEYS : QUERY_KEYS_STACKS, &opts->by);
+	functions |= opts->tree || opts->peek;
+	reading_ask_one(r,
+			opts->by.n  ? QUERY_KEYS
+			: functions ? QUERY_NO_LABELS
+				    : QUERY_KEYS_STACKS,
+			&opts->by);
 	if (!status)
 		status = reading_open_store(r, args->v, args->n, f);
 	if (status)
@@ -315,7 +321,7 @@ int cmd_report(int argc, char **argv)
 	if (!status && opts.step_ns)
 		status = series_report(&r, &args, &opts.filter, &opts.by, opts.step_ns, opts.exact);
 	else if (!status)
-		status = open_report(&r, &args, &opts);
+		status = open_report(&r, &args, &opts, by_function);
 	if (!status && !opts.step_ns)
 		status = opts.tree || opts.peek	      ? report_calls(&r, &opts)
 			 : !opts.by.n && !by_function ? report_who_where(&r, &opts)

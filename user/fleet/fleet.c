@@ -15,7 +15,8 @@
 #define ROW_BYTES 320 /* of the memory that a row takes, with its share of stacks */
 #define STACKS_AT_A_TIME 16384
 #define STACKS_BYTES (64u << 20)
-#define SMALL_BYTES (4u << 20) /* answers of a few rows */
+#define SMALL_BYTES (4u << 20)	     /* answers of a few rows */
+#define ROWS_BYTES ((size_t)1 << 30) /* offsets in them have 32 bits */
 #define WINDOWS_MAX 400u
 #define STEPS_MAX 20000u /* of a series */
 
@@ -238,6 +239,13 @@ static void cut_begin(const struct filling *f, struct fleet_window *w)
 	w->t0_ns = w->t0_ns < begin ? begin : w->t0_ns;
 }
 
+static uint32_t last_bucket(const struct filling *f)
+{
+	struct statement_part parts[STATEMENT_PARTS_MAX];
+	return f->st.step ? (f->st.to - f->st.from) / f->st.step
+			  : (uint32_t)statement_parts(&f->st, parts);
+}
+
 static int ask_windows(struct filling *f, struct err *err)
 {
 	struct fleet_windows *w = &f->windows;
@@ -260,9 +268,11 @@ static int ask_windows(struct filling *f, struct err *err)
 		v.own_rss = cursor_u64(&c);
 		v.lost_at = skip_map(&c, &w->text);
 		v.flagged_at = skip_map(&c, &w->text);
-		cut_begin(f, &v);
-		if (c.bad || v.t0_ns >= v.t1_ns)
+		bool makes_sense =
+			!c.bad && v.t0_ns >= 0 && v.t0_ns < v.t1_ns && v.bucket <= last_bucket(f);
+		if (!makes_sense)
 			return no_answer(err);
+		cut_begin(f, &v);
 		if (ARRAY_RESERVE(w->v, w->cap, w->n + 1))
 			return err_sys(err, -ENOMEM, "cannot ask ClickHouse");
 		w->v[w->n++] = v;
@@ -280,7 +290,8 @@ static int ask_rows(struct filling *f, enum statement_sums sums, struct fleet_ro
 	if (rc)
 		err_sys(err, rc, "cannot ask ClickHouse");
 	rc = rc ? rc
-		: ask_run(f->ask, (const char *)sql.data, NULL, 0, 2 * f->q->memory, &ret->text,
+		: ask_run(f->ask, (const char *)sql.data, NULL, 0,
+			  f->q->memory < ROWS_BYTES / 2 ? 2 * f->q->memory : ROWS_BYTES, &ret->text,
 			  err);
 	buf_fini(&sql);
 	return rc ? rc : fleet_rows_parse(ret, &f->events, err);

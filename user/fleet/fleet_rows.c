@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A store sums these up, and refuses what overflows: no fleet has so many, nor 300 years. */
+#define SAMPLES_MAX (1ull << 48)
+#define VALUE_MAX (1ull << 63)
+
 static void skip_text(struct cursor *c)
 {
 	cursor_bytes(c, cursor_varint(c));
@@ -47,7 +51,7 @@ static int parse_row(struct cursor *c, const struct buf *text, const struct flee
 	r.stack[1] = cursor_u64(c);
 	r.samples = cursor_u64(c);
 	r.value = cursor_u64(c);
-	if (c->bad)
+	if (c->bad || r.samples > SAMPLES_MAX || r.value > VALUE_MAX)
 		return -EPROTO;
 	r.event = find_event(events, name, len, ns);
 	*ret = r;
