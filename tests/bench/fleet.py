@@ -50,7 +50,7 @@ def push(*a):
 
 def fleet():
     """Frames and labels of all stacks and services."""
-    base = f'SELECT intDiv(number, {STACKS}) AS svc, toUInt64(number % {STACKS} + 1) AS n FROM numbers({SERVICES * STACKS})'
+    base = f'SELECT toUInt8(intDiv(number, {STACKS})) AS svc, toUInt64(number % {STACKS} + 1) AS n FROM numbers({SERVICES * STACKS})'
     names = f"arrayMap(d -> concat('service', toString(svc), '::function_', toString(intDiv(n, d + 1) % 700), '_', toString(d)), range({DEPTH}))"
     ask(f"""INSERT INTO ascribe_stacks (hash, kinds, functions, modules, build_ids, files, lines, offsets)
         SELECT reinterpretAsUInt128(sipHash128(svc, n)), arrayMap(d -> toUInt8(d < 3), range({DEPTH})), {names}, arrayMap(d -> concat('/usr/bin/service', toString(svc)), range({DEPTH})),
