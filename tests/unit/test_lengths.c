@@ -6,20 +6,12 @@
 #include "query/lengths.h"
 #include "store/store.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "store_model.h"
 
 #define COMMS 3000
 #define LENGTHS 16
 
-static char dir[64];
+static char root[64], dir[72];
 static uint64_t waits; /* of all comms but c0 */
 
 static uint32_t make_length(struct store_writer *w, unsigned i)
@@ -39,9 +31,7 @@ static int set_up(void **state)
 	struct store_writer *w;
 	struct err err = { 0 };
 	(void)state;
-	strcpy(dir, "/tmp/test_lengths.XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	strcat(dir, "/s");
+	snprintf(dir, sizeof(dir), "%s/s", temp_dir(root));
 	assert_int_equal(store_writer_open(&w, dir, &meta, &err), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		struct store_event e = { .name = names[i], .unit = "nanoseconds" };
@@ -70,17 +60,11 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *f)
-{
-	(void)st, (void)flag, (void)f;
-	return remove(path);
-}
-
 static int tear_down(void **state)
 {
 	(void)state;
-	*strrchr(dir, '/') = 0;
-	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_tree(root);
+	return 0;
 }
 
 static void each_wait_counts(void **state)

@@ -6,15 +6,7 @@
 #include "count_bytes.h"
 #include "store/store.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "store_model.h"
 
 #define WINDOWS 64
 #define VALUES 4000 /* of a window */
@@ -23,7 +15,7 @@
 #define SECOND 1000000000ll
 #define BYTES_MAX (24ll << 20)
 
-static char dir[64];
+static char root[64], dir[72];
 
 static void add_rows(struct store_writer *w, unsigned window, const uint32_t *stack, uint32_t event)
 {
@@ -55,9 +47,7 @@ static void parents_in_the_making(void **state)
 	struct store_writer *w;
 	struct err err = { 0 };
 	(void)state;
-	strcpy(dir, "/tmp/test_writer_memory.XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	strcat(dir, "/s");
+	snprintf(dir, sizeof(dir), "%s/s", temp_dir(root));
 	assert_int_equal(store_writer_open(&w, dir, &meta, &err), 0);
 	assert_int_equal(store_add_event(w, &e, &event), 0);
 	for (unsigned i = 0; i < STACKS; i++) {
@@ -79,17 +69,11 @@ static void parents_in_the_making(void **state)
 	assert_true(most - before < BYTES_MAX);
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *f)
-{
-	(void)st, (void)flag, (void)f;
-	return remove(path);
-}
-
 static int tear_down(void **state)
 {
 	(void)state;
-	*strrchr(dir, '/') = 0;
-	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_tree(root);
+	return 0;
 }
 
 int main(void)
