@@ -508,7 +508,7 @@ static void commit(struct store_writer *w, int64_t t0_ns)
  * the question may take most is for its dictionaries.
  */
 static void ask_store(struct fixture *f, struct store_writer *w, const char *event, size_t budget,
-		      uint64_t samples)
+		      uint64_t samples, bool bounded)
 {
 	struct query *q;
 	struct err err = { 0 };
@@ -522,17 +522,18 @@ static void ask_store(struct fixture *f, struct store_writer *w, const char *eve
 	assert_int_equal(query_open(&q, f->s, &spec, &err), 0);
 	check_memory(before, budget);
 	assert_int_equal(query_info(q)->samples, samples);
+	assert_int_equal(query_info(q)->bounded, bounded);
 	query_close(q);
 	fini(f);
 }
 
 /*
  * Many events, each of few stacks: sums take memory for what is there, not for each event and
- * stack.
+ * stack. An answer has what the dictionaries leave: its tree of 300,000 nodes is whole.
  */
 static void many_events(void **state)
 {
-	enum { EVENTS = 32, STACKS = 100000 };
+	enum { EVENTS = 32, STACKS = 300000, DEPTH = 100 };
 	(void)state;
 	struct store_options o;
 	store_options_default(&o);
@@ -545,14 +546,14 @@ static void many_events(void **state)
 		event[i] = add_event(w, name);
 	}
 	for (uint32_t i = 0; i < STACKS; i++) {
-		snprintf(name, sizeof(name), "f%u", i % 1000);
-		uint32_t stack = add_stack(w, under, name);
-		under = i % 1000 ? under : stack;
+		bool root = i % DEPTH == 0;
+		snprintf(name, sizeof(name), "f%u", root ? i : i % DEPTH);
+		under = add_stack(w, root ? 0 : under, name);
 		all += i % EVENTS == 0;
-		assert_int_equal(store_add_row(w, 0, stack, event[i % EVENTS], 1, 1), 0);
+		assert_int_equal(store_add_row(w, 0, under, event[i % EVENTS], 1, 1), 0);
 	}
 	commit(w, 1);
-	ask_store(&fixture, w, "event-0", (size_t)64 << 20, all);
+	ask_store(&fixture, w, "event-0", (size_t)64 << 20, all, false);
 }
 
 /* Each window has a file with stacks and functions of its own: most are not part of the answer. */
@@ -578,7 +579,7 @@ static void many_files(void **state)
 		assert_true(store_renew(w));
 		store_renew_end(w);
 	}
-	ask_store(&fixture, w, "event", (size_t)32 << 20, FILES * STACKS);
+	ask_store(&fixture, w, "event", (size_t)32 << 20, FILES * STACKS, true);
 }
 
 int main(void)

@@ -40,9 +40,14 @@ uint64_t query_bounded_total(void)
 
 size_t query_budget(const struct store *s, const struct query_spec *spec)
 {
-	size_t budget = store_budget(s) ? store_budget(s) : QUERY_MEMORY;
-	/* The rest is for dictionaries. Those of label sets alone are small. */
-	return (spec->labels == QUERY_KEYS ? budget : budget / 4) / (spec->parts ? spec->parts : 1);
+	size_t all = store_budget(s) ? store_budget(s) : QUERY_MEMORY;
+	size_t parts = spec->parts ? spec->parts : 1;
+	if (spec->labels == QUERY_KEYS) /* dictionaries of label sets alone are small */
+		return all / parts;
+	size_t taken = store_dictionaries(s) + all / 8; /* and blocks that are being read */
+	if (parts > 1 && taken < all / 8 * 5)		/* the other parts add to them */
+		taken = all / 8 * 5;
+	return (taken < all / 4 * 3 ? all - taken : all / 4) / parts;
 }
 
 int query_read(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
@@ -62,7 +67,6 @@ int query_read(struct query **ret, struct store *s, const struct query_spec *spe
 	if (!rc && counters_init(q))
 		rc = err_sys(err, -ENOMEM, "cannot query");
 	q->labels = of.spec.labels;
-	q->budget = query_budget(s, &of.spec);
 	rc = rc ? rc : summing_read(&m, q, &of, err);
 	if (!rc && summing_finish(&m))
 		rc = err_sys(err, -ENOMEM, "cannot merge the rows");

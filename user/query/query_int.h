@@ -11,7 +11,6 @@ struct query {
 	struct setpool sets;	/* of the rows; the first is (other) */
 	int64_t from_ns, to_ns; /* that were asked for */
 	bool by_start;		/* struct query_spec */
-	size_t budget;
 	enum query_names names;
 	enum query_labels labels; /* of the rows */
 	struct query_info info;
@@ -34,7 +33,7 @@ bool query_by_stack(const struct query *q, const char *key);
 /* Give the label set (other) its id, in an empty pool. -ENOMEM. */
 int query_add_other(struct query *q);
 
-/* Return the bytes that a query of spec may take. */
+/* Return the bytes that a query of spec may take, beside the dictionaries in memory now. */
 size_t query_budget(const struct store *s, const struct query_spec *spec);
 
 /* query_open from the rows of the blocks. */

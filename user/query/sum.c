@@ -233,7 +233,7 @@ int summing_read(struct summing *m, struct query *q, struct choice *of, struct e
 	const struct store_cover *range = plan_range(p);
 	bool again = true;
 	*m = (struct summing){ .q = q, .of = of, .err = err };
-	sums_init(&m->sums, q, of->spec.labels, !of->spec.rows_alone, q->budget);
+	sums_init(&m->sums, q, &of->spec);
 	m->once = !p->posted && (!of->spec.where || !*of->spec.where);
 	int rc = choose_events(m);
 	for (size_t i = 0; !rc && i < range->n; i++)

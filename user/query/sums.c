@@ -27,12 +27,18 @@
 
 static bool by_stack(const struct sums *s)
 {
-	return s->labels == QUERY_NO_LABELS;
+	return s->spec->labels == QUERY_NO_LABELS;
 }
 
 static bool by_set(const struct sums *s)
 {
-	return s->labels == QUERY_KEYS || s->labels == QUERY_TOTALS;
+	return s->spec->labels == QUERY_KEYS || s->spec->labels == QUERY_TOTALS;
+}
+
+/* Are a tree and a table of its functions made of the rows? */
+static bool makes_tree(const struct sums *s)
+{
+	return by_stack(s) && !s->spec->rows_alone;
 }
 
 /* Of rows with stacks the sets have a third of the memory. */
@@ -43,7 +49,7 @@ static size_t room_for_sets(const struct sums *s)
 
 static size_t room_for_rows(const struct sums *s)
 {
-	return by_stack(s) && !s->tree ? s->budget / 4 * 3 : s->budget / 3;
+	return by_stack(s) && !makes_tree(s) ? s->budget / 4 * 3 : s->budget / 3;
 }
 
 /* For the stacks of an answer: their rows, nodes and functions. */
@@ -52,11 +58,10 @@ static size_t room_for_stacks(const struct sums *s)
 	return s->budget / 4 * 3;
 }
 
-void sums_init(struct sums *s, struct query *q, enum query_labels labels, bool tree, size_t budget)
+void sums_init(struct sums *s, struct query *q, const struct query_spec *spec)
 {
-	*s = (struct sums){
-		.q = q, .labels = labels, .tree = tree, .budget = budget, .seed = q->sets.seed
-	};
+	*s = (struct sums){ .q = q, .spec = spec, .seed = q->sets.seed };
+	s->budget = query_budget(q->store, spec);
 }
 
 static void free_sums(struct sums *s)
@@ -237,6 +242,7 @@ int sums_add(struct sums *s, const struct store_row *row)
 
 int sums_end_block(struct sums *s)
 {
+	s->budget = query_budget(s->q->store, s->spec);
 	return runs_close(&s->runs);
 }
 
@@ -287,7 +293,7 @@ int sums_end(struct sums *s, bool *ret_again)
 	struct query *q = s->q;
 	bool fits = true;
 	int rc = s->pass != SUMS_CHOOSE ? runs_finish(&s->runs, &q->rows, &q->n_rows) : 0;
-	if (!rc && s->pass == SUMS_ALL && by_stack(s) && s->tree)
+	if (!rc && s->pass == SUMS_ALL && makes_tree(s))
 		rc = tree_fits(s, &fits);
 	*ret_again = s->pass == SUMS_CHOOSE || !fits;
 	return rc;

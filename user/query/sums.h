@@ -32,10 +32,9 @@ struct set_sums {
 
 struct sums {
 	struct query *q;
-	enum query_labels labels;
-	bool tree; /* by stack: a tree is made of the rows, and a table of its functions */
+	const struct query_spec *spec;
 	enum sums_pass pass;
-	size_t budget;
+	size_t budget; /* as of the last block: the dictionaries grow */
 	/* Of the label sets that are kept, about what the answer takes for them */
 	uint64_t sets_cost;
 	uint64_t seed;	   /* of the sets' hashes */
@@ -51,7 +50,8 @@ struct sums {
 		*node)[2]; /* [kept.n]: of a stack itself, of those below it that were not chosen */
 };
 
-void sums_init(struct sums *s, struct query *q, enum query_labels labels, bool tree, size_t budget);
+/* spec must stay. */
+void sums_init(struct sums *s, struct query *q, const struct query_spec *spec);
 void sums_fini(struct sums *s);
 
 /* Give a label set its id in the rows of this pass. -ENOBUFS as sums_add; -ENOMEM. */

@@ -309,9 +309,9 @@ uint32_t store_n_sets(const struct store *s);
 uint32_t store_n_events(const struct store *s);
 
 /*
- * What a question to this handle may take, for programs that answer others. Three quarters of the
- * bytes are for dictionaries, one for whoever asks; without stacks he may take all, as dictionaries
- * are small then. 0: as many as he takes by himself. *stop: it ends.
+ * What a question to this handle may take, for programs that answer others. Dictionaries have at
+ * most three quarters of the bytes. Whoever asks has what they leave; without stacks he may take
+ * all, as dictionaries are small then. 0: as many as he takes by himself. *stop: it ends.
  */
 struct store_limits {
 	size_t bytes;
@@ -320,6 +320,8 @@ struct store_limits {
 };
 void store_limit(struct store *s, const struct store_limits *limits);
 size_t store_budget(const struct store *s);
+/* Return the bytes of the dictionaries in memory: the reader's own, and those of segments. */
+size_t store_dictionaries(const struct store *s);
 /* Whether earlier questions have left so much in this handle that it is better opened anew. */
 bool store_is_full(const struct store *s);
 /* -EAGAIN: the question shall end. */

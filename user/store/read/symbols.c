@@ -142,11 +142,17 @@ size_t symbols_limit(const struct store *s)
 	return s->limits.symbols ? s->limits.symbols : most > LIMIT_LEAST ? most : LIMIT_LEAST;
 }
 
+static size_t own_bytes(const struct store *s)
+{
+	return dicts_bytes(&s->sym) + setpool_bytes(&s->sets);
+}
+
 /*
- * Add what the dictionaries of the segments take; the one that was used longest ago, but for
+ * Add what the dictionaries of the segments take; find the one that was used longest ago, but for
  * `keep`.
  */
-static size_t sum_symbols(struct store *s, const struct segment *keep, struct segment **oldest)
+static size_t sum_symbols(const struct store *s, const struct segment *keep,
+			  struct segment **oldest)
 {
 	size_t sum = 0;
 	for (size_t i = 0; i < s->n_segments; i++) {
@@ -168,7 +174,7 @@ static size_t sum_symbols(struct store *s, const struct segment *keep, struct se
  */
 static void make_room(struct store *s, const struct segment *keep)
 {
-	size_t limit = symbols_limit(s), own = dicts_bytes(&s->sym) + setpool_bytes(&s->sets);
+	size_t limit = symbols_limit(s), own = own_bytes(s);
 	size_t most = own < limit / 2 ? limit - own : limit / 2;
 	for (;;) {
 		struct segment *oldest = NULL;
@@ -177,6 +183,12 @@ static void make_room(struct store *s, const struct segment *keep)
 			return;
 		symbols_free(oldest);
 	}
+}
+
+size_t store_dictionaries(const struct store *s)
+{
+	struct segment *oldest = NULL;
+	return own_bytes(s) + sum_symbols(s, NULL, &oldest);
 }
 
 static int need(struct store *s, struct segment *g, unsigned what, struct err *err)
