@@ -13,7 +13,7 @@ import { and } from './selector.js';
 
 const PARTIES = 12;
 /* Pixels: a cell, the least of a name (style.css, .matrix), a box too narrow to leave columns out */
-const CELL = 56, NAME = 110, NAME_SHARE = 0.14, NARROW = 480;
+const CELL = 72, NAME = 110, NAME_SHARE = 0.14, NARROW = 480;
 
 const KINDS = {
 	'': { label: 'Who was running', did: 'was running', waited: 'waited',
