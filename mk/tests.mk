@@ -68,6 +68,7 @@ BESIDE := $(addprefix tests/, \
 	http/push_daemon.sh http/tables.sh \
 	http/old.sh http/token.sh http/pods.sh record/cgo.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
+	record/little_memory.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
 	record/started.sh record/periodic.sh record/harassed.sh record/runc.sh \

@@ -40,8 +40,7 @@ start_pod() { # name, program
 		{apiVersion: "v1", kind: "Pod", metadata: {name: $name, namespace: "ascribe"},
 		spec: (.spec.template.spec | .restartPolicy = "Never" | .initContainers = []
 			| (.volumes[] | select(.name == "store") | .hostPath.path) += "/" + $name
-			| each(del(.ports, .startupProbe, .livenessProbe, .readinessProbe)
-				| .resources.limits.memory = "512Mi") # record has no memory-max
+			| each(del(.ports, .startupProbe, .livenessProbe, .readinessProbe))
 			| .containers[0] as $c
 			| .containers = [($c | .name = "check" | .args = ["check", "--json"]),
 				($c | .name = "record"

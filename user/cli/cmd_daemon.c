@@ -10,6 +10,7 @@
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/running.h"
+#include "daemon/shares.h"
 #include "opt/debuginfod.h"
 #include "opt/files.h"
 #include "opt/old_store.h"
@@ -113,8 +114,8 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 	struct saving_todo todo =
 		saving_look(&d->saving, &limits, d->collector, p, http_memory(d->http));
 	if (todo.caches) {
-		struct saving_shares share;
-		saving_shares(d->s.o.memory_max, d->saving.governor.memory.step, &share);
+		struct shares share;
+		shares_of(d->s.o.memory_max, d->saving.governor.memory.step, &share);
 		http_limit(d->http, share.question);
 		if (d->writer)
 			store_give_back(d->writer);
@@ -243,6 +244,18 @@ static bool same_recording(const struct daemon_settings *a, const struct daemon_
 	       a->o.unwind_max == b->o.unwind_max && target_same(&a->target, &b->target) &&
 	       selection_options_same(&a->o.selection, &b->o.selection) &&
 	       label_rules_same(&a->o.labels, &b->o.labels);
+}
+
+/* Close to its own limit the kernel asks nobody before it kills. */
+static void warn_of_limit(uint64_t memory_max)
+{
+	const uint64_t limit = own_memory_limit();
+	if (limit && (!memory_max || memory_max > limit))
+		log_line(
+			LOG_LINE_WARNING,
+			"the cgroup allows %.1f MiB of memory, less than memory-max: the kernel may "
+			"kill the daemon; set memory-max to %.0f MiB",
+			(double)limit / (1 << 20), (double)(limit / 4 * 3) / (1 << 20));
 }
 
 /* Less memory is refused where it is not enough for the recorder that runs. */
@@ -484,6 +497,7 @@ static int begin(struct daemon *d, struct err *err)
 		return err_sys(err, rc, "a key for redacted labels");
 	limit_heaps();
 	saving_init(&d->saving);
+	warn_of_limit(d->s.o.memory_max);
 	own_raise_file_limit();
 	rc = rewrite_old_store(d, err);
 	if (rc)

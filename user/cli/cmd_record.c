@@ -6,6 +6,7 @@
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "collect/collector.h"
+#include "daemon/shares.h"
 #include "labels/recipe.h"
 #include "opt/debuginfod.h"
 #include "opt/label_rules.h"
@@ -156,6 +157,7 @@ static const struct opt_command command = {
 struct recording {
 	struct record_options *o;
 	struct sampler_config cfg;
+	struct collector_detail detail;
 	struct target target;
 	struct child child;
 	struct store_writer *writer;
@@ -180,12 +182,14 @@ static int parse_events(struct recording *r, struct err *err)
 			       MAX_EVENTS);
 	r->cfg.hz = (unsigned)r->o->hz;
 	r->cfg.window_s = WINDOW_S;
+	shares_fit(&r->cfg, &r->detail);
 	const char *mib = getenv("ASCRIBE_UNWIND_MIB"); /* for tests: rows that do not fit */
 	if (mib)
 		r->cfg.unwind_bytes = (size_t)strtoul(mib, NULL, 10) << 20;
 	const char *labels = getenv("ASCRIBE_LABELS");	 /* for tests/bench/bench_foreign.c */
 	const char *sets = getenv("ASCRIBE_LABEL_SETS"); /* for tests: more sets than are kept */
-	r->cfg.label_sets = sets ? (size_t)strtoul(sets, NULL, 10) : 0;
+	if (sets)
+		r->cfg.label_sets = (size_t)strtoul(sets, NULL, 10);
 	r->cfg.no_labels = labels && !strcmp(labels, "none");
 	r->cfg.n_events = l->n ? (unsigned)l->n : 1;
 	int rc;
@@ -403,6 +407,7 @@ static int start(struct recording *r, struct err *err)
 	int rc = collector_open(&r->collector, &r->cfg, r->writer, &warning, err);
 	if (rc)
 		return rc;
+	collector_set_detail(r->collector, &r->detail);
 	if (warning.code)
 		cmd_warn("%s", warning.text);
 	if (collector_hides_processes(r->collector))

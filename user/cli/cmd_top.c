@@ -9,6 +9,7 @@
 #include "cli/groups.h"
 #include "cli/known.h"
 #include "collect/live.h"
+#include "daemon/shares.h"
 #include "export/answer.h"
 #include "labels/recipe.h"
 #include "opt/old_store.h"
@@ -139,7 +140,9 @@ static int choose_target(struct top *t, struct err *err)
 static int open_live(struct top *t, struct err *err)
 {
 	const char *name = t->o->filter.event ? t->o->filter.event : event_default();
+	struct collector_detail detail;
 	struct err warning = { 0 };
+	shares_fit(&t->cfg, &detail);
 	t->cfg.hz = (unsigned)t->o->hz;
 	t->cfg.window_s = (unsigned)(t->o->delay_ns / SECOND);
 	t->cfg.n_events = 1;
@@ -160,7 +163,7 @@ static int open_live(struct top *t, struct err *err)
 		close(fd);
 	own_raise_file_limit();
 	snprintf(t->what, sizeof(t->what), "top, %s at %u Hz", t->cfg.event[0].name, t->cfg.hz);
-	rc = live_open(&t->live, &t->cfg, t->what, LIVE_KEPT_NS, &warning, err);
+	rc = live_open(&t->live, &t->cfg, &detail, t->what, LIVE_KEPT_NS, &warning, err);
 	if (!rc && warning.code && t->o->once)
 		cmd_warn("%s", warning.text);
 	return rc ? rc : live_start(t->live, err);

@@ -35,8 +35,9 @@ struct live {
 	struct live_state state;
 };
 
-int live_open(struct live **ret, const struct sampler_config *cfg, const char *what,
-	      int64_t recent_ns, struct err *ret_warning, struct err *err)
+int live_open(struct live **ret, const struct sampler_config *cfg,
+	      const struct collector_detail *detail, const char *what, int64_t recent_ns,
+	      struct err *ret_warning, struct err *err)
 {
 	struct store_options o;
 	struct live *l = calloc(1, sizeof(*l));
@@ -57,11 +58,13 @@ int live_open(struct live **ret, const struct sampler_config *cfg, const char *w
 	o.symbols_bytes = SYMBOLS_BYTES;
 	rc = rc ? rc : collector_open_store(&l->writer, l->path, what, &o, err);
 	rc = rc ? rc : collector_open(&l->collector, cfg, l->writer, ret_warning, err);
-	if (rc)
+	if (rc) {
 		live_close(l);
-	else
-		*ret = l;
-	return rc;
+		return rc;
+	}
+	collector_set_detail(l->collector, detail);
+	*ret = l;
+	return 0;
 }
 
 static void tell(struct live *l, int rc, const struct err *err)

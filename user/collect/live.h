@@ -18,12 +18,13 @@
 struct live;
 
 /*
- * cfg: as for collector_open; window_s is the length of a window. what: a description of the
- * recording, for the store. Windows older than recent_ns may be removed. Needs root, like all
- * recording.
+ * cfg: as for collector_open; window_s is the length of a window. detail: as for
+ * collector_set_detail. what: a description of the recording, for the store. Windows older than
+ * recent_ns may be removed. Needs root, like all recording.
  */
-int live_open(struct live **ret, const struct sampler_config *cfg, const char *what,
-	      int64_t recent_ns, struct err *ret_warning, struct err *err);
+int live_open(struct live **ret, const struct sampler_config *cfg,
+	      const struct collector_detail *detail, const char *what, int64_t recent_ns,
+	      struct err *ret_warning, struct err *err);
 int live_start(struct live *l, struct err *err);
 
 /* Return the store's directory, valid in this process. */

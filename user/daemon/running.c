@@ -2,6 +2,7 @@
 #include "daemon/running.h"
 
 #include "daemon/log.h"
+#include "daemon/shares.h"
 #include "proc/proc.h"
 
 #include <malloc.h>
@@ -30,28 +31,26 @@ static void configure_selection(struct selection_rules *r, struct sampler_config
 int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *err)
 {
 	struct err warning = { 0 };
-	struct saving_shares share;
+	struct shares share;
 	const struct saving_limits limits = daemon_saving_limits(d);
 	const unsigned weight = governor_weight(&d->saving.governor);
-	saving_shares(d->s.o.memory_max, d->saving.governor.memory.step, &share);
+	shares_of(d->s.o.memory_max, d->saving.governor.memory.step, &share);
 	struct sampler_config cfg = {
 		.hz = (daemon_settings_hz(&d->s) + weight - 1) / weight,
 		.window_s = DAEMON_WINDOW_S,
 		.weight = weight,
-		.label_sets = share.label_sets,
 		.claim_cpus = (unsigned)d->s.o.claim_cpus,
 		.table_rows = d->saving.tables.rows,
-		.table_bytes = share.tables,
-		.processes = share.processes,
 		.resumed = d->resumed,
 		.recipes = &d->recipes,
 		.wakers = d->s.o.waker && governor_waits(&d->saving.governor),
 		.waits_saved = limits.waits && !governor_waits(&d->saving.governor),
 		.jvm_attach = d->s.o.jvm_attach,
 		.cmdline = d->s.o.cmdline,
-		.unwind_bytes = d->s.o.unwind_max ? (size_t)d->s.o.unwind_max : share.unwind,
-		.symbols_bytes = share.symbols,
 	};
+	shares_configure(&share, &cfg);
+	if (d->s.o.unwind_max)
+		cfg.unwind_bytes = (size_t)d->s.o.unwind_max;
 	target_configure(&d->s.target, &cfg);
 	configure_selection(&d->s.selection, &cfg);
 	for (unsigned i = 0; i < d->s.n_events; i++) {
@@ -147,8 +146,8 @@ void daemon_start_http(struct daemon *d)
 		daemon_close_sockets(d);
 		return;
 	}
-	struct saving_shares share;
-	saving_shares(d->s.o.memory_max, d->saving.governor.memory.step, &share);
+	struct shares share;
+	shares_of(d->s.o.memory_max, d->saving.governor.memory.step, &share);
 	d->s.http.stores = &d->s.o.store;
 	d->s.http.n_stores = 1;
 	d->s.http.question_bytes = share.question;

@@ -2,6 +2,7 @@
 #include "daemon/saving.h"
 
 #include "daemon/log.h"
+#include "daemon/shares.h"
 #include "proc/proc.h"
 #include "util/clock.h"
 #include "util/own.h"
@@ -12,66 +13,12 @@
 #include <unistd.h>
 
 #define MIB (1u << 20)
-/* files that few samples need are read again sooner than they are kept for days */
-#define SYMBOLS_BYTES (16u * MIB)
-#define DICTIONARY_BYTES (24u * MIB)
-#define UNWIND_BYTES (64u * MIB)
-#define TABLES_BYTES (8u * MIB)
-#define QUESTION_LEAST (8u * MIB)
-/* Less is refused (saving_check), which takes a recorder to measure */
-#define LEAST_BYTES (32u * MIB)
 #ifndef MINUTE_NS /* a build for tests has shorter minutes, with fewer early drains */
 #define MINUTE_NS 60000000000ull
 #define EARLY_DRAINS 60 /* in a minute */
 #endif
 #define NOISE_BYTES (4u * MIB)
-/* The third keeps slow files from holding up others; below that size it would cost large files */
-#define WORKERS_LEAST 3u
-#define WORKER_LEAST_BYTES (16u * MIB)
-#define LABEL_SETS 32768u /* of one process */
-#define PROCESSES_LEAST 2048u
-#define PROCESS_PART 32768u /* of memory-max, for one process in the tables of the BPF programs */
-#define ROW_BYTES 100	    /* with its places in the hash and while rows are sorted */
-#define FEWER_ROWS 8	    /* under the last step, one row in so many */
-
-static size_t at_most(uint64_t share, size_t most)
-{
-	return share < most ? (size_t)share : most;
-}
-
-/* As BPF knows them: a power of two, some 400 bytes each. */
-static uint32_t processes(uint64_t memory_max)
-{
-	uint32_t n = PROCESSES_LEAST;
-	while (n < SAMPLER_PROCESSES && 2 * (uint64_t)n * PROCESS_PART <= memory_max)
-		n *= 2;
-	return n;
-}
-
-void saving_shares(uint64_t memory_max, unsigned memory_step, struct saving_shares *ret)
-{
-	const unsigned part = memory_step >= MEMORY_NO_CACHES ? 16 : 8;
-	uint64_t m = !memory_max ? 256u * MIB : memory_max < LEAST_BYTES ? LEAST_BYTES : memory_max;
-	const uint64_t workers = m / ACCOUNT_WORKERS;
-	const unsigned least =
-		workers / WORKERS_LEAST < WORKER_LEAST_BYTES ? SANDBOX_LANES : WORKERS_LEAST;
-	const size_t worker = at_most(workers / least, SYMBOLS_MEMORY);
-	*ret = (struct saving_shares){
-		.symbols = at_most(m / 16, SYMBOLS_BYTES),
-		.dictionaries = at_most(m / 10, DICTIONARY_BYTES),
-		.unwind = at_most(m / 6, UNWIND_BYTES),
-		/* there are two */
-		.question = m / part > QUESTION_LEAST ? (size_t)(m / part) : QUESTION_LEAST,
-		.label_sets = at_most(m / 8192, LABEL_SETS),
-		.tables = at_most(m / 32, TABLES_BYTES),
-		.processes = processes(m),
-		.worker = memory_max ? worker : SYMBOLS_MEMORY,
-		.workers = memory_max ? (unsigned)at_most(workers / worker,
-							  SANDBOX_LANES * SANDBOX_WORKERS)
-				      : 0,
-		.rows = memory_max ? (size_t)(m / 16 / ROW_BYTES) : 0,
-	};
-}
+#define FEWER_ROWS 8 /* under the last step, one row in so many */
 
 void saving_init(struct saving *s)
 {
@@ -85,9 +32,9 @@ void saving_init(struct saving *s)
 
 void saving_apply(const struct saving *s, const struct saving_limits *l, struct collector *c)
 {
-	struct saving_shares share;
+	struct shares share;
 	const unsigned cpu = s->governor.cpu.step, memory = s->governor.memory.step;
-	saving_shares(l->memory, memory, &share);
+	shares_of(l->memory, memory, &share);
 	const struct collector_detail d = {
 		.names = { cpu >= CPU_NO_LINES || memory >= MEMORY_NO_CACHES,
 			   cpu >= CPU_NO_COLD_NAMES },

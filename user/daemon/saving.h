@@ -10,19 +10,6 @@
 #include "daemon/account.h"
 #include "daemon/governor.h"
 
-/*
- * Shares of memory-max under a step of the memory's governor. With the default of 256 MiB or more
- * most are what a part needs at most.
- */
-struct saving_shares {
-	size_t symbols, dictionaries, unwind, question, label_sets, rows;
-	size_t tables;	    /* of all CPUs to begin with: they grow where they fill */
-	size_t worker;	    /* of a parsing child */
-	unsigned workers;   /* at a time; 0: no limit but the sandbox's */
-	uint32_t processes; /* that the BPF programs know */
-};
-void saving_shares(uint64_t memory_max, unsigned memory_step, struct saving_shares *ret);
-
 struct saving {
 	struct governor governor;
 	struct account account; /* at the last look */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/settings.h"
 
-#include "daemon/saving.h"
+#include "daemon/shares.h"
 #include "opt/debuginfod.h"
 #include "opt/files.h"
 #include "util/clock.h"
@@ -151,7 +151,8 @@ static const struct opt options[] = {
 	  AT(cpu_max), 0, 0 },
 	{ "memory-max", 0, OPT_SIZE, "SIZE",
 	  "all memory: our own, of children, of BPF maps. Close to it are given up: caches, stacks "
-	  "of waits, small rows, which become (other) (default 256MiB; 0: no limit)",
+	  "of waits, small rows, which become (other) (default 256MiB, or three quarters of what "
+	  "the cgroup allows if that is less; 0: no limit)",
 	  AT(memory_max), 0, 0 },
 	{ "unwind-max", 0, OPT_SIZE, "SIZE",
 	  "of it, unwind rules (default: a sixth, at most 64MiB)", AT(unwind_max), 0, 0 },
@@ -397,8 +398,8 @@ static int parse_quota(struct daemon_settings *s, struct err *err)
 	s->store.max_bytes = o->max_bytes;
 	s->store.reserve_bytes = o->reserve_bytes;
 	s->store.wide_values = o->wide_values ? (uint32_t)o->wide_values : s->store.wide_values;
-	struct saving_shares share;
-	saving_shares(o->memory_max, 0, &share);
+	struct shares share;
+	shares_of(o->memory_max, 0, &share);
 	s->store.symbols_memory = share.dictionaries;
 	return o->max_bytes && o->max_bytes < 16u << 20 ? err_set(err, -EINVAL, "at least 16MiB")
 							: 0;
@@ -525,9 +526,10 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 			 struct err *err)
 {
 	struct opt_args args;
-	*s = (struct daemon_settings){
-		.o = { .store = DAEMON_STORE, .hz = 19, .cpu_max = "1%", .memory_max = 256u << 20 }
-	};
+	*s = (struct daemon_settings){ .o = { .store = DAEMON_STORE,
+					      .hz = 19,
+					      .cpu_max = "1%",
+					      .memory_max = shares_default() } };
 	int rc = opt_parse(&daemon_command, argc, argv, &s->o, &args, err);
 	*ret_help = rc == OPT_HELP;
 	if (rc)

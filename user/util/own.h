@@ -44,6 +44,12 @@ bool own_begin_peak(void);
 /* As many descriptors as the hard limit allows. */
 void own_raise_file_limit(void);
 
+/*
+ * Return the least of the memory limits of this process's cgroups and those above them, as far as
+ * they can be seen from here; 0: none.
+ */
+uint64_t own_memory_limit(void);
+
 /* Leave a child with its descendants out of own_memory; 0: none. Any thread. */
 void own_leave_out(pid_t pid);
 
