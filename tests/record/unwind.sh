@@ -69,6 +69,7 @@ record --explain -F 499 -o preloaded -- env LD_PRELOAD=$unused "$load" plain 1 &
 		python3 "$here/unwind.py" chains folded stat.json \
 			"_start;.*;$base;chain_a;chain_b;chain_c"
 	files=$(sed -n 's/.*unwind rules of \([0-9]*\) files.*/\1/p' record.err)
-	ok "rules of the program and of what it runs ($files files)" test "${files:-99}" -le 5
+	# On a busy host env and its loader are sampled, too.
+	ok "rules of the program and of what it runs ($files files)" test "${files:-99}" -le 7
 }
 finish
