@@ -236,6 +236,7 @@ int summing_read(struct summing *m, struct query *q, struct choice *of, struct e
 	sums_init(&m->sums, q, &of->spec);
 	m->once = !p->posted && (!of->spec.where || !*of->spec.where);
 	int rc = choose_events(m);
+	store_begin_question(q->store);
 	for (size_t i = 0; !rc && i < range->n; i++)
 		rc = add_account(m, range->blocks[i]);
 	while (!rc && again) {
@@ -247,6 +248,7 @@ int summing_read(struct summing *m, struct query *q, struct choice *of, struct e
 		rc = rc || !again ? rc : sums_next(&m->sums);
 		rc = rc ? err_sys(err, rc, "cannot merge the rows") : 0;
 	}
+	q->info.bounded |= store_end_question(q->store);
 	return rc;
 }
 
