@@ -382,7 +382,10 @@ cut = json.loads(r.stdout)
 assert cut['bounded'] and 'bounded' not in exact and cut['samples'] == exact['samples'] == sum(r['samples'] for r in cut['rows'])
 assert cut['rows'][-1]['other'] and cut['rows'][-1]['key'] is None and 100 < len(cut['rows']) < len(count)
 assert all(r['samples'] == count[r['key']['query_id']] for r in cut['rows'][:-1])
-for args in ['export', 'long', '--format', 'folded', '--memory', '1MiB'], ['flame', 'long', '--json', '--memory', '1MiB'], \
+# What a selector looks at takes no part in it.
+whole, some = (run('report', 'long', '--by', 'comm', '--exact', '-n', '0', '--where', 'query_id=~".+"', *a) for a in ([], ['--memory', '100KiB']))
+assert some['rows'] == whole['rows'] and some['samples'] == whole['samples'], (some['rows'][:3], whole['rows'][:3])
+for args in ['export', 'long', '--format', 'pprof', '--memory', '1MiB'], ['flame', 'long', '--json', '--memory', '1MiB'], \
             ['diff', 'long', '--by', 'query_id', '--against', '{query_id=~"1.*"}', '--memory', '1MiB'], ['labels', 'long', '--memory', '1MiB']:
     r = subprocess.run(['./ascribe', *args], capture_output=True)
     assert r.returncode == 0 and (b'cut to fit 1 MiB' in r.stderr or args[0] == 'flame'), (args, r.stderr)

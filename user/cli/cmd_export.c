@@ -14,15 +14,18 @@ struct export_options {
 	const char *format, *output, *unit, *label_names;
 };
 
+static char comm[] = "comm", *comm_alone[] = { comm };
+
 static const struct format {
 	const char *name;
 	int (*write)(const struct export_source *src, enum export_unit unit, FILE *f,
 		     struct err *err);
 	bool binary, has_styles;
+	struct opt_list keys; /* the labels that are written; none: all of them */
 } formats[] = {
-	{ "pprof", export_pprof, true, true },
-	{ "otlp", export_otlp, true, false },
-	{ "folded", export_folded, false, false },
+	{ "pprof", export_pprof, true, true, { NULL, 0 } },
+	{ "otlp", export_otlp, true, false, { NULL, 0 } },
+	{ "folded", export_folded, false, false, { comm_alone, 1 } },
 };
 
 #define FORMATS "pprof, otlp, folded"
@@ -151,7 +154,9 @@ int cmd_export(int argc, char **argv)
 			  format->name);
 		return EXIT_USAGE;
 	}
-	status = reading_open(&r, args.v, args.n, &opts.filter);
+	status = reading_open_keys(&r, args.v, args.n, &opts.filter,
+				   format->keys.n ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS,
+				   &format->keys);
 	if (!status)
 		status = export(&r, &opts, format);
 	if (!status && opts.filter.metric)

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,9 +34,13 @@ void reading_step(struct reading *r, const char *what)
 	r->step_ns = now;
 }
 
-/* Limit the memory of answers, where any are asked for. */
+/*
+ * Limit the memory of answers, where any are asked for. Arrays that grow have mappings of their
+ * own: in a heap each growth leaves a hole, which would count as well.
+ */
 static int open_stores(struct reading *r, uint64_t memory, struct err *err)
 {
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
 	int rc = store_open_all(&r->store, r->dirs, r->n_dirs, err);
 	if (!rc && memory)
 		store_limit(r->store, &(struct store_limits){ .bytes = memory });

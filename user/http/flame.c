@@ -161,14 +161,16 @@ int export_page(struct request *r, struct store *s, struct err *err)
 	return rc;
 }
 
-/* With all labels of each sample. */
+/* key: the label that is written; NULL: all of them. */
 static int export_samples(struct request *r, struct store *s, const char *type, write_file *write,
-			  struct err *err)
+			  const char *key, struct err *err)
 {
 	struct flame f = { 0 };
 	int rc = asked_parse(&f.asked, r, err);
 	f.spec[0] = f.asked.spec;
-	f.spec[0].labels = QUERY_ALL_LABELS;
+	f.spec[0].labels = key ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS;
+	f.spec[0].keys = &key;
+	f.spec[0].n_keys = key != NULL;
 	rc = rc ? rc : query_open(&f.query[0], s, &f.spec[0], err);
 	f.source = (struct export_source){
 		.store = s, .query = f.query[0], .where = f.spec[0].where, .idle = f.spec[0].idle
@@ -180,10 +182,10 @@ static int export_samples(struct request *r, struct store *s, const char *type, 
 
 int export_profile(struct request *r, struct store *s, struct err *err)
 {
-	return export_samples(r, s, "application/octet-stream", write_profile, err);
+	return export_samples(r, s, "application/octet-stream", write_profile, NULL, err);
 }
 
 int export_stacks(struct request *r, struct store *s, struct err *err)
 {
-	return export_samples(r, s, "text/plain; charset=utf-8", write_stacks, err);
+	return export_samples(r, s, "text/plain; charset=utf-8", write_stacks, "comm", err);
 }

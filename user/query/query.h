@@ -18,7 +18,7 @@
 /* The fewer labels the rows keep, the fewer blocks are read. */
 enum query_labels {
 	QUERY_ALL_LABELS = 0, /* the sets as they were recorded: every window is read */
-	QUERY_KEYS,	      /* these keys, and those of the selector; all rows have stack 0 */
+	QUERY_KEYS,	      /* these keys; all rows have stack 0 */
 	QUERY_NO_LABELS,      /* all rows have set 0, or QUERY_OTHER */
 	QUERY_KEYS_STACKS,    /* as QUERY_KEYS, with the stacks */
 	/* One row with set 0 and stack 0: for who wants no more than query_info */

@@ -48,10 +48,32 @@ static int stack_is_idle(struct summing *m, uint32_t stack, bool *ret)
 	return 0;
 }
 
-/* Label sets get their ids from the sums. */
+static bool is_asked_for(const struct query_spec *spec, const struct label *l)
+{
+	for (size_t i = 0; i < spec->n_keys; i++)
+		if (strlen(spec->keys[i]) == l->key_len &&
+		    !memcmp(spec->keys[i], l->key, l->key_len))
+			return true;
+	return false;
+}
+
+/*
+ * Label sets get their ids from the sums. Labels that the selector alone looks at are left out:
+ * rows that differ in nothing else are one, which is shown with all its samples or not at all.
+ */
 static int name_set(void *ctx, const struct label *labels, size_t n, uint32_t *ret)
 {
 	struct summing *m = ctx;
+	const struct query_spec *spec = &m->of->spec;
+	struct label kept[STORE_SET_MAX];
+	size_t n_kept = 0;
+	if (spec->labels == QUERY_KEYS || spec->labels == QUERY_KEYS_STACKS) {
+		for (size_t i = 0; i < n; i++)
+			if (is_asked_for(spec, &labels[i]))
+				kept[n_kept++] = labels[i];
+		labels = kept;
+		n = n_kept;
+	}
 	int rc = sums_name(&m->sums, labels, n, ret);
 	return rc && rc != -ENOBUFS ? err_sys(m->err, rc, "cannot merge the rows") : rc;
 }
@@ -236,6 +258,7 @@ int summing_read(struct summing *m, struct query *q, struct choice *of, struct e
 	sums_init(&m->sums, q, &of->spec);
 	m->once = !p->posted && (!of->spec.where || !*of->spec.where);
 	int rc = choose_events(m);
+	store_begin_question(q->store);
 	for (size_t i = 0; !rc && i < range->n; i++)
 		rc = add_account(m, range->blocks[i]);
 	while (!rc && again) {
@@ -247,6 +270,7 @@ int summing_read(struct summing *m, struct query *q, struct choice *of, struct e
 		rc = rc || !again ? rc : sums_next(&m->sums);
 		rc = rc ? err_sys(err, rc, "cannot merge the rows") : 0;
 	}
+	q->info.bounded |= store_end_question(q->store);
 	return rc;
 }
 

@@ -322,6 +322,12 @@ void store_limit(struct store *s, const struct store_limits *limits);
 size_t store_budget(const struct store *s);
 /* Return the bytes of the dictionaries in memory: the reader's own, and those of segments. */
 size_t store_dictionaries(const struct store *s);
+/*
+ * In a question the stacks that dictionaries have no room for are cut: what they lack of one
+ * becomes a frame (other). Return whether one was.
+ */
+void store_begin_question(struct store *s);
+bool store_end_question(struct store *s);
 /* Whether earlier questions have left so much in this handle that it is better opened anew. */
 bool store_is_full(const struct store *s);
 /* -EAGAIN: the question shall end. */

@@ -144,13 +144,15 @@ static int find_or_fold(struct translation *t, uint32_t parent, uint32_t frame, 
 	if (rc)
 		return rc;
 	*ret = mine ? dicts_find_stack(t->to, parent, mine) : 0;
+	if (!*ret && t->cut)
+		*t->cut = true;
 	return *ret ? 0 : dicts_add_stack(t->to, parent, t->other_frame, ret);
 }
 
 static int translate_node(struct translation *t, uint32_t parent, uint32_t frame, uint32_t *ret)
 {
 	uint32_t mine;
-	if (t->frozen)
+	if (t->most_bytes && dicts_bytes(t->to) >= t->most_bytes)
 		return find_or_fold(t, parent, frame, ret);
 	int rc = translate_frame(t, frame, &mine);
 	return rc ? rc : dicts_add_stack(t->to, parent, mine, ret);

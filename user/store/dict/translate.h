@@ -21,8 +21,9 @@ struct translation {
 	struct dicts *to;
 	bool no_new_events; /* the other has all there are: another one is damage */
 	bool no_lines;	    /* frames lose their source lines */
-	bool frozen; /* the other has the stacks that matter: what it lacks of one becomes a frame
-			(other) */
+	/* When the other takes so many bytes, what it lacks of a stack becomes a frame (other) */
+	size_t most_bytes; /* 0: no limit */
+	bool *cut;	   /* set when a stack was cut so; may be NULL */
 	uint32_t other_frame;
 	struct id_map strings, frames, stacks, leaves, events;
 };

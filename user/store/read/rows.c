@@ -96,19 +96,31 @@ int reading_find_set(struct reading *r, uint32_t set, uint32_t *ret)
 
 /* ---- rows as they are ---- */
 
-static int give_rows(struct reading *r, struct store_row *rows, int n)
+/* Keep the rows whose sets are wanted. */
+static int keep_wanted(struct reading *r, struct store_row *rows, int n, int *ret)
 {
-	size_t n_out = 0;
 	uint32_t id;
+	int kept = 0;
 	for (int i = 0; i < n; i++) {
 		int rc = reading_find_set(r, rows[i].set, &id);
 		if (rc)
 			return rc;
-		if (id != UNWANTED)
-			rows[n_out++] = (struct store_row){ id - WANTED(0), r->stack, r->event,
-							    rows[i].samples, rows[i].value };
+		if (id == UNWANTED)
+			continue;
+		rows[kept] = rows[i];
+		rows[kept++].set = id - WANTED(0);
 	}
-	return n_out ? r->how->rows(r->how->ctx, rows, n_out) : 0;
+	*ret = kept;
+	return 0;
+}
+
+static int give_rows(struct reading *r, struct store_row *rows, int n)
+{
+	for (int i = 0; i < n; i++) {
+		rows[i].stack = r->stack;
+		rows[i].event = r->event;
+	}
+	return n ? r->how->rows(r->how->ctx, rows, (size_t)n) : 0;
 }
 
 static int add_rows(struct reading *r, const struct store_row *rows, int n, struct store_row *sum)
@@ -126,17 +138,41 @@ static int add_rows(struct reading *r, const struct store_row *rows, int n, stru
 	return 0;
 }
 
+/* Look up the stack of the group at hand; as reading_wants_group. */
+static int look_at_group(struct reading *r, const struct store_row *group)
+{
+	int rc = reading_leaf(r, group->stack);
+	return rc ? reading_failed(r, rc) : reading_wants_group(r, group->samples, group->value);
+}
+
+static int fold_group(struct reading *r, struct rows_reader *rows)
+{
+	struct store_row some[SOME_ROWS], sum = { 0 };
+	int rc = 0, n;
+	while (!rc && (n = rows_take(rows, some, SOME_ROWS)))
+		rc = n < 0 ? block_damaged(r->s, r->ref, r->err) : add_rows(r, some, n, &sum);
+	if (rc || !sum.samples)
+		return rc;
+	int wanted = look_at_group(r, &rows->group);
+	return wanted <= 0 ? wanted : give_rows(r, &sum, 1);
+}
+
+/* Behind a filter, look up stacks only for rows that pass: those of others would take memory. */
 static int give_group(struct reading *r, struct rows_reader *rows)
 {
-	struct store_row some[SOME_ROWS], sum = { .stack = r->stack, .event = r->event };
-	int rc = 0, n;
-	while (!rc && (n = rows_take(rows, some, SOME_ROWS))) {
-		if (n < 0)
-			rc = block_damaged(r->s, r->ref, r->err);
-		else
-			rc = r->how->fold_sets ? add_rows(r, some, n, &sum) : give_rows(r, some, n);
+	struct store_row some[SOME_ROWS];
+	bool looked = !r->how->filter;
+	int rc = 0, n, wanted = looked ? look_at_group(r, &rows->group) : 1;
+	while (!rc && wanted > 0 && (n = rows_take(rows, some, SOME_ROWS))) {
+		rc = n < 0 ? block_damaged(r->s, r->ref, r->err) : keep_wanted(r, some, n, &n);
+		if (!rc && n && !looked) {
+			wanted = look_at_group(r, &rows->group);
+			looked = true;
+		}
+		if (!rc && wanted > 0)
+			rc = give_rows(r, some, n);
 	}
-	return rc || !sum.samples ? rc : r->how->rows(r->how->ctx, &sum, 1);
+	return wanted < 0 ? wanted : rc;
 }
 
 /* ---- a window, or the groups of any block ---- */
@@ -222,12 +258,13 @@ static int give_sets(struct reading *r, const struct rows_sum *by_set)
 			some[n++] = (struct store_row){ .set = i,
 							.samples = by_set[i].samples,
 							.value = by_set[i].value };
-		if (n == SOME_ROWS) {
-			rc = give_rows(r, some, n);
-			n = 0;
-		}
+		if (n < SOME_ROWS && i + 1 < r->n_sets)
+			continue;
+		rc = keep_wanted(r, some, n, &n);
+		rc = rc ? rc : give_rows(r, some, n);
+		n = 0;
 	}
-	return rc || !n ? rc : give_rows(r, some, n);
+	return rc;
 }
 
 static int give_sums(struct reading *r)
@@ -258,16 +295,10 @@ static int read_group(struct reading *r, struct rows_reader *rows)
 		return 0;
 	if (!rc && r->sums)
 		return sum_group(r, rows);
-	if (!rc)
-		rc = reading_leaf(r, rows->group.stack);
-	if (rc)
-		return reading_failed(r, rc);
-	if (!r->how)
-		return give_sum(r, &rows->group);
-	int wanted = reading_wants_group(r, rows->group.samples, rows->group.value);
-	if (wanted <= 0)
-		return wanted;
-	return give_group(r, rows);
+	if (!rc && r->how)
+		return r->how->fold_sets ? fold_group(r, rows) : give_group(r, rows);
+	rc = rc ? rc : reading_leaf(r, rows->group.stack);
+	return rc ? reading_failed(r, rc) : give_sum(r, &rows->group);
 }
 
 static int read_groups(struct reading *r, const struct block_data *d)

@@ -23,6 +23,7 @@ struct store {
 	size_t n_segments, segments_cap;
 	uint32_t n_open;  /* descriptors of segments */
 	struct dicts sym; /* a reader's: what was translated so far, and all events */
+	bool asked, cut;  /* a question is being answered; stacks of it were cut */
 	uint64_t n_uses;
 	struct setpool sets; /* a reader's label sets */
 	struct store_limits limits;

@@ -242,6 +242,32 @@ static void translate_to(struct store *s, struct translation *t, const struct di
 	t->from = d;
 	t->to = &store_names(s)->sym;
 	t->no_new_events = true;
+	t->most_bytes = store_names(s)->asked ? symbols_limit(store_names(s)) / 2 : 0;
+	t->cut = &store_names(s)->cut;
+}
+
+void store_begin_question(struct store *s)
+{
+	s->asked = true;
+	s->cut = false;
+}
+
+/* Forget which stacks were cut: the next question may give the reader some of them. */
+static void forget_cuts(struct store *s)
+{
+	for (size_t i = 0; i < s->n_segments; i++)
+		if (s->segments[i].symbols)
+			translation_fini(&s->segments[i].symbols->all.to);
+	for (size_t i = 0; i < s->n_parts; i++)
+		forget_cuts(s->parts[i]);
+}
+
+bool store_end_question(struct store *s)
+{
+	s->asked = false;
+	if (s->cut)
+		forget_cuts(s);
+	return s->cut;
 }
 
 int store_translation(struct store *s, const struct block_ref *r, unsigned what,
