@@ -77,7 +77,7 @@ sees "integers are known as such" "
 sees "the event and its rate" "
 	SELECT unit, ns_per_sample FROM ascribe_events WHERE name = 'cpu-clock'" "nanoseconds	10101010"
 ok "a host is a column" test "$(ask "SELECT uniqExact(host) FROM ascribe_samples")" = 1
-ok "a schema" test "$(ask 'SELECT max(version) FROM ascribe_schema')" = 1
+ok "a schema" test "$(ask 'SELECT max(version) FROM ascribe_schema')" = 2
 pushes 0 'sent: 0 windows' store "$url" --create-tables
 # The same windows again, by another cursor: the engine drops them by their tokens.
 pushes 0 'sent: 3 windows' store "$url" -l cluster=prod,region=eu --cursor again
@@ -85,9 +85,18 @@ ok "sent again: nothing twice" python3 compare.py "$url" store
 cp -r store old
 rm -r old/push
 ask 'ALTER TABLE ascribe_schema DELETE WHERE 1 SETTINGS mutations_sync = 1'
+# As schema 1 is: without functions.
+ask 'DROP TABLE ascribe_to_functions'
+ask 'DROP TABLE ascribe_functions'
+ask 'ALTER TABLE ascribe_stacks DROP COLUMN called'
 pushes 1 'no tables of ascribe|of schema 0' old "$url" --give-up 1s
 pushes 0 'sent: 3 windows' old "$url" --create-tables -l cluster=prod,region=eu
 ok "migrated" python3 compare.py "$url" store
+sees "stacks that were there have functions" "
+	SELECT count() > 0 AND countIf(empty(called)) = 0 FROM ascribe_stacks" 1
+sees "functions have names" "
+	SELECT count() > 0 AND countIf(empty(name)) = 0 FROM ascribe_functions WHERE id IN
+		(SELECT bitAnd(arrayJoin(called), 18446744073709551614) FROM ascribe_stacks)" 1
 
 # Windows of long ago: with the tables' own TTL their sums are there, and push says so.
 ask 'CREATE DATABASE late'

@@ -50,6 +50,8 @@ for i in range(n):
     if draw.random() < 0.2:
         a += ['--idle']
     a += draw.choice(by)
+    if draw.random() < 0.2:
+        a += ['-n', str(draw.randrange(1, 9))]
     code, out, err = run('report', store, *a)
     code2, out2, err2 = run('report', '--clickhouse', url, *a)
     assert not code2 or code, (a, code2, err2)
@@ -62,6 +64,7 @@ for i in range(n):
         continue
     x, y = json.loads(out), json.loads(out2)
     assert rows(x) == rows(y), (a, [(k, rows(x).get(k), rows(y).get(k)) for k in {**rows(x), **rows(y)} if rows(x).get(k) != rows(y).get(k)][:5])
+    assert x['n_rows'] == y['n_rows'], (a, x['n_rows'], y['n_rows'])
     for k in 'samples', 'fired', 'stored', 'idle', 'from', 'to', 'lost':
         if k in x and x['samples']:
             assert x[k] == y.get(k), (a, k, x[k], y.get(k))
@@ -101,6 +104,48 @@ echo "SEED=$seed"
 ok "random questions" python3 compare.py "$url" long "$seed" "$(in_part 15 300)" \
 	"$minutes"
 
+# ---- functions: the engine counts them, and no stack is fetched ----
+# Questions to the engine with a word: what `asked` has more of than before.
+questions_with() { grep -c "$1" server/asked; }
+functions() {
+	local counted fetched
+	counted=$(questions_with 'n_all') fetched=$(questions_with 'any(kinds)')
+	"$ascribe" report long --json --to "$((1777629600 + minutes * 60))" "$@" |
+		jq -S .rows,.n_rows >store.json
+	"$ascribe" report --clickhouse "$clickhouse" --json "$@" | jq -S .rows,.n_rows >fleet.json
+	ok "functions $*: $(wc -l <store.json) lines" cmp store.json fleet.json
+	[ "$(questions_with 'n_all')" -gt "$counted" ] && counted=1 || counted=0
+	[ "$(questions_with 'any(kinds)')" -gt "$fetched" ] && fetched=1 || fetched=0
+	how="$counted counted, $fetched fetched"
+}
+functions
+ok "the engine counts: $how" test "$how" = "1 counted, 0 fetched"
+functions -n 2 --where '{comm="postgres"}'
+ok "the engine counts: $how" test "$how" = "1 counted, 0 fetched"
+functions --names simple
+ok "of short names it does not: $how" test "$how" = "0 counted, 1 fetched"
+functions --idle
+ok "with idle CPUs it does not: $how" test "$how" = "0 counted, 1 fetched"
+# Sent again, by other nodes, too.
+ask 'INSERT INTO ascribe_stacks (hash, kinds, functions, modules, build_ids, files, lines, offsets)
+	SELECT hash, kinds, functions, modules, build_ids, files, lines, offsets FROM ascribe_stacks'
+functions
+ok "stacks that came twice: $how" test "$how" = "1 counted, 0 fetched"
+# Stacks that come after their samples, and names of an older version.
+ask 'CREATE TABLE late AS ascribe_stacks'
+ask 'INSERT INTO late (hash, kinds, functions, modules, build_ids, files, lines, offsets)
+	SELECT hash, kinds, functions, modules, build_ids, files, lines, offsets FROM ascribe_stacks'
+ask 'ALTER TABLE ascribe_functions DELETE WHERE 1 SETTINGS mutations_sync = 1'
+functions
+ok "names that are missing: $how" test "$how" = "1 counted, 1 fetched"
+ask 'TRUNCATE TABLE ascribe_stacks'
+"$ascribe" report --clickhouse "$clickhouse" --json | jq -r '.rows[].function' >fleet.json
+ok "stacks that are missing" test "$(cat fleet.json)" = '[unknown stack]'
+ask 'INSERT INTO ascribe_stacks (hash, kinds, functions, modules, build_ids, files, lines, offsets)
+	SELECT hash, kinds, functions, modules, build_ids, files, lines, offsets FROM late'
+functions
+ok "stacks that came late: $how" test "$how" = "1 counted, 0 fetched"
+
 # ---- waits, with who was running, who woke and how long they were: of real programs ----
 cat >work.sh <<'END'
 for i in 1 2 3; do
@@ -137,6 +182,9 @@ if [ "$(id -u)" = 0 ] && "$ascribe" record --wall --waker -o waits -- sh work.sh
 	same_answer .x report --metric runq --by comm
 	same_answer .x report --metric off --by wait,wait_in -n 0
 	same_answer .x report --metric waker --by by.comm
+	for m in cpu off runq wall waker; do
+		same_answer .x report --metric $m
+	done
 	same_answer .x flame --metric waker
 	same_answer .x flame --metric off --against '{comm="sleep"}'
 	same_answer .x why --where '{comm="flock"}'
@@ -154,6 +202,7 @@ same='del(.what, .host, .os, (., .a, .b | objects | (.blocks, .windows, .covered
 	(.keys | arrays | .[] | select(.key? == "host")))'
 for q in "flame?$range" "flame?$range&view=inverted&split=comm" \
 	"labels?$range" "table?$range" \
+	"table?$range&sort=samples&limit=3" "table?$range&match=mem" \
 	"table?$range&by=comm,tenant" "values?$range&key=tenant" \
 	"series?$range&by=comm&step=5m" "table?$range&where=%7Bcomm%3D%22nginx%22%7D" \
 	"flame?from=1777630830&to=1777632000&against_from=1777629600&against_to=1777630830" \

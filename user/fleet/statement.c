@@ -436,6 +436,33 @@ int statement_write_keys(const struct statement *s, bool idle, struct ask *a, st
 	return t.rc;
 }
 
+/*
+ * The functions of stacks (deploy/clickhouse, `called`) are summed once in a stack. Names come
+ * last, for those that are left; ties go by name, as in a store.
+ */
+int statement_write_functions(const struct statement *s, const struct statement_functions *f,
+			      struct ask *a, struct buf *to)
+{
+	struct text t = { .s = s, .sums = STATEMENT_ROWS, .ask = a, .to = to, .no_idle = true };
+	const char *order = f->by_total ? "total DESC, self DESC" : "self DESC, total DESC";
+	add(&t, "SELECT name, toString(module), toUInt8(inlined), self, total, n_all, missing "
+		"FROM (SELECT id, name, module FROM ascribe_functions) AS k ANY RIGHT JOIN ("
+		"SELECT bitAnd(x, 18446744073709551614) AS id, min(x % 2) AS inlined, "
+		"sumIf(amount, i = 1) AS self, sum(amount) AS total, count() OVER () AS n_all, "
+		"max(if(id = 0, total, 0)) OVER () AS missing FROM (SELECT amount, called FROM "
+		"(SELECT hash, called FROM ascribe_stacks) AS f ANY RIGHT JOIN (SELECT stack, ");
+	add(&t, f->time ? "sum(if(event IN ('off-cpu', 'runq'), v, n * ns))" : "sum(n)");
+	add(&t, " AS amount FROM (");
+	add_rows(&t);
+	add(&t, ") WHERE stack != 0 GROUP BY stack) AS s ON f.hash = s.stack) "
+		"LEFT ARRAY JOIN called AS x, arrayEnumerate(called) AS i GROUP BY id ORDER BY ");
+	ADD(&t, "%s LIMIT %zu WITH TIES", order, f->limit);
+	add(&t, ") AS t ON k.id = t.id ORDER BY ");
+	ADD(&t, "%s, name, module LIMIT %zu FORMAT RowBinary", order, f->limit);
+	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
+	return t.rc;
+}
+
 int statement_write_windows(const struct statement *s, struct buf *to)
 {
 	struct text t = { .s = s, .to = to };

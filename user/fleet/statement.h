@@ -34,6 +34,13 @@ struct statement {
 	size_t limit; /* rows; the engine gives one more where there are more */
 };
 
+/* Of functions: how many, and which. */
+struct statement_functions {
+	size_t limit;
+	bool by_total; /* the first by samples with callees; else by their own */
+	bool time;     /* in nanoseconds instead of samples */
+};
+
 /* A part of the range that the same sides ask for: bits of their places. */
 struct statement_part {
 	uint32_t from, to;
@@ -58,6 +65,14 @@ int statement_write(const struct statement *s, enum statement_sums sums, struct 
  * values, samples. Idle ones only where `idle`.
  */
 int statement_write_keys(const struct statement *s, bool idle, struct ask *a, struct buf *to);
+
+/*
+ * The same for functions instead of rows, without idle samples: name and module String, inlined
+ * UInt8, then as UInt64 what they have of their own, with callees, how many functions there are,
+ * and what samples have whose functions are not known.
+ */
+int statement_write_functions(const struct statement *s, const struct statement_functions *f,
+			      struct ask *a, struct buf *to);
 
 /* The seconds of the finest level that has rows of that time. */
 uint32_t statement_unit(const struct statement *s, uint32_t at);

@@ -253,7 +253,10 @@ static int table(struct request *r, struct store *s, struct asked *a, struct err
 	uint64_t matched = 0;
 	a->spec.parts = query_lengths_serve(&a->spec) ? 2 : 1;
 	rc = query_open(&q, s, &a->spec, err);
-	rc = rc ? rc : query_table(q, a->spec.keys, a->n_keys, &t, err);
+	if (!rc && r->filled && r->filled->by_function)
+		rc = query_table_counted(q, &r->filled->functions, &t, err);
+	else if (!rc)
+		rc = query_table(q, a->spec.keys, a->n_keys, &t, err);
 	if (!rc && query_lengths_serve(&a->spec))
 		rc = query_lengths(&lengths, s, &a->spec, err);
 	answer.lengths = lengths;

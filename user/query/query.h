@@ -257,6 +257,7 @@ struct query_table {
 	/* By self, then samples, descending; ties by values (integers as such), text, module */
 	struct query_table_row *rows;
 	size_t n_rows;
+	size_t n_left;	  /* rows behind the last one, which are not there */
 	bool approximate; /* rows have errors, or some values have no row */
 	uint64_t bound;	  /* what a value without a row has at most */
 };
@@ -268,6 +269,19 @@ struct query_table {
 int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret,
 		struct err *err);
 void query_table_free(struct query_table *t);
+
+/* Functions that were counted elsewhere (fleet/fleet.h), the first of n_all. */
+struct query_counted {
+	struct query_function {
+		const char *name, *module;
+		uint64_t self, samples;
+		bool inlined;
+	} *v;
+	size_t n, n_all;
+};
+/* Their table, which borrows them; q has the same samples. */
+int query_table_counted(struct query *q, const struct query_counted *c, struct query_table **ret,
+			struct err *err);
 
 /*
  * By one wide key, from what the blocks of the query keep of it. That is the most frequent values,
