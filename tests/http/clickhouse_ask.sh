@@ -146,6 +146,51 @@ ask 'INSERT INTO ascribe_stacks (hash, kinds, functions, modules, build_ids, fil
 functions
 ok "stacks that came late: $how" test "$how" = "1 counted, 0 fetched"
 
+# ---- a new build on three of four hosts: `parse` grew on two of them, `render` on the third ----
+ask 'CREATE DATABASE builds'
+url="$clickhouse?database=builds"
+make_tables
+ask "INSERT INTO ascribe_events (name, unit, ns_per_sample, period, place)
+	VALUES ('cpu-clock', 'nanoseconds', 10000000, 10000000, 0)"
+ask "INSERT INTO ascribe_sets (day, hash, series, labels, integers)
+	VALUES ('2026-05-01', 7, 7, map('service', 'web', 'comm', 'web'), [])"
+ask "INSERT INTO ascribe_series (series, labels, integers)
+	VALUES (7, map('service', 'web', 'comm', 'web'), [])"
+ask "INSERT INTO ascribe_stacks (hash, kinds, functions, modules, build_ids, files, lines, offsets)
+	SELECT hash, [0, 0, 0], [if(hash % 2, 'memcpy', 'render'), if(hash % 2, 'parse', 'main'),
+	'main'], [if(hash % 2, '/lib/libc.so', '/usr/bin/web'), '/usr/bin/web', '/usr/bin/web'],
+	[if(hash % 2, 'cc', build), build, build], ['', '', ''], [0, 0, 0], [1, 2, 3]
+	FROM (SELECT number + 10 AS hash, if(number < 2, 'aaaa', 'bbbb') AS build FROM numbers(4))"
+# Stacks 10 and 11 are of the old build, 12 and 13 of the new one; odd ones are in \`parse\`.
+ask "INSERT INTO ascribe_windows (time, host, start, end, windows, fired, stored, outside,
+	own_cpu_ns, own_rss, lost, flagged) SELECT toDateTime(1777629605 + number * 10, 'UTC'),
+	'h1', toDateTime64(1777629600 + number * 10, 9, 'UTC'),
+	toDateTime64(1777629610 + number * 10, 9, 'UTC'), 1, 9, 9, 0, 0, 0, map(), map()
+	FROM numbers(120)"
+ask "INSERT INTO ascribe_samples (time, host, event, ns_per_sample, series, set, stack, wait,
+	samples, value) SELECT toDateTime(1777629605 + w * 10, 'UTC'), concat('h', toString(h)),
+	'cpu-clock', 10000000, 7, 7, stack, '', n, n * 10000000 FROM (
+	SELECT number % 120 AS w, intDiv(number, 120) % 4 + 1 AS h, intDiv(number, 480) AS parse,
+	w >= 60 AS now, 10 + parse + if(now AND h != 4, 2, 0) AS stack,
+	multiIf(NOT now, 50, parse = (h != 3), 90, 50) AS n FROM numbers(960))"
+new_build() {
+	"$ascribe" findings --clickhouse "$url" --from 1777630200 --to 1777630800 "$@"
+}
+new_build --json >out
+ok "the function that grew on most hosts" jq -e '.findings[] | select(.finding == "build") |
+	.file == "/usr/bin/web" and .build_id == "bbbb" and .build_id_before == "aaaa" and
+	(.grew_most | .now = (.now * 1000 | round) | .before = (.before * 1000 | round)) ==
+	{ function: "parse", module: "/usr/bin/web", now: 230, before: 150, hosts: 3, grew_on: 2 }' out
+new_build >out
+ok "in words" grep -A1 'web has a new build: bbbb, aaaa before' out
+ok "and where" grep -F '+0.08 on 2 of 3 hosts in parse' out
+new_build --json --where '{host="h3"}' >out
+ok "of one host" jq -e '.findings[] | select(.finding == "build") |
+	.grew_most | .function == "render" and .hosts == 1' out
+serve builds.log "$ascribe" serve --clickhouse "$url" --anonymous -l 127.0.0.1:0 || finish
+gets 200 '"grew_on":2' "$url/api/v1/findings?from=1777630200&to=1777630800"
+url=$clickhouse
+
 # ---- waits, with who was running, who woke and how long they were: of real programs ----
 cat >work.sh <<'END'
 for i in 1 2 3; do

@@ -360,6 +360,9 @@ void fleet_result_fini(struct fleet_result *r)
 	free(r->keys);
 	free(r->functions.v);
 	free(r->names);
+	for (size_t i = 0; i < r->n_texts; i++)
+		free(r->texts[i]);
+	free(r->texts);
 	*r = (struct fleet_result){ 0 };
 }
 
@@ -493,7 +496,7 @@ int fleet_fill(const char *dir, const struct fleet_server *server,
 	struct filler *to = NULL;
 	if (!f)
 		return err_sys(err, -ENOMEM, "cannot ask ClickHouse");
-	*ret = (struct fleet_result){ 0 };
+	*ret = (struct fleet_result){ .server = server };
 	f->q = question;
 	f->ret = ret;
 	int rc = selector_parse(&f->selector, question->where, NULL, err);

@@ -69,7 +69,10 @@ struct fleet_result {
 	size_t n_keys, cap_keys;
 	bool by_function; /* the store has no stacks: these are the functions */
 	struct query_counted functions;
-	char *names; /* of these */
+	char *names;			   /* of these */
+	const struct fleet_server *server; /* that was asked; borrowed */
+	char **texts;			   /* of later answers */
+	size_t n_texts, cap_texts;
 };
 void fleet_result_fini(struct fleet_result *r);
 

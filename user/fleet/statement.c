@@ -463,6 +463,36 @@ int statement_write_functions(const struct statement *s, const struct statement_
 	return t.rc;
 }
 
+/*
+ * From the inside out: samples of hosts and functions before (b) and now (a); those of hosts that
+ * have the build; functions over all these hosts. 1.645: one of 20 that did not change.
+ */
+int statement_write_grown(const struct statement *s, const char *file, const char *build,
+			  struct ask *a, struct buf *to)
+{
+	struct text t = { .s = s, .sums = STATEMENT_ROWS, .ask = a, .to = to, .no_idle = true };
+	add(&t, "SELECT name, countIf(a > b + 1.645 * sqrt(a + b)) AS n_grew, any(n_hosts), "
+		"sum(a_ns) AS now, sum(b_ns) AS before FROM (SELECT *, uniqExact(host) OVER () AS "
+		"n_hosts FROM (SELECT *, sum(fresh) OVER (PARTITION BY host) AS has_new FROM ("
+		"SELECT labels['host'] AS host, name, sumIf(n, bucket = 1) AS a, "
+		"sumIf(n, bucket = 0) AS b, sumIf(n * ns, bucket = 1) AS a_ns, "
+		"sumIf(n * ns, bucket = 0) AS b_ns, sumIf(n, bucket = 1 AND new) AS fresh FROM (");
+	add_rows(&t);
+	add(&t, ") AS r ANY LEFT JOIN (SELECT hash, toString(functions[indexOf(modules, ");
+	add_bound(&t, file, strlen(file));
+	add(&t, ") AS at]) AS name, build_ids[at] = ");
+	add_bound(&t, build, strlen(build));
+	add(&t, " AS new FROM ascribe_stacks WHERE has(modules, ");
+	add_bound(&t, file, strlen(file));
+	add(&t,
+	    ")) AS k ON r.stack = k.hash WHERE name != '' GROUP BY host, name)) WHERE has_new > 0) "
+	    "GROUP BY name HAVING n_grew > 0 "
+	    "ORDER BY n_grew DESC, toInt64(now) - toInt64(before) DESC, name LIMIT 1 "
+	    "FORMAT RowBinary");
+	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
+	return t.rc;
+}
+
 int statement_write_windows(const struct statement *s, struct buf *to)
 {
 	struct text t = { .s = s, .to = to };

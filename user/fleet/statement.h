@@ -74,6 +74,15 @@ int statement_write_keys(const struct statement *s, bool idle, struct ask *a, st
 int statement_write_functions(const struct statement *s, const struct statement_functions *f,
 			      struct ask *a, struct buf *to);
 
+/*
+ * The same for the function of a file that grew beyond chance on most hosts that have a build of it
+ * since the second part began (statement_parts): name String, as UInt64 on how many it grew and how
+ * many they are, then its nanoseconds in the second part and in the first. A sample is of the
+ * file's function nearest to the leaf. No row: none grew. s keeps the label host alone.
+ */
+int statement_write_grown(const struct statement *s, const char *file, const char *build,
+			  struct ask *a, struct buf *to);
+
 /* The seconds of the finest level that has rows of that time. */
 uint32_t statement_unit(const struct statement *s, uint32_t at);
 

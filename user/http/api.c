@@ -7,6 +7,7 @@
 
 #include "export/findings.h"
 #include "export/why.h"
+#include "fleet/grown.h"
 #include "http/server_int.h"
 #include "query/own.h"
 
@@ -465,6 +466,8 @@ int api_findings(struct request *r, struct store *s, struct err *err)
 					    a.spec.to_ns, a.keys,
 					    a.n_keys,	  a.limit ? a.limit : FINDINGS };
 	rc = rc ? rc : query_findings(&f, s, &spec, err);
+	if (!rc && r->filled)
+		rc = fleet_grown(r->filled, s, spec.where, f, err);
 	rc = rc ? rc : request_json(r, answer_findings(f, spec.where), err);
 	query_findings_free(f);
 	asked_fini(&a);
