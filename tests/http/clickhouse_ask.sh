@@ -234,6 +234,19 @@ if [ "$(id -u)" = 0 ] && "$ascribe" record --wall --waker -o waits -- sh work.sh
 	same_answer .x flame --metric off --against '{comm="sleep"}'
 	same_answer .x why --where '{comm="flock"}'
 	same_answer '.cpus, .own, .silent' stat
+	serve waits.log "$ascribe" serve waits --anonymous -l 127.0.0.1:0 || finish
+	of_store=$url
+	serve fleet.log "$ascribe" serve --clickhouse "$waits" --anonymous -l 127.0.0.1:0 || finish
+	for q in "blame?from=now-1h" "blame?by=comm&where=%7Bcomm=%22flock%22%7D" \
+		"blame?metric=waker" "table?metric=off" "table?metric=runq&sort=samples"; do
+		for of in store fleet; do
+			[ $of = store ] && at=$of_store || at=$url
+			curl -gsS --max-time 60 "$at/api/v1/$q" |
+				jq -S 'del(.what, .host, .os, .blocks, .windows, .covered)' >of_$of.json
+		done
+		ok "serve: $q" cmp of_store.json of_fleet.json
+		ok "rows: $q" jq -e '.rows // .cells | length > 0' of_fleet.json
+	done
 else
 	echo "waits are left out: $(tail -1 out 2>/dev/null)"
 fi
