@@ -145,7 +145,21 @@ cp -r store pieces
 for n in 1 2 3 4 5 6; do printf 'take\ncut\nstatus 500\n'; done >first/plan
 pushes 0 'sent: 3 windows' pieces "$url" --max-bytes 64KiB --compression gzip
 ok "in pieces, by gzip" python3 compare.py "$url" pieces
+# A window with more rows than fit the memory goes in shares, also when it goes on within one.
+"$build/tests/mkstore" crowd crowd >/dev/null
+ask 'CREATE DATABASE shares'
+url=${url%pieces}shares
+make_tables
+for n in 1 2 3 4 5; do
+	# Two messages of five posts, and those of a window's begin; then nothing is taken.
+	{ yes take | head -n 12 && yes 'status 500' | head -n 20; } >first/plan
+	pushes 1 'sent: 0 windows' crowd "$url" --give-up 500ms
+done
 rm -f first/plan
+pushes 0 'sent: 1 windows' crowd "$url"
+sees "all rows in shares, each once" \
+	'SELECT count(), sum(samples), uniqExact(set, stack) FROM ascribe_samples' \
+	"100000	$("$ascribe" report crowd --json -n 1 | jq .samples)	100000"
 kill "$server"
 wait "$server" 2>/dev/null
 

@@ -333,13 +333,19 @@ static int add_type(struct otlp *o, const char *type, const char *unit, Otlp__Va
 	return rc ? rc : otlp_add_string(&o->d, unit, strlen(unit), &ret->unit_strindex);
 }
 
+/* Where the rows of a message begin. */
+static int64_t place_of(const struct export_part *part)
+{
+	return part ? (int64_t)((uint64_t)part->share << 40 | part->from) : 0;
+}
+
 /* The same for the same rows of the same store: a receiver may tell that it has them. */
 static int make_profile_id(struct otlp *o, uint32_t resource, uint8_t ret[16])
 {
 	const struct store_meta *meta = store_meta(o->src->store);
 	const struct query_info *info = query_info(o->src->query);
 	const int64_t numbers[] = { meta->created_ns, info->from_ns, info->to_ns,
-				    o->src->part ? (int64_t)o->src->part->from : 0 };
+				    place_of(o->src->part) };
 	XXH128_canonical_t out;
 	size_t len;
 	const void *bytes = intern_get(&o->packed_resources, resource, &len);

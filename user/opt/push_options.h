@@ -167,8 +167,8 @@ struct push_options {
 		  0, \
 		  OPT_SIZE, \
 		  "SIZE", \
-		  "memory for the rows of a window: where that is too little the smallest are " \
-		  "summed as (other) (default 16MiB)", \
+		  "memory for the rows of a window: what does not fit is sent in up to 32 shares, " \
+		  "beyond that the smallest rows are summed as (other) (default 16MiB)", \
 		  offsetof(type, memory), \
 		  1 << 20, \
 		  0 }, \

@@ -227,20 +227,21 @@ static int load_set(struct push_message *m, uint32_t set)
 
 /* ---- stacks ---- */
 
-/* The frame of an id; 0: all that was cut. */
+static const struct store_frame other_frame;
+
+/* The frame of an id; of 0, that of all that was cut. */
 static const struct store_frame *frame_of(const struct store *s, uint32_t id)
 {
-	static const struct store_frame none;
-	const struct store_frame *f = export_frame(s, id);
-	return f ? f : &none;
+	const struct store_frame *f = id ? store_frame(s, id) : NULL;
+	return f ? f : &other_frame;
 }
 
-static int add_numbers(struct buf *b, const struct store *s, const uint32_t *frames, size_t n,
+static int add_numbers(struct buf *b, const struct store_frame *const *frames, size_t n,
 		       int (*add)(struct buf *b, const struct store_frame *f))
 {
 	int rc = buf_add_varint(b, n);
 	for (size_t i = 0; !rc && i < n; i++)
-		rc = add(b, frame_of(s, frames[i]));
+		rc = add(b, frames[i]);
 	return rc;
 }
 
@@ -260,15 +261,16 @@ static int add_offset(struct buf *b, const struct store_frame *f)
 }
 
 /* A text of each frame: the string at `member` of struct store_frame. */
-static int add_texts(struct buf *b, const struct store *s, const uint32_t *frames, size_t n,
-		     size_t member)
+static int add_texts(struct buf *b, const struct store *s, const struct store_frame *const *frames,
+		     size_t n, size_t member)
 {
 	int rc = buf_add_varint(b, n);
 	for (size_t i = 0; !rc && i < n; i++) {
 		size_t len;
-		const uint32_t *id = (const void *)((const char *)frame_of(s, frames[i]) + member);
+		const uint32_t *id = (const void *)((const char *)frames[i] + member);
 		const char *text = store_string(s, *id, &len);
-		bool other = !frames[i] && member == offsetof(struct store_frame, function);
+		bool other = frames[i] == &other_frame &&
+			     member == offsetof(struct store_frame, function);
 		rc = other ? add_name(b, "(other)") : add_text(b, text, len);
 	}
 	return rc;
@@ -281,14 +283,17 @@ static int add_stack(struct buf *b, const struct export_source *src, const struc
 					offsetof(struct store_frame, module),
 					offsetof(struct store_frame, build_id),
 					offsetof(struct store_frame, file) };
-	uint32_t frames[EXPORT_DEPTH_MAX + 1];
-	size_t n = export_row_stack(src, row, frames);
+	uint32_t ids[EXPORT_DEPTH_MAX + 1];
+	const struct store_frame *frames[EXPORT_DEPTH_MAX + 1];
+	size_t n = export_row_stack(src, row, ids);
+	for (size_t i = 0; i < n; i++)
+		frames[i] = frame_of(src->store, ids[i]);
 	int rc = add_hash(b, hash);
-	rc = rc ? rc : add_numbers(b, src->store, frames, n, add_kind);
+	rc = rc ? rc : add_numbers(b, frames, n, add_kind);
 	for (size_t i = 0; !rc && i < sizeof(texts) / sizeof(texts[0]); i++)
 		rc = add_texts(b, src->store, frames, n, texts[i]);
-	rc = rc ? rc : add_numbers(b, src->store, frames, n, add_line);
-	return rc ? rc : add_numbers(b, src->store, frames, n, add_offset);
+	rc = rc ? rc : add_numbers(b, frames, n, add_line);
+	return rc ? rc : add_numbers(b, frames, n, add_offset);
 }
 
 static int name_stack(struct push_message *m, const struct store_row *row, XXH128_hash_t *ret)
@@ -409,7 +414,7 @@ static void begin_rows(struct push_message *m)
 int clickhouse_encode(struct push_message *m, struct err *err)
 {
 	const struct store_event *e = query_info(m->src.query)->event;
-	char token[100];
+	char token[120];
 	size_t n, i = m->part.from;
 	const struct store_row *rows = query_rows(m->src.query, &n);
 	begin_rows(m);
@@ -421,11 +426,14 @@ int clickhouse_encode(struct push_message *m, struct err *err)
 	m->part.end = i;
 	m->n_posts = POSTS;
 	const char *where = m->src.where ? m->src.where : "";
-	snprintf(token, sizeof(token), "%016llx-%u-%016llx-%zu-%zu",
-		 (unsigned long long)store_id(m->src.store), m->block->window_lo,
-		 (unsigned long long)XXH3_64bits_withSeed(e->name, strlen(e->name),
-							  XXH3_64bits(where, strlen(where))),
-		 m->part.from, m->part.end);
+	int len = snprintf(token, sizeof(token), "%016llx-%u-%016llx-%zu-%zu",
+			   (unsigned long long)store_id(m->src.store), m->block->window_lo,
+			   (unsigned long long)XXH3_64bits_withSeed(
+				   e->name, strlen(e->name), XXH3_64bits(where, strlen(where))),
+			   m->part.from, m->part.end);
+	if (m->part.shares)
+		snprintf(token + len, sizeof(token) - (size_t)len, "-%u.%u", m->part.share,
+			 m->part.shares);
 	for (size_t k = 0; k < POSTS; k++)
 		set_path(m, &m->posts[k], targets[k], k == SAMPLES ? token : "");
 	return 0;

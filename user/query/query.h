@@ -109,6 +109,11 @@ struct query_spec {
 	const struct store_block *block;
 	uint32_t least; /* QUERY_NO_LABELS: stacks with less than 1/least of the samples may be
 			   summed as (other) below their parents, and lines left out; 0: no */
+	/*
+	 * Of QUERY_ALL_LABELS and QUERY_KEYS_STACKS: only the label sets of one of so many shares,
+	 * by their hash; 0: all
+	 */
+	uint32_t shares, share;
 	unsigned parts; /* so many answers are kept at a time, and each has that part of the budget;
 			   0: 1 */
 	/*
