@@ -98,6 +98,57 @@ sees "functions have names" "
 	SELECT count() > 0 AND countIf(empty(name)) = 0 FROM ascribe_functions WHERE id IN
 		(SELECT bitAnd(arrayJoin(called), 18446744073709551614) FROM ascribe_stacks)" 1
 
+# ---- otel_profiles: the table of OpenTelemetry's exporter, as its documentation has it ----
+ask 'CREATE DATABASE otel'
+saved=$url
+url=${url%other}otel
+ask "CREATE TABLE otel_profiles (Timestamp DateTime64(9), ProfileId String,
+	SampleType LowCardinality(String), SampleUnit LowCardinality(String),
+	ServiceName LowCardinality(String), ResourceAttributes Map(LowCardinality(String), String),
+	ScopeName String, ScopeVersion String,
+	ProfileAttributes Map(LowCardinality(String), String),
+	SampleAttributes Map(LowCardinality(String), String), StackHash UInt64,
+	Addresses Array(UInt64), FunctionNames Array(LowCardinality(String)),
+	FileNames Array(LowCardinality(String)), LineNumbers Array(Int32),
+	MappingFileNames Array(LowCardinality(String)), Values Array(Int64),
+	TimestampsUnixNano Array(UInt64), DurationNano UInt64, Period Int64,
+	PeriodType LowCardinality(String), PeriodUnit LowCardinality(String), TraceId String,
+	SpanId String) ENGINE = MergeTree PARTITION BY toDate(Timestamp)
+	ORDER BY (ServiceName, SampleType, toDateTime(Timestamp))"
+timeout 100 "$ascribe" push store "$url" --format clickhouse-otel -l service.name=shop 2>said
+ok "otel_profiles is filled" grep -q 'sent: 3 windows' said
+"$ascribe" report store --json >report.json
+"$ascribe" report store --json --by tenant,comm >keys.json
+sees "samples" "SELECT sum(Values[1]) FROM otel_profiles WHERE SampleType = 'samples'" \
+	"$(jq .samples report.json)"
+ask "SELECT FunctionNames[1] AS function, MappingFileNames[1] AS module,
+	toInt32(sum(Values[1])) AS self FROM otel_profiles WHERE SampleType = 'samples' AND
+	function != '' GROUP BY ALL FORMAT JSONEachRow" | jq -cS . | sort >functions
+jq -cS '.rows[] | select(.self > 0 and (.function | contains("+0x") | not)) |
+	{ function: .function, module: .module, self: .self }' report.json | sort >want
+ok "functions by their own samples: $(wc -l <want)" cmp functions want
+ask "SELECT SampleAttributes['process.context.label.tenant'] AS tenant,
+	SampleAttributes['comm'] AS comm, toInt32(sum(Values[1])) AS samples
+	FROM otel_profiles WHERE SampleType = 'samples' GROUP BY ALL FORMAT JSONEachRow" |
+	jq -cS . | sort >keys
+jq -cS '[.rows[] | { tenant: (.key.tenant // ""), comm: (.key.comm // ""), samples: .samples }] |
+	group_by(.tenant, .comm)[] | .[0] + { samples: (map(.samples) | add) }' keys.json |
+	sort >want
+ok "attributes of samples: $(wc -l <want)" cmp keys want
+sees "the rest of a row" "SELECT DISTINCT ResourceAttributes['service.name'], ScopeName,
+	ResourceAttributes['host.name'] != '', length(ProfileId), Period, PeriodType, PeriodUnit,
+	StackHash = xxHash64(arrayStringConcat(arrayMap(
+		(f, p) -> concat(f, char(0), p, char(0)), FunctionNames, FileNames))),
+	length(Addresses) = length(FunctionNames) AND length(LineNumbers) = length(Addresses)
+	FROM otel_profiles WHERE SampleType = 'samples'" \
+	"shop	ascribe	1	32	10101010	cpu	nanoseconds	1	1"
+sees "a profile has the rows of a window and event" "
+	SELECT count(), uniqExact(Timestamp, SampleType) FROM (
+	SELECT ProfileId, Timestamp, SampleType FROM otel_profiles GROUP BY ALL)" "$(ask \
+	'SELECT uniqExact(ProfileId) AS n, n FROM otel_profiles')"
+pushes 0 'sent: 0 windows' store "$url" --format clickhouse-otel -l service.name=shop
+url=$saved
+
 # Windows of long ago: with the tables' own TTL their sums are there, and push says so.
 ask 'CREATE DATABASE late'
 pushes 0 'older than the receiver keeps them whole: 3 windows' store "${url%other}late" \
@@ -114,7 +165,7 @@ pushes 1 'READONLY|readonly' store "$url" --user reader --token-file password --
 pushes 0 'sent: 3 windows' store "$url" --user writer --token-file password --cursor u3
 ok "who asked" test "$(jq -r .user first/asked | tail -1)" = writer
 ok "the password is in no message" sh -c '! grep -q secret said first/asked'
-pushes 2 'user: of format clickhouse alone' store "${url%\?*}" --format otlp --user me
+pushes 2 "user: of ClickHouse's formats alone" store "${url%\?*}" --format otlp --user me
 
 # ---- bad answers: each window is there once all the same ----
 ask 'CREATE DATABASE bad'

@@ -110,7 +110,7 @@ static void tell_answer(struct push_loop *p, unsigned status)
 				    : ' ';
 	while (n && said[n - 1] == ' ')
 		n--;
-	bool shown = n && (p->t.format->tables || (status != 401 && status != 403));
+	bool shown = n && (p->t.format->clickhouse || (status != 401 && status != 403));
 	snprintf(p->st->text, sizeof(p->st->text), "%s: HTTP status %u%s%.*s%s", p->t.name, status,
 		 shown ? ": " : "", shown ? (int)n : 0, said,
 		 status >= 300 && status < 400 ? " (redirects are not followed)" : "");
@@ -124,7 +124,7 @@ static int post(struct push_loop *p, const struct push_post *of, unsigned *ret_s
 	const struct web_place at = { .base = p->t.base,
 				      .token = c->token,
 				      .token_header =
-					      p->t.format->tables ? "X-ClickHouse-Key: " : NULL,
+					      p->t.format->clickhouse ? "X-ClickHouse-Key: " : NULL,
 				      .authority = c->authority,
 				      .certificate = c->certificate,
 				      .key = c->key };

@@ -31,12 +31,12 @@ struct push_stats;
 /* Texts are borrowed. NULL, 0: the default in brackets. */
 struct push_config {
 	const char *store;
-	const char *url;	 /* http:// or https://, without user and password */
-	const char *format;	 /* otlp, pyroscope, parca, pprof, clickhouse [otlp] */
-	const char *cursor;	 /* file [in the directory `push` of the store] */
-	const char *tenant;	 /* X-Scope-OrgID */
-	const char *user;	 /* clickhouse: its name [the server's default] */
-	const char *token;	 /* file with a bearer token, or clickhouse's password, read for
+	const char *url;    /* http:// or https://, without user and password */
+	const char *format; /* otlp, pyroscope, parca, pprof, clickhouse, clickhouse-otel [otlp] */
+	const char *cursor; /* file [in the directory `push` of the store] */
+	const char *tenant; /* X-Scope-OrgID */
+	const char *user;   /* clickhouse: its name [the server's default] */
+	const char *token;  /* file with a bearer token, or clickhouse's password, read for
 				    each message */
 	const char *authority;	 /* file with the CA's certificates [those of the system] */
 	const char *certificate; /* our own, and its key: files */
