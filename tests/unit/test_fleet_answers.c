@@ -3,7 +3,7 @@
  * What an engine answers is not trusted: answers that are cut anywhere, whose bytes are changed, or
  * that name huge sizes and times are refused, or make a store that can be read.
  */
-#include "fleet/fleet.h"
+#include "fleet/grown.h"
 #include "store/file/tree.h"
 #include "util/buf.h"
 
@@ -16,13 +16,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* In the order of the questions; functions are asked for before the rows. */
 enum { EVENTS, RANGE, WINDOWS, ROWS, STACKS, FUNCTIONS, ANSWERS };
 
 static struct buf good[ANSWERS], sent[ANSWERS];
 static unsigned asked;
-static bool counting; /* functions are asked for */
+static bool counting;		/* functions are asked for */
+static const struct buf *alone; /* the answer to every question; NULL: those above */
 static struct MHD_Daemon *server;
 static char url[64], scratch[64];
 
@@ -44,7 +46,7 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *c, const char *p
 		*upload_len = 0;
 		return MHD_YES;
 	}
-	const struct buf *b = &sent[answer_of(asked++)];
+	const struct buf *b = alone ? alone : &sent[answer_of(asked++)];
 	struct MHD_Response *r =
 		MHD_create_response_from_buffer(b->len, b->data, MHD_RESPMEM_MUST_COPY);
 	enum MHD_Result rc = MHD_queue_response(c, 200, r);
@@ -287,6 +289,57 @@ static void test_missing(void **state)
 	assert_true(n == 7 && !by_function);
 }
 
+/* The function that grew: an answer that is cut or changed is refused, or makes sense. */
+static void test_grown(void **state)
+{
+	const struct fleet_server at = { .url = url };
+	struct fleet_result filled;
+	struct err err = { 0 };
+	struct store *s;
+	struct buf whole = BUF_INIT, part = BUF_INIT;
+	char dir[100];
+	(void)state;
+	snprintf(dir, sizeof(dir), "%s/grown", scratch);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	send_good();
+	asked = 0;
+	counting = false;
+	assert_int_equal(fleet_fill(dir, &at, &questions[0], &filled, &err), 0);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	text(&whole, "parse");
+	NUMBERS(&whole, 2, 3, 600000000000, 300000000000);
+	alone = &part;
+	for (size_t i = 0; i <= whole.len; i++)
+		for (unsigned change = 0; change < 3; change++) {
+			struct finding one = { .kind = FINDING_BUILD,
+					       .value = "/bin/x",
+					       .build = { "b", "a" } };
+			struct findings f = { .v = &one,
+					      .n = 1,
+					      .before_ns = 1000000000000,
+					      .from_ns = 1300000000000,
+					      .to_ns = 1600000000000 };
+			part.len = 0;
+			buf_add(&part, whole.data, change ? whole.len : i);
+			if (change && i < whole.len)
+				part.data[i] = change == 1 ? 0xff : 0;
+			int rc = fleet_grown(&filled, s, NULL, &f, &err);
+			assert_true(rc == -EPROTO || (!rc && one.n_grew <= one.n_hosts));
+			if (part.len == whole.len && i == whole.len)
+				assert_true(!rc && one.n_grew == 2 && one.n_hosts == 3 &&
+					    !strcmp(one.function, "parse") &&
+					    one.function_now == 2 && one.function_before == 1);
+			if (!change && i && i < whole.len)
+				assert_int_equal(rc, -EPROTO);
+		}
+	alone = NULL;
+	buf_fini(&whole);
+	buf_fini(&part);
+	store_close(s);
+	fleet_result_fini(&filled);
+	assert_int_equal(tree_remove(dir), 0);
+}
+
 /* A cut is seen, unless it is between two elements. */
 static void test_cut(void **state)
 {
@@ -337,9 +390,9 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),   cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_cut),    cmocka_unit_test(test_huge),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_good),  cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_grown), cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_huge),  cmocka_unit_test(test_random),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

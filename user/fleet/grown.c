@@ -59,14 +59,20 @@ static int ask_build(struct ask *a, const struct statement *s, struct fleet_resu
 	return rc;
 }
 
+static uint32_t seconds(int64_t ns)
+{
+	return ns <= 0			      ? 0
+	       : ns / 1000000000 < UINT32_MAX ? (uint32_t)(ns / 1000000000)
+					      : UINT32_MAX;
+}
+
 int fleet_grown(struct fleet_result *filled, const struct store *s, const char *where,
 		struct findings *f, struct err *err)
 {
 	struct selector *selector = NULL;
 	struct ask *a = NULL;
-	const uint32_t before = (uint32_t)(f->before_ns / 1000000000),
-		       from = (uint32_t)(f->from_ns / 1000000000),
-		       to = (uint32_t)(f->to_ns / 1000000000);
+	const uint32_t before = seconds(f->before_ns), from = seconds(f->from_ns),
+		       to = seconds(f->to_ns);
 	int rc = selector_parse(&selector, where, NULL, err);
 	rc = rc ? rc : ask_new(&a, filled->server, err);
 	const struct statement st = {
