@@ -19,6 +19,8 @@ const when = (f, a) => (f.since + f.seconds < a.to
 	? ` for ${seconds(f.seconds)} at ${clock(f.since)}` : ` since ${clock(f.since)}`) +
 	(f.before < 0.005 ? ', none before' : `, ${rate(f.before)} before`);
 const mostly = f => f.grew_most ? `, mostly in ${brief(f.grew_most.function, 60)}` : '';
+const grown = f => f.grew_most ? `; ${brief(f.grew_most.function, 60)} grew on ` +
+	`${f.grew_most.grew_on} of ${f.grew_most.hosts} hosts` : '';
 const held = f => f.holder
 	? `, held by ${value(f.holder_comm)} in ${brief(f.holder, 60)}` : '';
 const started = f => f.parent ? (f.comm ? `, by ${value(f.comm)}` : '') +
@@ -43,7 +45,8 @@ const TEXTS = {
 	blocked: (f, a) => ` ${WAITS[f.wait] || 'is blocked'} ${rate(f.now)} s per second` +
 		`${when(f, a)}${mostly(f)}${held(f)}`,
 	build: f =>
-		` has a new build, ${f.build_id.slice(0, 8)} after ${f.build_id_before.slice(0, 8)}`,
+		` has a new build, ${f.build_id.slice(0, 8)} after ${f.build_id_before.slice(0, 8)}` +
+		grown(f),
 };
 
 /* Which label it speaks of, and which value. */

@@ -231,3 +231,54 @@ FROM ascribe_samples_1h_local
 GROUP BY time, event, ns_per_sample, series, stack;
 
 INSERT INTO ascribe_schema (version) VALUES (1);
+
+-- schema 2
+-- called: the functions of a stack, each once, the leaf's first; 1 more: all its frames are inlined
+-- ones. A function is 2 * cityHash64 of its name and module, and of its offset if it has no name.
+ALTER TABLE ascribe_stacks_local ON CLUSTER '{cluster}'
+    ADD COLUMN IF NOT EXISTS called Array(UInt64) MATERIALIZED arrayMap(
+        id -> id + NOT has(arrayFilter((i, kind) -> kind < 16, ids, kinds), id),
+        arrayDistinct(arrayMap(
+            (f, m, o) -> bitShiftLeft(cityHash64(f, m, if(f = '', o, 0)), 1),
+            functions, modules, offsets) AS ids)) CODEC(ZSTD(1));
+
+ALTER TABLE ascribe_stacks ON CLUSTER '{cluster}'
+    ADD COLUMN IF NOT EXISTS called Array(UInt64) MATERIALIZED arrayMap(
+        id -> id + NOT has(arrayFilter((i, kind) -> kind < 16, ids, kinds), id),
+        arrayDistinct(arrayMap(
+            (f, m, o) -> bitShiftLeft(cityHash64(f, m, if(f = '', o, 0)), 1),
+            functions, modules, offsets) AS ids)) CODEC(ZSTD(1));
+
+-- name: as it is shown.
+CREATE TABLE IF NOT EXISTS ascribe_functions_local ON CLUSTER '{cluster}'
+(
+    id UInt64,
+    name String CODEC(ZSTD(1)),
+    module LowCardinality(String) CODEC(ZSTD(1)),
+    seen DateTime DEFAULT now() CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree(seen) ORDER BY id
+TTL seen + INTERVAL 430 DAY DELETE
+SETTINGS index_granularity = 1024
+COMMENT 'ascribe';
+
+CREATE TABLE IF NOT EXISTS ascribe_functions ON CLUSTER '{cluster}'
+AS ascribe_functions_local
+ENGINE = Distributed('{cluster}', currentDatabase(), ascribe_functions_local, cityHash64(id))
+COMMENT 'ascribe';
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS ascribe_to_functions ON CLUSTER '{cluster}' TO ascribe_functions_local
+AS SELECT id, if(function != '', function, concat(
+        if(module = '', '[unknown]', if(endsWith(module, '/'), module,
+            substringIndex(module, '/', -1))), '+0x',
+        if(offset = 0, '0', trim(LEADING '0' FROM lower(hex(offset)))))) AS name, module
+FROM
+(
+    SELECT bitShiftLeft(cityHash64(f, m, if(f = '', o, 0)), 1) AS id,
+        toString(any(f)) AS function, toString(any(m)) AS module, any(o) AS offset
+FROM ascribe_stacks_local
+    ARRAY JOIN functions AS f, modules AS m, offsets AS o
+    GROUP BY id
+);
+
+INSERT INTO ascribe_schema (version) VALUES (2);

@@ -77,7 +77,7 @@ sees "integers are known as such" "
 sees "the event and its rate" "
 	SELECT unit, ns_per_sample FROM ascribe_events WHERE name = 'cpu-clock'" "nanoseconds	10101010"
 ok "a host is a column" test "$(ask "SELECT uniqExact(host) FROM ascribe_samples")" = 1
-ok "a schema" test "$(ask 'SELECT max(version) FROM ascribe_schema')" = 1
+ok "a schema" test "$(ask 'SELECT max(version) FROM ascribe_schema')" = 2
 pushes 0 'sent: 0 windows' store "$url" --create-tables
 # The same windows again, by another cursor: the engine drops them by their tokens.
 pushes 0 'sent: 3 windows' store "$url" -l cluster=prod,region=eu --cursor again
@@ -85,9 +85,69 @@ ok "sent again: nothing twice" python3 compare.py "$url" store
 cp -r store old
 rm -r old/push
 ask 'ALTER TABLE ascribe_schema DELETE WHERE 1 SETTINGS mutations_sync = 1'
+# As schema 1 is: without functions.
+ask 'DROP TABLE ascribe_to_functions'
+ask 'DROP TABLE ascribe_functions'
+ask 'ALTER TABLE ascribe_stacks DROP COLUMN called'
 pushes 1 'no tables of ascribe|of schema 0' old "$url" --give-up 1s
 pushes 0 'sent: 3 windows' old "$url" --create-tables -l cluster=prod,region=eu
 ok "migrated" python3 compare.py "$url" store
+sees "stacks that were there have functions" "
+	SELECT count() > 0 AND countIf(empty(called)) = 0 FROM ascribe_stacks" 1
+sees "functions have names" "
+	SELECT count() > 0 AND countIf(empty(name)) = 0 FROM ascribe_functions WHERE id IN
+		(SELECT bitAnd(arrayJoin(called), 18446744073709551614) FROM ascribe_stacks)" 1
+
+# ---- otel_profiles: the table of OpenTelemetry's exporter, as its documentation has it ----
+ask 'CREATE DATABASE otel'
+saved=$url
+url=${url%other}otel
+ask "CREATE TABLE otel_profiles (Timestamp DateTime64(9), ProfileId String,
+	SampleType LowCardinality(String), SampleUnit LowCardinality(String),
+	ServiceName LowCardinality(String), ResourceAttributes Map(LowCardinality(String), String),
+	ScopeName String, ScopeVersion String,
+	ProfileAttributes Map(LowCardinality(String), String),
+	SampleAttributes Map(LowCardinality(String), String), StackHash UInt64,
+	Addresses Array(UInt64), FunctionNames Array(LowCardinality(String)),
+	FileNames Array(LowCardinality(String)), LineNumbers Array(Int32),
+	MappingFileNames Array(LowCardinality(String)), Values Array(Int64),
+	TimestampsUnixNano Array(UInt64), DurationNano UInt64, Period Int64,
+	PeriodType LowCardinality(String), PeriodUnit LowCardinality(String), TraceId String,
+	SpanId String) ENGINE = MergeTree PARTITION BY toDate(Timestamp)
+	ORDER BY (ServiceName, SampleType, toDateTime(Timestamp))"
+timeout 100 "$ascribe" push store "$url" --format clickhouse-otel -l service.name=shop 2>said
+ok "otel_profiles is filled" grep -q 'sent: 3 windows' said
+"$ascribe" report store --json >report.json
+"$ascribe" report store --json --by tenant,comm >keys.json
+sees "samples" "SELECT sum(Values[1]) FROM otel_profiles WHERE SampleType = 'samples'" \
+	"$(jq .samples report.json)"
+ask "SELECT FunctionNames[1] AS function, MappingFileNames[1] AS module,
+	toInt32(sum(Values[1])) AS self FROM otel_profiles WHERE SampleType = 'samples' AND
+	function != '' GROUP BY ALL FORMAT JSONEachRow" | jq -cS . | sort >functions
+jq -cS '.rows[] | select(.self > 0 and (.function | contains("+0x") | not)) |
+	{ function: .function, module: .module, self: .self }' report.json | sort >want
+ok "functions by their own samples: $(wc -l <want)" cmp functions want
+ask "SELECT SampleAttributes['process.context.label.tenant'] AS tenant,
+	SampleAttributes['comm'] AS comm, toInt32(sum(Values[1])) AS samples
+	FROM otel_profiles WHERE SampleType = 'samples' GROUP BY ALL FORMAT JSONEachRow" |
+	jq -cS . | sort >keys
+jq -cS '[.rows[] | { tenant: (.key.tenant // ""), comm: (.key.comm // ""), samples: .samples }] |
+	group_by(.tenant, .comm)[] | .[0] + { samples: (map(.samples) | add) }' keys.json |
+	sort >want
+ok "attributes of samples: $(wc -l <want)" cmp keys want
+sees "the rest of a row" "SELECT DISTINCT ResourceAttributes['service.name'], ScopeName,
+	ResourceAttributes['host.name'] != '', length(ProfileId), Period, PeriodType, PeriodUnit,
+	StackHash = xxHash64(arrayStringConcat(arrayMap(
+		(f, p) -> concat(f, char(0), p, char(0)), FunctionNames, FileNames))),
+	length(Addresses) = length(FunctionNames) AND length(LineNumbers) = length(Addresses)
+	FROM otel_profiles WHERE SampleType = 'samples'" \
+	"shop	ascribe	1	32	10101010	cpu	nanoseconds	1	1"
+sees "a profile has the rows of a window and event" "
+	SELECT count(), uniqExact(Timestamp, SampleType) FROM (
+	SELECT ProfileId, Timestamp, SampleType FROM otel_profiles GROUP BY ALL)" "$(ask \
+	'SELECT uniqExact(ProfileId) AS n, n FROM otel_profiles')"
+pushes 0 'sent: 0 windows' store "$url" --format clickhouse-otel -l service.name=shop
+url=$saved
 
 # Windows of long ago: with the tables' own TTL their sums are there, and push says so.
 ask 'CREATE DATABASE late'
@@ -105,7 +165,7 @@ pushes 1 'READONLY|readonly' store "$url" --user reader --token-file password --
 pushes 0 'sent: 3 windows' store "$url" --user writer --token-file password --cursor u3
 ok "who asked" test "$(jq -r .user first/asked | tail -1)" = writer
 ok "the password is in no message" sh -c '! grep -q secret said first/asked'
-pushes 2 'user: of format clickhouse alone' store "${url%\?*}" --format otlp --user me
+pushes 2 "user: of ClickHouse's formats alone" store "${url%\?*}" --format otlp --user me
 
 # ---- bad answers: each window is there once all the same ----
 ask 'CREATE DATABASE bad'
@@ -136,7 +196,21 @@ cp -r store pieces
 for n in 1 2 3 4 5 6; do printf 'take\ncut\nstatus 500\n'; done >first/plan
 pushes 0 'sent: 3 windows' pieces "$url" --max-bytes 64KiB --compression gzip
 ok "in pieces, by gzip" python3 compare.py "$url" pieces
+# A window with more rows than fit the memory goes in shares, also when it goes on within one.
+"$build/tests/mkstore" crowd crowd >/dev/null
+ask 'CREATE DATABASE shares'
+url=${url%pieces}shares
+make_tables
+for n in 1 2 3 4 5; do
+	# Two messages of five posts, and those of a window's begin; then nothing is taken.
+	{ yes take | head -n 12 && yes 'status 500' | head -n 20; } >first/plan
+	pushes 1 'sent: 0 windows' crowd "$url" --give-up 500ms
+done
 rm -f first/plan
+pushes 0 'sent: 1 windows' crowd "$url"
+sees "all rows in shares, each once" \
+	'SELECT count(), sum(samples), uniqExact(set, stack) FROM ascribe_samples' \
+	"100000	$("$ascribe" report crowd --json -n 1 | jq .samples)	100000"
 kill "$server"
 wait "$server" 2>/dev/null
 

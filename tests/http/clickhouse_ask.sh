@@ -50,6 +50,8 @@ for i in range(n):
     if draw.random() < 0.2:
         a += ['--idle']
     a += draw.choice(by)
+    if draw.random() < 0.2:
+        a += ['-n', str(draw.randrange(1, 9))]
     code, out, err = run('report', store, *a)
     code2, out2, err2 = run('report', '--clickhouse', url, *a)
     assert not code2 or code, (a, code2, err2)
@@ -62,6 +64,7 @@ for i in range(n):
         continue
     x, y = json.loads(out), json.loads(out2)
     assert rows(x) == rows(y), (a, [(k, rows(x).get(k), rows(y).get(k)) for k in {**rows(x), **rows(y)} if rows(x).get(k) != rows(y).get(k)][:5])
+    assert x['n_rows'] == y['n_rows'], (a, x['n_rows'], y['n_rows'])
     for k in 'samples', 'fired', 'stored', 'idle', 'from', 'to', 'lost':
         if k in x and x['samples']:
             assert x[k] == y.get(k), (a, k, x[k], y.get(k))
@@ -101,6 +104,93 @@ echo "SEED=$seed"
 ok "random questions" python3 compare.py "$url" long "$seed" "$(in_part 15 300)" \
 	"$minutes"
 
+# ---- functions: the engine counts them, and no stack is fetched ----
+# Questions to the engine with a word: what `asked` has more of than before.
+questions_with() { grep -c "$1" server/asked; }
+functions() {
+	local counted fetched
+	counted=$(questions_with 'n_all') fetched=$(questions_with 'any(kinds)')
+	"$ascribe" report long --json --to "$((1777629600 + minutes * 60))" "$@" |
+		jq -S .rows,.n_rows >store.json
+	"$ascribe" report --clickhouse "$clickhouse" --json "$@" | jq -S .rows,.n_rows >fleet.json
+	ok "functions $*: $(wc -l <store.json) lines" cmp store.json fleet.json
+	[ "$(questions_with 'n_all')" -gt "$counted" ] && counted=1 || counted=0
+	[ "$(questions_with 'any(kinds)')" -gt "$fetched" ] && fetched=1 || fetched=0
+	how="$counted counted, $fetched fetched"
+}
+functions
+ok "the engine counts: $how" test "$how" = "1 counted, 0 fetched"
+functions -n 2 --where '{comm="postgres"}'
+ok "the engine counts: $how" test "$how" = "1 counted, 0 fetched"
+functions --names simple
+ok "of short names it does not: $how" test "$how" = "0 counted, 1 fetched"
+functions --idle
+ok "with idle CPUs it does not: $how" test "$how" = "0 counted, 1 fetched"
+# Sent again, by other nodes, too.
+ask 'INSERT INTO ascribe_stacks (hash, kinds, functions, modules, build_ids, files, lines, offsets)
+	SELECT hash, kinds, functions, modules, build_ids, files, lines, offsets FROM ascribe_stacks'
+functions
+ok "stacks that came twice: $how" test "$how" = "1 counted, 0 fetched"
+# Stacks that come after their samples, and names of an older version.
+ask 'CREATE TABLE late AS ascribe_stacks'
+ask 'INSERT INTO late (hash, kinds, functions, modules, build_ids, files, lines, offsets)
+	SELECT hash, kinds, functions, modules, build_ids, files, lines, offsets FROM ascribe_stacks'
+ask 'ALTER TABLE ascribe_functions DELETE WHERE 1 SETTINGS mutations_sync = 1'
+functions
+ok "names that are missing: $how" test "$how" = "1 counted, 1 fetched"
+ask 'TRUNCATE TABLE ascribe_stacks'
+"$ascribe" report --clickhouse "$clickhouse" --json | jq -r '.rows[].function' >fleet.json
+ok "stacks that are missing" test "$(cat fleet.json)" = '[unknown stack]'
+ask 'INSERT INTO ascribe_stacks (hash, kinds, functions, modules, build_ids, files, lines, offsets)
+	SELECT hash, kinds, functions, modules, build_ids, files, lines, offsets FROM late'
+functions
+ok "stacks that came late: $how" test "$how" = "1 counted, 0 fetched"
+
+# ---- a new build on three of four hosts: `parse` grew on two of them, `render` on the third ----
+ask 'CREATE DATABASE builds'
+url="$clickhouse?database=builds"
+make_tables
+ask "INSERT INTO ascribe_events (name, unit, ns_per_sample, period, place)
+	VALUES ('cpu-clock', 'nanoseconds', 10000000, 10000000, 0)"
+ask "INSERT INTO ascribe_sets (day, hash, series, labels, integers)
+	VALUES ('2026-05-01', 7, 7, map('service', 'web', 'comm', 'web'), [])"
+ask "INSERT INTO ascribe_series (series, labels, integers)
+	VALUES (7, map('service', 'web', 'comm', 'web'), [])"
+ask "INSERT INTO ascribe_stacks (hash, kinds, functions, modules, build_ids, files, lines, offsets)
+	SELECT hash, [0, 0, 0], [if(hash % 2, 'memcpy', 'render'), if(hash % 2, 'parse', 'main'),
+	'main'], [if(hash % 2, '/lib/libc.so', '/usr/bin/web'), '/usr/bin/web', '/usr/bin/web'],
+	[if(hash % 2, 'cc', build), build, build], ['', '', ''], [0, 0, 0], [1, 2, 3]
+	FROM (SELECT number + 10 AS hash, if(number < 2, 'aaaa', 'bbbb') AS build FROM numbers(4))"
+# Stacks 10 and 11 are of the old build, 12 and 13 of the new one; odd ones are in \`parse\`.
+ask "INSERT INTO ascribe_windows (time, host, start, end, windows, fired, stored, outside,
+	own_cpu_ns, own_rss, lost, flagged) SELECT toDateTime(1777629605 + number * 10, 'UTC'),
+	'h1', toDateTime64(1777629600 + number * 10, 9, 'UTC'),
+	toDateTime64(1777629610 + number * 10, 9, 'UTC'), 1, 9, 9, 0, 0, 0, map(), map()
+	FROM numbers(120)"
+ask "INSERT INTO ascribe_samples (time, host, event, ns_per_sample, series, set, stack, wait,
+	samples, value) SELECT toDateTime(1777629605 + w * 10, 'UTC'), concat('h', toString(h)),
+	'cpu-clock', 10000000, 7, 7, stack, '', n, n * 10000000 FROM (
+	SELECT number % 120 AS w, intDiv(number, 120) % 4 + 1 AS h, intDiv(number, 480) AS parse,
+	w >= 60 AS now, 10 + parse + if(now AND h != 4, 2, 0) AS stack,
+	multiIf(NOT now, 50, parse = (h != 3), 90, 50) AS n FROM numbers(960))"
+new_build() {
+	"$ascribe" findings --clickhouse "$url" --from 1777630200 --to 1777630800 "$@"
+}
+new_build --json >out
+ok "the function that grew on most hosts" jq -e '.findings[] | select(.finding == "build") |
+	.file == "/usr/bin/web" and .build_id == "bbbb" and .build_id_before == "aaaa" and
+	(.grew_most | .now = (.now * 1000 | round) | .before = (.before * 1000 | round)) ==
+	{ function: "parse", module: "/usr/bin/web", now: 230, before: 150, hosts: 3, grew_on: 2 }' out
+new_build >out
+ok "in words" grep -A1 'web has a new build: bbbb, aaaa before' out
+ok "and where" grep -F '+0.08 on 2 of 3 hosts in parse' out
+new_build --json --where '{host="h3"}' >out
+ok "of one host" jq -e '.findings[] | select(.finding == "build") |
+	.grew_most | .function == "render" and .hosts == 1' out
+serve builds.log "$ascribe" serve --clickhouse "$url" --anonymous -l 127.0.0.1:0 || finish
+gets 200 '"grew_on":2' "$url/api/v1/findings?from=1777630200&to=1777630800"
+url=$clickhouse
+
 # ---- waits, with who was running, who woke and how long they were: of real programs ----
 cat >work.sh <<'END'
 for i in 1 2 3; do
@@ -137,10 +227,26 @@ if [ "$(id -u)" = 0 ] && "$ascribe" record --wall --waker -o waits -- sh work.sh
 	same_answer .x report --metric runq --by comm
 	same_answer .x report --metric off --by wait,wait_in -n 0
 	same_answer .x report --metric waker --by by.comm
+	for m in cpu off runq wall waker; do
+		same_answer .x report --metric $m
+	done
 	same_answer .x flame --metric waker
 	same_answer .x flame --metric off --against '{comm="sleep"}'
 	same_answer .x why --where '{comm="flock"}'
 	same_answer '.cpus, .own, .silent' stat
+	serve waits.log "$ascribe" serve waits --anonymous -l 127.0.0.1:0 || finish
+	of_store=$url
+	serve fleet.log "$ascribe" serve --clickhouse "$waits" --anonymous -l 127.0.0.1:0 || finish
+	for q in "blame?from=now-1h" "blame?by=comm&where=%7Bcomm=%22flock%22%7D" \
+		"blame?metric=waker" "table?metric=off" "table?metric=runq&sort=samples"; do
+		for of in store fleet; do
+			[ $of = store ] && at=$of_store || at=$url
+			curl -gsS --max-time 60 "$at/api/v1/$q" |
+				jq -S 'del(.what, .host, .os, .blocks, .windows, .covered)' >of_$of.json
+		done
+		ok "serve: $q" cmp of_store.json of_fleet.json
+		ok "rows: $q" jq -e '.rows // .cells | length > 0' of_fleet.json
+	done
 else
 	echo "waits are left out: $(tail -1 out 2>/dev/null)"
 fi
@@ -154,6 +260,7 @@ same='del(.what, .host, .os, (., .a, .b | objects | (.blocks, .windows, .covered
 	(.keys | arrays | .[] | select(.key? == "host")))'
 for q in "flame?$range" "flame?$range&view=inverted&split=comm" \
 	"labels?$range" "table?$range" \
+	"table?$range&sort=samples&limit=3" "table?$range&match=mem" \
 	"table?$range&by=comm,tenant" "values?$range&key=tenant" \
 	"series?$range&by=comm&step=5m" "table?$range&where=%7Bcomm%3D%22nginx%22%7D" \
 	"flame?from=1777630830&to=1777632000&against_from=1777629600&against_to=1777630830" \

@@ -4,6 +4,7 @@
 #include "cli/cmd.h"
 #include "cli/groups.h"
 #include "export/findings.h"
+#include "fleet/grown.h"
 #include "opt/text.h"
 
 #include <errno.h>
@@ -119,7 +120,10 @@ static int put_function(const struct finding *f)
 {
 	if (!f->function)
 		return 0;
-	printf("      %+.2f in ", f->function_now - f->function_before);
+	printf("      %+.2f ", f->function_now - f->function_before);
+	if (f->n_hosts)
+		printf("on %zu of %zu hosts ", f->n_grew, f->n_hosts);
+	fputs("in ", stdout);
 	int rc = function_print(f->function, f->module, false, NAME);
 	if (rc || !f->holder)
 		return rc;
@@ -159,7 +163,7 @@ static int put_finding(const struct finding *f, const struct findings *of)
 	}
 	if (f->kind == FINDING_BUILD) {
 		put_build(f);
-		return 0;
+		return put_function(f);
 	}
 	put_who(f);
 	clock_of(f->since_ns, at);
@@ -219,6 +223,8 @@ static int findings(struct reading *r, const struct findings_options *o)
 	do
 		rc = query_findings(&f, r->store, &spec, &err);
 	while (reading_again(r, &o->filter, &rc, &err));
+	if (!rc && r->fleet)
+		rc = fleet_grown(&r->filled, r->store, spec.where, f, &err);
 	reading_step(r, "query");
 	if (!rc && !f->n && f->from_ns < f->to_ns) {
 		int status =

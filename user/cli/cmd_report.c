@@ -207,7 +207,9 @@ static int report(struct reading *r, struct report *opts)
 	struct err err = { 0 };
 	size_t limit = rows_of(opts, opts->filter.json ? SIZE_MAX : DEFAULT_ROWS);
 	int rc = opts->top ? query_top(r->query, opts->by.v[0], &t, &err)
-			   : query_table(r->query, opts->by.n ? keys : NULL, opts->by.n, &t, &err);
+		 : r->filled.by_function
+			 ? query_table_counted(r->query, &r->filled.functions, &t, &err)
+			 : query_table(r->query, opts->by.n ? keys : NULL, opts->by.n, &t, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
 		return EXIT_FAILED;
@@ -279,6 +281,8 @@ static int open_report(struct reading *r, const struct opt_args *args, struct re
 {
 	const struct filter *f = &opts->filter;
 	int status = reading_check(f, "--where", "--from");
+	if (functions && !opts->by.n && !with_changes(opts))
+		r->functions = rows_of(opts, f->json ? SIZE_MAX : DEFAULT_ROWS);
 	functions |= opts->tree || opts->peek;
 	reading_ask_one(r,
 			opts->by.n  ? QUERY_KEYS

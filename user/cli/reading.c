@@ -55,6 +55,15 @@ static void say_error(int rc, const struct err *err)
 				 : "");
 }
 
+static int names_of(const struct filter *f)
+{
+	static const char *const styles[] = { "full", "folded", "simple" };
+	for (int i = 0; f->names && i < 3; i++)
+		if (!strcmp(f->names, styles[i]))
+			return i;
+	return f->names ? -1 : QUERY_NAMES_FULL;
+}
+
 /* Fill a store from ClickHouse with what the question needs. */
 static int fill_from_fleet(struct reading *r, const struct filter *f, struct err *err)
 {
@@ -86,6 +95,7 @@ static int fill_from_fleet(struct reading *r, const struct filter *f, struct err
 		.blame = r->blame,
 		.steps = !r->one,
 		.step_s = r->every_s,
+		.functions = names_of(f) == QUERY_NAMES_FULL ? r->functions : 0,
 		.memory = f->memory,
 	};
 	int rc = temp_store_new(&r->dirs[0], err);
@@ -154,15 +164,6 @@ static int check_selector(const char *option, const char *text)
 	if (rc == -EINVAL)
 		show_place(text, at);
 	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-}
-
-static int names_of(const struct filter *f)
-{
-	static const char *const styles[] = { "full", "folded", "simple" };
-	for (int i = 0; f->names && i < 3; i++)
-		if (!strcmp(f->names, styles[i]))
-			return i;
-	return f->names ? -1 : QUERY_NAMES_FULL;
 }
 
 int reading_metric(const struct filter *f)

@@ -19,6 +19,7 @@ struct reading {
 	bool rest;		      /* what the selector does not admit, too */
 	bool blame;		      /* `one`: also of who was running or woke */
 	uint32_t every_s;	      /* `one`: of a series with such steps; 0: of no series */
+	size_t functions;	      /* `one`: so many rows of a table of functions alone; 0: no */
 	struct fleet_result filled;
 	size_t n_dirs;
 	struct store *store;

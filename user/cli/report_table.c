@@ -172,8 +172,9 @@ static int print_functions(const struct reading *rd, const struct report *opts,
 			return -ENOMEM;
 		rest -= r->self < rest ? r->self : rest;
 	}
-	if (limit < t->n_rows)
-		print_rest(rd, t->n_rows - limit, rest, true);
+	const size_t shown = t->n_rows < limit ? t->n_rows : limit;
+	if (shown < t->n_rows + t->n_left)
+		print_rest(rd, t->n_rows + t->n_left - shown, rest, true);
 	return 0;
 }
 

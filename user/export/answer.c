@@ -175,7 +175,7 @@ json_t *answer_table(const struct answer_table *of)
 	const struct query *q = of->q;
 	const struct query_info *info = query_info(q);
 	json_t *o = json_object();
-	int rc = json_put(o, "n_rows", json_count(of->t->n_rows));
+	int rc = json_put(o, "n_rows", json_count(of->t->n_rows + of->t->n_left));
 	rc = rc ? rc : json_put(o, "exact", json_boolean(!of->t->approximate));
 	rc = rc ? rc : answer_add_sum(o, info);
 	rc = rc ? rc : json_put(o, "value", json_count(info->value));

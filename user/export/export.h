@@ -34,8 +34,9 @@ struct export_source {
 
 /* Some of the rows, for who sends them in pieces. */
 struct export_part {
-	size_t from, to;  /* rows of the query, [from, to); to is at most their number */
-	size_t max_bytes; /* end behind the row that reaches this, before compression */
+	size_t from, to;	/* rows of the query, [from, to); to is at most their number */
+	size_t max_bytes;	/* end behind the row that reaches this, before compression */
+	uint32_t shares, share; /* those of the query (query_spec) */
 	/* Results: [from, end) were written, as so many bytes before compression (pprof alone) */
 	size_t end, bytes;
 };

@@ -31,6 +31,10 @@ static int put_function(json_t *o, const struct finding *f)
 	rc = rc ? rc : json_put(of, "module", text(f->module));
 	rc = rc ? rc : json_put(of, "now", json_real(f->function_now));
 	rc = rc ? rc : json_put(of, "before", json_real(f->function_before));
+	if (f->n_hosts) {
+		rc = rc ? rc : json_put(of, "hosts", json_count(f->n_hosts));
+		rc = rc ? rc : json_put(of, "grew_on", json_count(f->n_grew));
+	}
 	int rc2 = json_put(o, "grew_most", json_incref(of));
 	json_decref(of);
 	return rc ? rc : rc2;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/otel_names.h"
 
+#include "query/query.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -83,6 +85,32 @@ const char *otel_name(const struct label *labels, size_t n, size_t i, char buf[O
 		return l->key;
 	*ret_len = strlen(name);
 	return name;
+}
+
+bool otel_is_wanted(const char *const *keys, size_t n, const struct label *l)
+{
+	for (size_t i = 0; i < n; i++)
+		if (is(l->key, l->key_len, keys[i]))
+			return true;
+	return !n;
+}
+
+bool otel_is_of_resource(const char *name, size_t len)
+{
+	static const char *const groups[] = { "service.", "host.", "container.", "k8s." };
+	for (size_t i = 0; i < COUNT(groups); i++) {
+		size_t n = strlen(groups[i]);
+		if (len >= n && !memcmp(name, groups[i], n))
+			return true;
+	}
+	return false;
+}
+
+bool otel_is_published(const struct label *l, const char *name)
+{
+	char key[OTEL_NAME_MAX];
+	snprintf(key, sizeof(key), "%.*s", (int)l->key_len, l->key);
+	return name == l->key && !query_is_system_key(key);
 }
 
 const char *otel_label(const char *name, char buf[OTEL_NAME_MAX], const char **ret_kind)

@@ -20,6 +20,13 @@
 const char *otel_name(const struct label *labels, size_t n, size_t i, char buf[OTEL_NAME_MAX],
 		      size_t *ret_len);
 
+/* Whether a label is to become an attribute: its key is one of n; n 0: all are. */
+bool otel_is_wanted(const char *const *keys, size_t n, const struct label *l);
+/* Whether an attribute is one of a resource: of a service, host, container or pod. */
+bool otel_is_of_resource(const char *name, size_t len);
+/* Whether a program publishes a label: neither the recorder gives it, nor has it another name. */
+bool otel_is_published(const struct label *l, const char *name);
+
 /*
  * Return the label that an attribute of this name becomes: static, in buf, or the end of name.
  * *ret_kind is the value of workload_kind beside a workload ("Deployment"), else NULL. The name of

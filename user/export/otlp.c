@@ -46,27 +46,12 @@ struct sample_key {
 	int32_t stack, link;
 };
 
-static bool starts(const char *s, size_t len, const char *prefix)
-{
-	size_t n = strlen(prefix);
-	return len >= n && !memcmp(s, prefix, n);
-}
-
 static bool is(const struct label *l, const char *key)
 {
 	return l->key_len == strlen(key) && !memcmp(l->key, key, l->key_len);
 }
 
 /* ---- label sets ---- */
-
-static bool is_of_resource(const char *key, size_t len)
-{
-	static const char *const groups[] = { "service.", "host.", "container.", "k8s." };
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		if (starts(key, len, groups[i]))
-			return true;
-	return false;
-}
 
 static bool hex(const struct label *l, size_t n, uint8_t *ret)
 {
@@ -144,19 +129,11 @@ static int add_host(struct packing *p)
 	return l.str_len ? add_resource_attribute(p, "host.name", 9, &l) : 0;
 }
 
-/* Neither the recorder gives it, nor has it a name of OpenTelemetry's. */
-static bool is_published(const struct label *l, const char *name)
-{
-	char key[OTEL_NAME_MAX];
-	snprintf(key, sizeof(key), "%.*s", (int)l->key_len, l->key);
-	return name == l->key && !query_is_system_key(key);
-}
-
 static int add_sample_attribute(struct otlp *o, const char *name, size_t len, const struct label *l)
 {
 	int32_t index;
 	o->text.len = 0;
-	int rc = is_published(l, name)
+	int rc = otel_is_published(l, name)
 			 ? buf_add(&o->text, OTEL_CONTEXT_LABEL, strlen(OTEL_CONTEXT_LABEL))
 			 : 0;
 	rc = rc ? rc : buf_add(&o->text, name, len);
@@ -178,14 +155,6 @@ static int find_resource(struct otlp *o)
 	return rc;
 }
 
-static bool is_wanted(const struct export_source *src, const struct label *l)
-{
-	for (size_t i = 0; i < src->n_keys; i++)
-		if (is(l, src->keys[i]))
-			return true;
-	return !src->n_keys;
-}
-
 /* The names live as long as those of the resource are compared. */
 static int add_labels(struct packing *p, const struct label *labels, size_t n, bool linked)
 {
@@ -194,13 +163,13 @@ static int add_labels(struct packing *p, const struct label *labels, size_t n, b
 	for (size_t i = 0; !rc && i < n && i < STORE_SET_MAX; i++) {
 		const struct label *l = &labels[i];
 		size_t len;
-		if (!is_wanted(p->o->src, l))
+		if (!otel_is_wanted(p->o->src->keys, p->o->src->n_keys, l))
 			continue;
 		const char *name = otel_name(labels, n, i, names[i], &len);
 		if (!name || (linked && (is(l, "trace_id") || is(l, "span_id"))))
 			continue;
-		rc = is_of_resource(name, len) ? add_resource_attribute(p, name, len, l)
-					       : add_sample_attribute(p->o, name, len, l);
+		rc = otel_is_of_resource(name, len) ? add_resource_attribute(p, name, len, l)
+						    : add_sample_attribute(p->o, name, len, l);
 	}
 	return rc ? rc : add_host(p);
 }
@@ -333,13 +302,19 @@ static int add_type(struct otlp *o, const char *type, const char *unit, Otlp__Va
 	return rc ? rc : otlp_add_string(&o->d, unit, strlen(unit), &ret->unit_strindex);
 }
 
+/* Where the rows of a message begin. */
+static int64_t place_of(const struct export_part *part)
+{
+	return part ? (int64_t)((uint64_t)part->share << 40 | part->from) : 0;
+}
+
 /* The same for the same rows of the same store: a receiver may tell that it has them. */
 static int make_profile_id(struct otlp *o, uint32_t resource, uint8_t ret[16])
 {
 	const struct store_meta *meta = store_meta(o->src->store);
 	const struct query_info *info = query_info(o->src->query);
 	const int64_t numbers[] = { meta->created_ns, info->from_ns, info->to_ns,
-				    o->src->part ? (int64_t)o->src->part->from : 0 };
+				    place_of(o->src->part) };
 	XXH128_canonical_t out;
 	size_t len;
 	const void *bytes = intern_get(&o->packed_resources, resource, &len);

@@ -2,6 +2,7 @@
 #include "fleet/fleet.h"
 
 #include "fleet/filler.h"
+#include "fleet/functions.h"
 #include "fleet/statement.h"
 #include "query/waits.h"
 #include "util/array.h"
@@ -34,6 +35,7 @@ struct filling {
 	struct fleet_rows rows;
 	struct fleet_result *ret;
 	char by[300]; /* of blame */
+	uint32_t schema;
 };
 
 static int no_answer(struct err *err)
@@ -148,7 +150,8 @@ static int ask_range(struct filling *f, bool *ret_any, struct err *err)
 		"ifNull((SELECT toUInt32(min(time)) FROM ascribe_samples), 0), "
 		"ifNull((SELECT toUInt32(min(time)) FROM ascribe_samples_1m), 0), "
 		"ifNull((SELECT toUInt32(min(time)) FROM ascribe_samples_1h), 0), "
-		"ifNull((SELECT toUInt32(min(time)) FROM ascribe_samples_1d), 0) "
+		"ifNull((SELECT toUInt32(min(time)) FROM ascribe_samples_1d), 0), "
+		"ifNull((SELECT max(version) FROM ascribe_schema), 0) "
 		"FROM ascribe_windows FORMAT RowBinary";
 	struct buf answer = BUF_INIT;
 	int rc = ask_run(f->ask, sql, NULL, 0, SMALL_BYTES, &answer, err);
@@ -159,6 +162,7 @@ static int ask_range(struct filling *f, bool *ret_any, struct err *err)
 		uint32_t since = cursor_u32(&c);
 		f->st.since[i] = since ? since : UINT32_MAX;
 	}
+	f->schema = cursor_u32(&c);
 	bool bad = c.bad || cursor_left(&c);
 	buf_fini(&answer);
 	if (rc || bad)
@@ -354,6 +358,11 @@ static int ask_keys(struct filling *f, struct err *err)
 void fleet_result_fini(struct fleet_result *r)
 {
 	free(r->keys);
+	free(r->functions.v);
+	free(r->names);
+	for (size_t i = 0; i < r->n_texts; i++)
+		free(r->texts[i]);
+	free(r->texts);
 	*r = (struct fleet_result){ 0 };
 }
 
@@ -469,6 +478,11 @@ static int ask_all(struct filling *f, struct err *err)
 	if (f->q->recent_s && f->st.to - f->st.from > f->q->recent_s)
 		f->st.from = f->st.side[0].from = f->st.to - f->q->recent_s;
 	rc = f->q->list_keys ? ask_keys(f, err) : 0;
+	if (!rc && f->schema >= FUNCTIONS_SCHEMA &&
+	    functions_serve(f->q, f->selector, &f->events, &f->st)) {
+		rc = functions_ask(f->ask, f->q, &f->st, f->ret, err);
+		f->st.stacks &= !f->ret->by_function;
+	}
 	rc = rc ? rc : ask_rows(f, STATEMENT_ROWS, &f->rows, err);
 	if (!rc && f->rows.n > f->st.limit)
 		rc = ask_other(f, err);
@@ -482,7 +496,7 @@ int fleet_fill(const char *dir, const struct fleet_server *server,
 	struct filler *to = NULL;
 	if (!f)
 		return err_sys(err, -ENOMEM, "cannot ask ClickHouse");
-	*ret = (struct fleet_result){ 0 };
+	*ret = (struct fleet_result){ .server = server };
 	f->q = question;
 	f->ret = ret;
 	int rc = selector_parse(&f->selector, question->where, NULL, err);

@@ -43,7 +43,10 @@ struct fleet_question {
 	bool idle;
 	bool no_stacks; /* rows are summed over all stacks */
 	bool all_labels;
-	bool list_keys;		 /* count the values and samples of every key */
+	bool list_keys; /* count the values and samples of every key */
+	/* A table of functions alone, of so many rows; 0: no. In order of samples with callees */
+	size_t functions;
+	bool by_total;
 	const char *const *keys; /* else these, and those of the selector */
 	size_t n_keys;
 	uint32_t recent_s; /* rows of so many seconds at the end of the range alone; 0: all */
@@ -64,6 +67,12 @@ struct fleet_result {
 	uint64_t rows, stacks;
 	struct found_key *keys; /* of list_keys, by name */
 	size_t n_keys, cap_keys;
+	bool by_function; /* the store has no stacks: these are the functions */
+	struct query_counted functions;
+	char *names;			   /* of these */
+	const struct fleet_server *server; /* that was asked; borrowed */
+	char **texts;			   /* of later answers */
+	size_t n_texts, cap_texts;
 };
 void fleet_result_fini(struct fleet_result *r);
 

@@ -436,6 +436,63 @@ int statement_write_keys(const struct statement *s, bool idle, struct ask *a, st
 	return t.rc;
 }
 
+/*
+ * The functions of stacks (deploy/clickhouse, `called`) are summed once in a stack. Names come
+ * last, for those that are left; ties go by name, as in a store.
+ */
+int statement_write_functions(const struct statement *s, const struct statement_functions *f,
+			      struct ask *a, struct buf *to)
+{
+	struct text t = { .s = s, .sums = STATEMENT_ROWS, .ask = a, .to = to, .no_idle = true };
+	const char *order = f->by_total ? "total DESC, self DESC" : "self DESC, total DESC";
+	add(&t, "SELECT name, toString(module), toUInt8(inlined), self, total, n_all, missing "
+		"FROM (SELECT id, name, module FROM ascribe_functions) AS k ANY RIGHT JOIN ("
+		"SELECT bitAnd(x, 18446744073709551614) AS id, min(x % 2) AS inlined, "
+		"sumIf(amount, i = 1) AS self, sum(amount) AS total, count() OVER () AS n_all, "
+		"max(if(id = 0, total, 0)) OVER () AS missing FROM (SELECT amount, called FROM "
+		"(SELECT hash, called FROM ascribe_stacks) AS f ANY RIGHT JOIN (SELECT stack, ");
+	add(&t, f->time ? "sum(if(event IN ('off-cpu', 'runq'), v, n * ns))" : "sum(n)");
+	add(&t, " AS amount FROM (");
+	add_rows(&t);
+	add(&t, ") WHERE stack != 0 GROUP BY stack) AS s ON f.hash = s.stack) "
+		"LEFT ARRAY JOIN called AS x, arrayEnumerate(called) AS i GROUP BY id ORDER BY ");
+	ADD(&t, "%s LIMIT %zu WITH TIES", order, f->limit);
+	add(&t, ") AS t ON k.id = t.id ORDER BY ");
+	ADD(&t, "%s, name, module LIMIT %zu FORMAT RowBinary", order, f->limit);
+	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
+	return t.rc;
+}
+
+/*
+ * From the inside out: samples of hosts and functions before (b) and now (a); those of hosts that
+ * have the build; functions over all these hosts. 1.645: one of 20 that did not change.
+ */
+int statement_write_grown(const struct statement *s, const char *file, const char *build,
+			  struct ask *a, struct buf *to)
+{
+	struct text t = { .s = s, .sums = STATEMENT_ROWS, .ask = a, .to = to, .no_idle = true };
+	add(&t, "SELECT name, countIf(a > b + 1.645 * sqrt(a + b)) AS n_grew, any(n_hosts), "
+		"sum(a_ns) AS now, sum(b_ns) AS before FROM (SELECT *, uniqExact(host) OVER () AS "
+		"n_hosts FROM (SELECT *, sum(fresh) OVER (PARTITION BY host) AS has_new FROM ("
+		"SELECT labels['host'] AS host, name, sumIf(n, bucket = 1) AS a, "
+		"sumIf(n, bucket = 0) AS b, sumIf(n * ns, bucket = 1) AS a_ns, "
+		"sumIf(n * ns, bucket = 0) AS b_ns, sumIf(n, bucket = 1 AND new) AS fresh FROM (");
+	add_rows(&t);
+	add(&t, ") AS r ANY LEFT JOIN (SELECT hash, toString(functions[indexOf(modules, ");
+	add_bound(&t, file, strlen(file));
+	add(&t, ") AS at]) AS name, build_ids[at] = ");
+	add_bound(&t, build, strlen(build));
+	add(&t, " AS new FROM ascribe_stacks WHERE has(modules, ");
+	add_bound(&t, file, strlen(file));
+	add(&t,
+	    ")) AS k ON r.stack = k.hash WHERE name != '' GROUP BY host, name)) WHERE has_new > 0) "
+	    "GROUP BY name HAVING n_grew > 0 "
+	    "ORDER BY n_grew DESC, toInt64(now) - toInt64(before) DESC, name LIMIT 1 "
+	    "FORMAT RowBinary");
+	t.rc = t.rc ? t.rc : buf_add_u8(to, 0);
+	return t.rc;
+}
+
 int statement_write_windows(const struct statement *s, struct buf *to)
 {
 	struct text t = { .s = s, .to = to };

@@ -34,6 +34,13 @@ struct statement {
 	size_t limit; /* rows; the engine gives one more where there are more */
 };
 
+/* Of functions: how many, and which. */
+struct statement_functions {
+	size_t limit;
+	bool by_total; /* the first by samples with callees; else by their own */
+	bool time;     /* in nanoseconds instead of samples */
+};
+
 /* A part of the range that the same sides ask for: bits of their places. */
 struct statement_part {
 	uint32_t from, to;
@@ -58,6 +65,23 @@ int statement_write(const struct statement *s, enum statement_sums sums, struct 
  * values, samples. Idle ones only where `idle`.
  */
 int statement_write_keys(const struct statement *s, bool idle, struct ask *a, struct buf *to);
+
+/*
+ * The same for functions instead of rows, without idle samples: name and module String, inlined
+ * UInt8, then as UInt64 what they have of their own, with callees, how many functions there are,
+ * and what samples have whose functions are not known.
+ */
+int statement_write_functions(const struct statement *s, const struct statement_functions *f,
+			      struct ask *a, struct buf *to);
+
+/*
+ * The same for the function of a file that grew beyond chance on most hosts that have a build of it
+ * since the second part began (statement_parts): name String, as UInt64 on how many it grew and how
+ * many they are, then its nanoseconds in the second part and in the first. A sample is of the
+ * file's function nearest to the leaf. No row: none grew. s keeps the label host alone.
+ */
+int statement_write_grown(const struct statement *s, const char *file, const char *build,
+			  struct ask *a, struct buf *to);
 
 /* The seconds of the finest level that has rows of that time. */
 uint32_t statement_unit(const struct statement *s, uint32_t at);

@@ -7,6 +7,7 @@
 
 #include "export/findings.h"
 #include "export/why.h"
+#include "fleet/grown.h"
 #include "http/server_int.h"
 #include "query/own.h"
 
@@ -253,7 +254,10 @@ static int table(struct request *r, struct store *s, struct asked *a, struct err
 	uint64_t matched = 0;
 	a->spec.parts = query_lengths_serve(&a->spec) ? 2 : 1;
 	rc = query_open(&q, s, &a->spec, err);
-	rc = rc ? rc : query_table(q, a->spec.keys, a->n_keys, &t, err);
+	if (!rc && r->filled && r->filled->by_function)
+		rc = query_table_counted(q, &r->filled->functions, &t, err);
+	else if (!rc)
+		rc = query_table(q, a->spec.keys, a->n_keys, &t, err);
 	if (!rc && query_lengths_serve(&a->spec))
 		rc = query_lengths(&lengths, s, &a->spec, err);
 	answer.lengths = lengths;
@@ -462,6 +466,8 @@ int api_findings(struct request *r, struct store *s, struct err *err)
 					    a.spec.to_ns, a.keys,
 					    a.n_keys,	  a.limit ? a.limit : FINDINGS };
 	rc = rc ? rc : query_findings(&f, s, &spec, err);
+	if (!rc && r->filled)
+		rc = fleet_grown(r->filled, s, spec.where, f, err);
 	rc = rc ? rc : request_json(r, answer_findings(f, spec.where), err);
 	query_findings_free(f);
 	asked_fini(&a);

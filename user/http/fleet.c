@@ -89,6 +89,17 @@ static int compare(struct fleet_asked *f, const struct request *r, struct err *e
 	return 0;
 }
 
+/* A table of functions alone: the engine counts them. */
+static void count_functions(struct fleet_asked *f, const struct request *r)
+{
+	const char *match = request_param(r, "match"), *sort = request_param(r, "sort");
+	if (strcmp(r->route->name, "table") || f->a.n_keys || (match && *match) ||
+	    f->a.spec.names != QUERY_NAMES_FULL)
+		return;
+	f->q.functions = asked_answer(&f->a, NULL, &f->a.spec).limit;
+	f->q.by_total = sort && !strcmp(sort, "samples");
+}
+
 static int ask_for(struct fleet_asked *f, const struct request *r, enum need need, struct err *err)
 {
 	struct fleet_question *q = &f->q;
@@ -122,6 +133,7 @@ static int ask_for(struct fleet_asked *f, const struct request *r, enum need nee
 	q->no_stacks = need <= NEED_LIST || need == NEED_BLAME || need == NEED_STEPS ||
 		       (need == NEED_KEYS && f->q.n_keys);
 	q->list_keys = need == NEED_LIST;
+	count_functions(f, r);
 	if (need == NEED_NAMES)
 		q->recent_s = RECENT_S;
 	if (rc || need == NEED_CHANGES)

@@ -50,7 +50,7 @@ struct request {
 	bool head;
 	struct param *params;
 	size_t n_params;
-	const struct fleet_result *filled; /* the store is one of ClickHouse's answers */
+	struct fleet_result *filled; /* the store is one of ClickHouse's answers */
 	struct buf body;
 	size_t held;	     /* bytes of it that the server's intake holds */
 	size_t charged;	     /* bytes that were charged before it is known what it adds */

@@ -25,7 +25,8 @@ struct push_options {
 	  "FORMAT", \
 	  "otlp: OpenTelemetry profiles over HTTP, of opentelemetry-proto 1.10 (default); " \
 	  "pyroscope; parca; pprof: each message is a gzipped profile; clickhouse: rows of " \
-	  "ascribe's tables, the database is in the URL: ?database=NAME", \
+	  "ascribe's tables, the database is in the URL: ?database=NAME; clickhouse-otel: rows of " \
+	  "the table otel_profiles there", \
 	  offsetof(type, format), \
 	  0, \
 	  0 }, \
@@ -107,7 +108,7 @@ struct push_options {
 		  0, \
 		  OPT_STRING, \
 		  "FILE", \
-		  "a bearer token, or the password of clickhouse's user, is in this file, which is read for " \
+		  "a bearer token, or the password of ClickHouse's user, is in this file, which is read for " \
 		  "each message", \
 		  offsetof(type, token_file), \
 		  0, \
@@ -167,8 +168,8 @@ struct push_options {
 		  0, \
 		  OPT_SIZE, \
 		  "SIZE", \
-		  "memory for the rows of a window: where that is too little the smallest are " \
-		  "summed as (other) (default 16MiB)", \
+		  "memory for the rows of a window: what does not fit is sent in up to 32 shares, " \
+		  "beyond that the smallest rows are summed as (other) (default 16MiB)", \
 		  offsetof(type, memory), \
 		  1 << 20, \
 		  0 }, \

@@ -2,6 +2,7 @@
 #include "push/clickhouse.h"
 
 #include "push/identity.h"
+#include "push/row_binary.h"
 #include "query/waits.h"
 
 #include <errno.h>
@@ -91,31 +92,10 @@ static bool is_new(struct clickhouse *c, XXH128_hash_t h)
 	}
 }
 
-/* ---- RowBinary ---- */
-
-static int add_text(struct buf *b, const char *s, size_t len)
-{
-	int rc = buf_add_varint(b, len);
-	return rc ? rc : buf_add(b, s, len);
-}
-
-static int add_name(struct buf *b, const char *s)
-{
-	return add_text(b, s, strlen(s));
-}
-
 static int add_hash(struct buf *b, XXH128_hash_t h)
 {
 	int rc = buf_add_u64(b, h.low64);
 	return rc ? rc : buf_add_u64(b, h.high64);
-}
-
-static int add_value(struct buf *b, const struct label *l)
-{
-	char digits[32];
-	if (l->type == LABEL_STRING)
-		return add_text(b, l->str, l->str_len);
-	return add_text(b, digits, label_text(l, digits, sizeof(digits)));
 }
 
 /* ---- label sets ---- */
@@ -173,14 +153,14 @@ static int add_labels(struct buf *b, const struct clickhouse *c, const struct pu
 		const struct label *l = &c->labels[i];
 		if (series && !is_of_series(series, l))
 			continue;
-		rc = add_text(b, l->key, l->key_len);
-		rc = rc ? rc : add_value(b, l);
+		rc = row_binary_text(b, l->key, l->key_len);
+		rc = rc ? rc : row_binary_value(b, l);
 	}
 	rc = rc ? rc : buf_add_varint(b, integers);
 	for (size_t i = 0; !rc && i < c->n_labels; i++) {
 		const struct label *l = &c->labels[i];
 		if (l->type == LABEL_INT && (!series || is_of_series(series, l)))
-			rc = add_text(b, l->key, l->key_len);
+			rc = row_binary_text(b, l->key, l->key_len);
 	}
 	return rc;
 }
@@ -227,20 +207,12 @@ static int load_set(struct push_message *m, uint32_t set)
 
 /* ---- stacks ---- */
 
-/* The frame of an id; 0: all that was cut. */
-static const struct store_frame *frame_of(const struct store *s, uint32_t id)
-{
-	static const struct store_frame none;
-	const struct store_frame *f = export_frame(s, id);
-	return f ? f : &none;
-}
-
-static int add_numbers(struct buf *b, const struct store *s, const uint32_t *frames, size_t n,
+static int add_numbers(struct buf *b, const struct store_frame *const *frames, size_t n,
 		       int (*add)(struct buf *b, const struct store_frame *f))
 {
 	int rc = buf_add_varint(b, n);
 	for (size_t i = 0; !rc && i < n; i++)
-		rc = add(b, frame_of(s, frames[i]));
+		rc = add(b, frames[i]);
 	return rc;
 }
 
@@ -259,21 +231,6 @@ static int add_offset(struct buf *b, const struct store_frame *f)
 	return buf_add_u64(b, f->offset);
 }
 
-/* A text of each frame: the string at `member` of struct store_frame. */
-static int add_texts(struct buf *b, const struct store *s, const uint32_t *frames, size_t n,
-		     size_t member)
-{
-	int rc = buf_add_varint(b, n);
-	for (size_t i = 0; !rc && i < n; i++) {
-		size_t len;
-		const uint32_t *id = (const void *)((const char *)frame_of(s, frames[i]) + member);
-		const char *text = store_string(s, *id, &len);
-		bool other = !frames[i] && member == offsetof(struct store_frame, function);
-		rc = other ? add_name(b, "(other)") : add_text(b, text, len);
-	}
-	return rc;
-}
-
 static int add_stack(struct buf *b, const struct export_source *src, const struct store_row *row,
 		     XXH128_hash_t hash)
 {
@@ -281,14 +238,14 @@ static int add_stack(struct buf *b, const struct export_source *src, const struc
 					offsetof(struct store_frame, module),
 					offsetof(struct store_frame, build_id),
 					offsetof(struct store_frame, file) };
-	uint32_t frames[EXPORT_DEPTH_MAX + 1];
-	size_t n = export_row_stack(src, row, frames);
+	const struct store_frame *frames[EXPORT_DEPTH_MAX + 1];
+	size_t n = row_binary_frames(src, row, frames);
 	int rc = add_hash(b, hash);
-	rc = rc ? rc : add_numbers(b, src->store, frames, n, add_kind);
+	rc = rc ? rc : add_numbers(b, frames, n, add_kind);
 	for (size_t i = 0; !rc && i < sizeof(texts) / sizeof(texts[0]); i++)
-		rc = add_texts(b, src->store, frames, n, texts[i]);
-	rc = rc ? rc : add_numbers(b, src->store, frames, n, add_line);
-	return rc ? rc : add_numbers(b, src->store, frames, n, add_offset);
+		rc = row_binary_strings(b, src->store, frames, n, texts[i]);
+	rc = rc ? rc : add_numbers(b, frames, n, add_line);
+	return rc ? rc : add_numbers(b, frames, n, add_offset);
 }
 
 static int name_stack(struct push_message *m, const struct store_row *row, XXH128_hash_t *ret)
@@ -340,29 +297,15 @@ static int add_row(struct push_message *m, const struct store_event *e, const st
 	rc = rc ? rc : name_stack(m, row, &stack);
 	rc = rc ? rc : name_wait(m, !strcmp(e->name, WAIT_EVENT), row->stack, &wait);
 	rc = rc ? rc : buf_add_u32(b, clickhouse_time(m->block));
-	rc = rc ? rc : add_name(b, c->host);
-	rc = rc ? rc : add_name(b, e->name);
+	rc = rc ? rc : row_binary_name(b, c->host);
+	rc = rc ? rc : row_binary_name(b, e->name);
 	rc = rc ? rc : buf_add_u64(b, e->ns_per_sample);
 	rc = rc ? rc : buf_add_u64(b, c->series);
 	rc = rc ? rc : add_hash(b, c->set_hash);
 	rc = rc ? rc : add_hash(b, stack);
-	rc = rc ? rc : add_name(b, wait);
+	rc = rc ? rc : row_binary_name(b, wait);
 	rc = rc ? rc : buf_add_u64(b, row->samples);
 	return rc ? rc : buf_add_u64(b, row->value);
-}
-
-/* Where an INSERT goes. Constants alone: nothing foreign is in it. */
-static void set_path(const struct push_message *m, struct push_post *p, const char *target,
-		     const char *token)
-{
-	size_t n = (size_t)snprintf(p->path, sizeof(p->path), "%s%cquery=INSERT+INTO+", m->to->path,
-				    strchr(m->to->path, '?') ? '&' : '?');
-	for (; *target && n < sizeof(p->path) - 1; target++)
-		p->path[n++] = (char)(*target == ' ' ? '+' : *target);
-	snprintf(p->path + n, sizeof(p->path) - n,
-		 "+FORMAT+RowBinary&wait_for_async_insert=1&distributed_foreground_insert=1"
-		 "&deduplicate_blocks_in_dependent_materialized_views=1%s%s",
-		 *token ? "&insert_deduplication_token=" : "", token);
 }
 
 static int add_event(struct push_message *m, const struct store_event *e)
@@ -376,8 +319,8 @@ static int add_event(struct push_message *m, const struct store_event *e)
 		place++;
 	if (!is_new(c, h))
 		return 0;
-	int rc = add_name(b, e->name);
-	rc = rc ? rc : add_name(b, e->unit);
+	int rc = row_binary_name(b, e->name);
+	rc = rc ? rc : row_binary_name(b, e->unit);
 	rc = rc ? rc : buf_add_u64(b, e->ns_per_sample);
 	rc = rc ? rc : buf_add_u64(b, e->period);
 	return rc ? rc : buf_add_u8(b, (uint8_t)(place < 255 ? place : 255));
@@ -409,7 +352,7 @@ static void begin_rows(struct push_message *m)
 int clickhouse_encode(struct push_message *m, struct err *err)
 {
 	const struct store_event *e = query_info(m->src.query)->event;
-	char token[100];
+	char token[ROW_BINARY_TOKEN];
 	size_t n, i = m->part.from;
 	const struct store_row *rows = query_rows(m->src.query, &n);
 	begin_rows(m);
@@ -420,14 +363,9 @@ int clickhouse_encode(struct push_message *m, struct err *err)
 		return err_sys(err, rc, "cannot push");
 	m->part.end = i;
 	m->n_posts = POSTS;
-	const char *where = m->src.where ? m->src.where : "";
-	snprintf(token, sizeof(token), "%016llx-%u-%016llx-%zu-%zu",
-		 (unsigned long long)store_id(m->src.store), m->block->window_lo,
-		 (unsigned long long)XXH3_64bits_withSeed(e->name, strlen(e->name),
-							  XXH3_64bits(where, strlen(where))),
-		 m->part.from, m->part.end);
+	row_binary_token(m, token);
 	for (size_t k = 0; k < POSTS; k++)
-		set_path(m, &m->posts[k], targets[k], k == SAMPLES ? token : "");
+		row_binary_post(m, &m->posts[k], targets[k], k == SAMPLES ? token : "");
 	return 0;
 }
 
@@ -441,7 +379,7 @@ static int add_counters(struct buf *b, const char *const *names, const uint64_t 
 	int rc = buf_add_varint(b, some);
 	for (size_t i = 0; !rc && i < n; i++)
 		if (sums[i]) {
-			rc = add_name(b, names[i]);
+			rc = row_binary_name(b, names[i]);
 			rc = rc ? rc : buf_add_u64(b, sums[i]);
 		}
 	return rc;
@@ -474,7 +412,7 @@ static int add_window(struct buf *b, const struct push_message *m, const struct 
 		stored += t->cpu[i].stored;
 	}
 	int rc = buf_add_u32(b, clickhouse_time(m->block));
-	rc = rc ? rc : add_name(b, meta->host);
+	rc = rc ? rc : row_binary_name(b, meta->host);
 	rc = rc ? rc : buf_add_u64(b, (uint64_t)m->block->t0_ns);
 	rc = rc ? rc : buf_add_u64(b, (uint64_t)m->block->t1_ns);
 	rc = rc ? rc : buf_add_u32(b, m->block->n_windows);
@@ -499,10 +437,10 @@ int clickhouse_end_window(struct push_message *m, struct err *err)
 		return err_sys(err, rc, "cannot push");
 	snprintf(token, sizeof(token), "%016llx-%u", (unsigned long long)store_id(m->src.store),
 		 m->block->window_lo);
-	set_path(m, &m->posts[0],
-		 "ascribe_windows (time, host, start, end, windows, fired, stored, outside, "
-		 "own_cpu_ns, own_rss, lost, flagged)",
-		 token);
+	row_binary_post(m, &m->posts[0],
+			"ascribe_windows (time, host, start, end, windows, fired, stored, outside, "
+			"own_cpu_ns, own_rss, lost, flagged)",
+			token);
 	m->n_posts = 1;
 	return 0;
 }

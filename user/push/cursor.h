@@ -6,7 +6,8 @@
  *   ascribe push cursor 1
  *   store 43055db67bde9431             its id
  *   window 1234                        those before it are done
- *   row 500                            of the event below: those before it are done
+ *   row 500                            of the event below: those before it are done; push.c puts
+ *                                      shares of its rows into the upper bits
  *   event off-cpu                      of the window: those before it, by name, are done
  *   crc 1a2b3c4d                       CRC-32C of all before this line
  */

@@ -40,6 +40,7 @@ int push_encode_otlp(struct push_message *m, struct err *err);
 int push_encode_pprof(struct push_message *m, struct err *err);
 int push_encode_pyroscope(struct push_message *m, struct err *err);
 int push_encode_parca(struct push_message *m, struct err *err);
+int push_encode_otel_table(struct push_message *m, struct err *err);
 
 /* One part of the rows in m->src as pprof, behind what m->packed has. */
 int push_add_pprof(struct push_message *m, struct export_part *part, struct err *err);

@@ -110,7 +110,7 @@ static void tell_answer(struct push_loop *p, unsigned status)
 				    : ' ';
 	while (n && said[n - 1] == ' ')
 		n--;
-	bool shown = n && (p->t.format->tables || (status != 401 && status != 403));
+	bool shown = n && (p->t.format->clickhouse || (status != 401 && status != 403));
 	snprintf(p->st->text, sizeof(p->st->text), "%s: HTTP status %u%s%.*s%s", p->t.name, status,
 		 shown ? ": " : "", shown ? (int)n : 0, said,
 		 status >= 300 && status < 400 ? " (redirects are not followed)" : "");
@@ -124,7 +124,7 @@ static int post(struct push_loop *p, const struct push_post *of, unsigned *ret_s
 	const struct web_place at = { .base = p->t.base,
 				      .token = c->token,
 				      .token_header =
-					      p->t.format->tables ? "X-ClickHouse-Key: " : NULL,
+					      p->t.format->clickhouse ? "X-ClickHouse-Key: " : NULL,
 				      .authority = c->authority,
 				      .certificate = c->certificate,
 				      .key = c->key };
@@ -229,6 +229,80 @@ static int send_rows(struct push_loop *p, struct err *err)
 
 /* ---- a window ---- */
 
+/*
+ * Rows whose label sets do not fit the memory at once are sent in shares of these sets. Their
+ * number is in the cursor: who goes on with an event has the same rows, whatever fits then.
+ */
+struct place {
+	uint32_t shares, share; /* shares 0: all rows at once */
+	uint64_t row;
+};
+
+#define SHARES_MAX 32u /* each reads the window once */
+#define SHARES_SHIFT 52
+#define SHARE_SHIFT 40
+
+static uint64_t pack_place(const struct place *at)
+{
+	return (uint64_t)at->shares << SHARES_SHIFT | (uint64_t)at->share << SHARE_SHIFT | at->row;
+}
+
+static struct place unpack_place(uint64_t row)
+{
+	const struct place at = { .shares = (uint32_t)(row >> SHARES_SHIFT),
+				  .share = row >> SHARE_SHIFT &
+					   ((1u << (SHARES_SHIFT - SHARE_SHIFT)) - 1),
+				  .row = row & ((1ull << SHARE_SHIFT) - 1) };
+	return at;
+}
+
+static int open_share(struct push_loop *p, struct query_spec spec, const struct place *at,
+		      struct err *err)
+{
+	spec.shares = at->shares;
+	spec.share = at->share;
+	query_close(p->m.src.query);
+	p->m.src.query = NULL;
+	return query_open(&p->m.src.query, p->m.src.store, &spec, err);
+}
+
+/* Open the first of so many shares that it fits; then of twice as many, since others are larger. */
+static int open_fitting(struct push_loop *p, const struct query_spec *spec, struct place *at,
+			struct err *err)
+{
+	int rc = 0;
+	while (!rc && query_info(p->m.src.query)->bounded && at->shares < SHARES_MAX) {
+		at->shares = at->shares ? 2 * at->shares : 2;
+		rc = open_share(p, *spec, at, err);
+	}
+	if (rc || at->shares >= SHARES_MAX)
+		return rc;
+	at->shares *= 2;
+	return open_share(p, *spec, at, err);
+}
+
+/* The rows of the query that is open, from at->row on. */
+static int send_share(struct push_loop *p, const char *event, struct place *at, struct err *err)
+{
+	size_t n;
+	int rc = 0;
+	query_rows(p->m.src.query, &n);
+	p->m.part = (struct export_part){
+		.from = at->row, .to = n, .shares = at->shares, .share = at->share
+	};
+	while (!rc && p->m.part.from < n) {
+		rc = send_rows(p, err);
+		if (rc)
+			break;
+		at->row = p->m.part.from = p->m.part.end;
+		p->cursor.row = pack_place(at);
+		snprintf(p->cursor.event, sizeof(p->cursor.event), "%s", event);
+		p->moved = true;
+		rc = write_cursor(p, err);
+	}
+	return rc;
+}
+
 static int send_event(struct push_loop *p, struct store *s, const struct store_block *b,
 		      const char *event, struct err *err)
 {
@@ -242,8 +316,9 @@ static int send_event(struct push_loop *p, struct store *s, const struct store_b
 						 p->t.n_keys ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS,
 					 .keys = p->t.keys,
 					 .n_keys = p->t.n_keys };
-	bool begun = !strcmp(event, p->cursor.event);
-	size_t n;
+	struct place at = { 0 };
+	if (!strcmp(event, p->cursor.event))
+		at = unpack_place(p->cursor.row);
 	p->m.src = (struct export_source){ .store = s,
 					   .where = p->c->where,
 					   .idle = p->c->idle,
@@ -251,19 +326,14 @@ static int send_event(struct push_loop *p, struct store *s, const struct store_b
 					   .n_keys = p->t.n_keys,
 					   .external = p->c->external,
 					   .n_external = p->c->n_external };
-	int rc = query_open(&p->m.src.query, s, &spec, err);
-	if (rc)
-		return rc;
-	query_rows(p->m.src.query, &n);
-	p->m.part = (struct export_part){ .from = begun ? p->cursor.row : 0, .to = n };
-	while (!rc && p->m.part.from < n) {
-		rc = send_rows(p, err);
-		if (rc)
-			break;
-		p->cursor.row = p->m.part.from = p->m.part.end;
-		snprintf(p->cursor.event, sizeof(p->cursor.event), "%s", event);
-		p->moved = true;
-		rc = write_cursor(p, err);
+	int rc = open_share(p, spec, &at, err);
+	if (!rc && query_info(p->m.src.query)->bounded && !at.shares && !at.row)
+		rc = open_fitting(p, &spec, &at, err);
+	rc = rc ? rc : send_share(p, event, &at, err);
+	while (!rc && at.share + 1 < at.shares) {
+		at = (struct place){ at.shares, at.share + 1, 0 };
+		rc = open_share(p, spec, &at, err);
+		rc = rc ? rc : send_share(p, event, &at, err);
 	}
 	query_close(p->m.src.query);
 	return rc;

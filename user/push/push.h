@@ -31,12 +31,12 @@ struct push_stats;
 /* Texts are borrowed. NULL, 0: the default in brackets. */
 struct push_config {
 	const char *store;
-	const char *url;	 /* http:// or https://, without user and password */
-	const char *format;	 /* otlp, pyroscope, parca, pprof, clickhouse [otlp] */
-	const char *cursor;	 /* file [in the directory `push` of the store] */
-	const char *tenant;	 /* X-Scope-OrgID */
-	const char *user;	 /* clickhouse: its name [the server's default] */
-	const char *token;	 /* file with a bearer token, or clickhouse's password, read for
+	const char *url;    /* http:// or https://, without user and password */
+	const char *format; /* otlp, pyroscope, parca, pprof, clickhouse, clickhouse-otel [otlp] */
+	const char *cursor; /* file [in the directory `push` of the store] */
+	const char *tenant; /* X-Scope-OrgID */
+	const char *user;   /* clickhouse: its name [the server's default] */
+	const char *token;  /* file with a bearer token, or clickhouse's password, read for
 				    each message */
 	const char *authority;	 /* file with the CA's certificates [those of the system] */
 	const char *certificate; /* our own, and its key: files */
@@ -57,7 +57,7 @@ struct push_config {
 	int64_t from_ns, to_ns;
 	int64_t max_age_ns;  /* older ones are not sent; < 0: all are [as the receiver has it] */
 	uint64_t max_bytes;  /* of a message before compression [as the receiver has it] */
-	uint64_t memory;     /* of the rows of a window; what is beyond is (other) [16 MiB] */
+	uint64_t memory;     /* of a window's rows; more go in 32 shares, then (other) [16 MiB] */
 	unsigned timeout_ms; /* of a try [30,000] */
 	int64_t give_up_ns;  /* end when the receiver does not take a message so long; 0: never */
 	bool follow;	     /* go on with the windows that come */

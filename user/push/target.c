@@ -46,6 +46,7 @@ static const struct push_format formats[] = {
 	  .encode = push_encode_pprof },
 	{ .name = "clickhouse",
 	  .type = "application/octet-stream",
+	  .clickhouse = true,
 	  .tables = true,
 	  .beside = true,
 	  .idle = true,
@@ -54,6 +55,12 @@ static const struct push_format formats[] = {
 	  .max_age_ns = 400 * DAY_NS,
 	  .encode = clickhouse_encode,
 	  .end_window = clickhouse_end_window },
+	{ .name = "clickhouse-otel",
+	  .type = "application/octet-stream",
+	  .clickhouse = true,
+	  .compression = PUSH_ZSTD,
+	  .max_bytes = 4u << 20,
+	  .encode = push_encode_otel_table },
 };
 
 /* What tells services of a fleet apart, and has few values on a node. */
@@ -139,7 +146,7 @@ int push_name(const struct push_config *c, char ret[PUSH_NAME_MAX], struct err *
 	int rc = f ? find_host(c->url, &host, &len, err)
 		   : err_set(err, -EINVAL,
 			     "format: '%s' is none of otlp, pyroscope, parca, pprof, "
-			     "clickhouse",
+			     "clickhouse, clickhouse-otel",
 			     c->format);
 	if (!rc)
 		snprintf(ret, PUSH_NAME_MAX, "%s to %.*s", f->name, (int)(len < 200 ? len : 200),
@@ -195,8 +202,8 @@ static int choose_headers(struct push_target *t, struct err *err)
 	}
 	if (!rc && c->user) {
 		snprintf(t->user, sizeof(t->user), "X-ClickHouse-User: %s", c->user);
-		if (!t->format->tables)
-			rc = err_set(err, -EINVAL, "user: of format clickhouse alone");
+		if (!t->format->clickhouse)
+			rc = err_set(err, -EINVAL, "user: of ClickHouse's formats alone");
 		else if (check_header(t->user, NULL) || strlen(c->user) > 150 || !*c->user)
 			rc = err_set(err, -EINVAL, "user: 1 to 150 printable characters");
 	}

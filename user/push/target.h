@@ -16,7 +16,8 @@ struct push_format {
 	const char *name;
 	const char *path; /* appended to the URL, unless it ends in that; NULL: the URL is whole */
 	const char *type; /* Content-Type */
-	bool tables;	  /* of ClickHouse: to be there before anything is sent (tables.h) */
+	bool clickhouse;  /* has users of its own, and a token for each message */
+	bool tables;	  /* ascribe's, to be there before anything is sent (tables.h) */
 	bool beside;	  /* with who was running or woke, and the lengths of waits: no profiles */
 	bool idle;	  /* with the samples of idle CPUs and idle waits in any case */
 	enum push_compression compression; /* unless the configuration says otherwise */

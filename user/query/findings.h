@@ -61,7 +61,8 @@ struct finding {
 	const char *wait; /* OFF: the class of the wait */
 	/*
 	 * MORE and BURST: the one nearest to the leaf that has more than half of what grew, with
-	 * what it calls. OFF: the program's function that waits most. NULL: there is none
+	 * what it calls. OFF: the program's function that waits most. BUILD of a fleet: the
+	 * function of the file that grew on most hosts (fleet/grown.h). NULL: there is none
 	 */
 	const char *function, *module;
 	double function_now, function_before; /* CPUs, or threads that waited */
@@ -70,6 +71,8 @@ struct finding {
 	/* OFF, of locks: in which function, and by which comm, they were held; or NULL */
 	const char *holder, *holder_comm;
 	const char *build[2]; /* FINDING_BUILD: now and before */
+	/* BUILD of a fleet: hosts that have it, and those on which the function grew */
+	size_t n_hosts, n_grew;
 };
 
 struct findings_spec {

@@ -109,6 +109,11 @@ struct query_spec {
 	const struct store_block *block;
 	uint32_t least; /* QUERY_NO_LABELS: stacks with less than 1/least of the samples may be
 			   summed as (other) below their parents, and lines left out; 0: no */
+	/*
+	 * Of QUERY_ALL_LABELS and QUERY_KEYS_STACKS: only the label sets of one of so many shares,
+	 * by their hash; 0: all
+	 */
+	uint32_t shares, share;
 	unsigned parts; /* so many answers are kept at a time, and each has that part of the budget;
 			   0: 1 */
 	/*
@@ -257,6 +262,7 @@ struct query_table {
 	/* By self, then samples, descending; ties by values (integers as such), text, module */
 	struct query_table_row *rows;
 	size_t n_rows;
+	size_t n_left;	  /* rows behind the last one, which are not there */
 	bool approximate; /* rows have errors, or some values have no row */
 	uint64_t bound;	  /* what a value without a row has at most */
 };
@@ -268,6 +274,19 @@ struct query_table {
 int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret,
 		struct err *err);
 void query_table_free(struct query_table *t);
+
+/* Functions that were counted elsewhere (fleet/fleet.h), the first of n_all. */
+struct query_counted {
+	struct query_function {
+		const char *name, *module;
+		uint64_t self, samples;
+		bool inlined;
+	} *v;
+	size_t n, n_all;
+};
+/* Their table, which borrows them; q has the same samples. */
+int query_table_counted(struct query *q, const struct query_counted *c, struct query_table **ret,
+			struct err *err);
 
 /*
  * By one wide key, from what the blocks of the query keep of it. That is the most frequent values,

@@ -20,8 +20,11 @@ static bool is_idle(const struct store *s, uint32_t stack)
 static int wanted(void *ctx, const struct label *labels, size_t n, bool *ret)
 {
 	struct summing *m = ctx;
+	const struct query_spec *spec = &m->of->spec;
 	int rc = selector_match(m->of->selector, labels, n, ret, m->err);
-	*ret ^= m->of->spec.rest;
+	*ret ^= spec->rest;
+	if (spec->shares)
+		*ret &= labels_key(labels, n, 0) % spec->shares == spec->share;
 	return rc;
 }
 
@@ -202,7 +205,7 @@ static int add_block(struct summing *m, size_t i)
 	const struct store_keys keys = { p->keys, p->n_keys };
 	bool all = !spec->where || !*spec->where;
 	const struct store_reading how = { .keys = p->keys ? &keys : NULL,
-					   .filter = all ? NULL : wanted,
+					   .filter = all && !spec->shares ? NULL : wanted,
 					   .set = name_set,
 					   .group = on_group,
 					   .rows = on_rows,
@@ -216,8 +219,8 @@ static int add_block(struct summing *m, size_t i)
 	int rc = p->want == STORE_FOLDED
 			 ? add_folded(m, i)
 			 : store_block_read(m->q->store, p->blocks.blocks[i], &how, m->err);
-	if (rc == -ENODATA)
-		rc = all ? add_folded(m, i) : 0;
+	if (rc == -ENODATA) /* rows without labels are in the first share */
+		rc = all && !spec->share ? add_folded(m, i) : 0;
 	if (rc)
 		return rc;
 	rc = end_rows(m);

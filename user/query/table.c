@@ -516,3 +516,33 @@ int query_table(struct query *q, const char *const *keys, size_t n_keys, struct 
 	*ret = &t->table;
 	return 0;
 }
+
+int query_table_counted(struct query *q, const struct query_counted *c, struct query_table **ret,
+			struct err *err)
+{
+	const uint64_t all = q->info.samples;
+	struct table *t = calloc(1, sizeof(*t));
+	int rc = t ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < c->n; i++) {
+		const struct query_function *f = &c->v[i];
+		/* Samples may have come meanwhile. */
+		uint64_t samples = f->samples < all ? f->samples : all;
+		rc = table_add_row(t, &(struct query_table_row){
+					      .text = f->name,
+					      .module = f->module,
+					      .samples = samples,
+					      .self = f->self < samples ? f->self : samples,
+					      .inlined = f->inlined,
+				      });
+	}
+	if (rc) {
+		query_table_free(t ? &t->table : NULL);
+		return err_sys(err, rc, "cannot build the table");
+	}
+	t->table.n_left = c->n_all - c->n;
+	table_finish(t, all, 0);
+	if (q->info.event == &q->metric)
+		measured_intervals(q, &t->table);
+	*ret = &t->table;
+	return 0;
+}

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/buf.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int buf_reserve(struct buf *b, size_t n)
+int buf_grow(struct buf *b, size_t n)
 {
-	if (n <= b->cap - b->len)
-		return 0;
 	if (n > SIZE_MAX / 2 - b->len)
 		return -ENOMEM;
 	size_t cap = b->cap ? b->cap : 64;
@@ -36,30 +35,19 @@ int buf_add(struct buf *b, const void *data, size_t len)
 	return 0;
 }
 
-int buf_add_u8(struct buf *b, uint8_t v)
-{
-	return buf_add(b, &v, 1);
-}
-
-static int add_le(struct buf *b, uint64_t v, size_t n)
-{
-	uint8_t le[8];
-	for (size_t i = 0; i < n; i++)
-		le[i] = (uint8_t)(v >> (8 * i));
-	return buf_add(b, le, n);
-}
-
 int buf_add_u32(struct buf *b, uint32_t v)
 {
-	return add_le(b, v, 4);
+	v = htole32(v);
+	return buf_add(b, &v, sizeof(v));
 }
 
 int buf_add_u64(struct buf *b, uint64_t v)
 {
-	return add_le(b, v, 8);
+	v = htole64(v);
+	return buf_add(b, &v, sizeof(v));
 }
 
-int buf_add_varint(struct buf *b, uint64_t v)
+int buf_add_long_varint(struct buf *b, uint64_t v)
 {
 	uint8_t out[10];
 	size_t n = 0;

@@ -17,15 +17,32 @@ struct buf {
 
 #define BUF_INIT { NULL, 0, 0 }
 
+int buf_grow(struct buf *b, size_t n);
 /* Room for n more bytes behind len. */
-int buf_reserve(struct buf *b, size_t n);
+static inline int buf_reserve(struct buf *b, size_t n)
+{
+	return n <= b->cap - b->len ? 0 : buf_grow(b, n);
+}
+
 int buf_add(struct buf *b, const void *data, size_t len);
-int buf_add_u8(struct buf *b, uint8_t v);
+static inline int buf_add_u8(struct buf *b, uint8_t v)
+{
+	int rc = buf_reserve(b, 1);
+	if (!rc)
+		b->data[b->len++] = v;
+	return rc;
+}
+
 /* Little-endian, whatever the machine. */
 int buf_add_u32(struct buf *b, uint32_t v);
 int buf_add_u64(struct buf *b, uint64_t v);
+int buf_add_long_varint(struct buf *b, uint64_t v);
 /* LEB128, at most 10 bytes. */
-int buf_add_varint(struct buf *b, uint64_t v);
+static inline int buf_add_varint(struct buf *b, uint64_t v)
+{
+	return v < 0x80 ? buf_add_u8(b, (uint8_t)v) : buf_add_long_varint(b, v);
+}
+
 int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Free the memory and make the buffer empty; NULL is fine. */
 void buf_fini(struct buf *b);

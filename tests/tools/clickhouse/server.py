@@ -149,7 +149,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             insert = 'INSERT' in (sql or body[:100].decode('latin-1')).upper()
             do = planned() if insert else ['take']
             with open(base + '/asked', 'a') as f:
-                f.write(json.dumps({'at': time.time(), 'query': sql[:2000], 'token': q.get('insert_deduplication_token'), 'user': user, 'bytes': len(body),
+                f.write(json.dumps({'at': time.time(), 'query': (sql or body[:2000].decode('latin-1'))[:2000], 'token': q.get('insert_deduplication_token'), 'user': user, 'bytes': len(body),
                                     'encoding': self.headers.get('Content-Encoding'), 'do': do}) + '\n')
         if do[0] == 'refuse':
             return self.give_up()
