@@ -319,7 +319,7 @@ if [ "$(id -u)" = 0 ] && "$ascribe" record -q -a -o own -- \
 		finish
 	pushes 0 'sent: [12] windows' own "$url" --format pyroscope
 	pushes 0 'sent: [12] windows' own "$url/ingest?name=whole&format=pprof" --format pprof
-	sleep 1
+	# At 1 Hz the daemon has no sample of its own yet: what it took is written all the same.
 	kill "$pid"
 	wait "$pid"
 	cat >own.py <<'PY'

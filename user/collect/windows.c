@@ -116,7 +116,7 @@ int windows_write(struct collector *c, struct err *err)
 		c->sum.idle += t.cpu[i].flagged[window_idle_flag];
 	}
 	c->sum.outside += t.outside;
-	if (n || t.outside) {
+	if (n || t.outside || store_n_rows(c->store)) { /* profiles of others are rows, too */
 		proc_reader_silence(&silence);
 		sandbox_stats(c->sandbox, &parsing);
 		/* Without memory, parts of it are missing */
