@@ -1,39 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fuzzers for clang's libFuzzer: tests/fuzz/fuzz_x.c -> build/fuzz/fuzz_x. What they are linked with
-# has no checksums, and a store no compression (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION): a changed
-# byte is read for what it means. Needs libclang-rt-14-dev.
+# Fuzz targets: tests/fuzz/fuzz_x.c, for clang's libFuzzer (libclang-rt-14-dev) as build/fuzz/x, for
+# make test as a part of the program build/asan/fuzz/replay. What they are for is built without
+# checksums, and its stores have no compression (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION): a
+# changed byte is read for what it means.
 
 FUZZ_CLANG ?= clang-14
-FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
-FUZZ_SRC := $(wildcard $(patsubst %,user/%/*.c,elf hist labels proc query sandbox store/* symbols \
-	unwind util))
-FUZZ_SRC += $(filter-out user/import/pprof.c,$(wildcard user/import/*.c)) user/export/intern.c \
-	user/export/otel_names.c
-FUZZ_SRC += $(wildcard user/pods/parse.c user/pods/parse_*.c user/pods/record.c user/pods/table*.c)
-FUZZ_PB := $(patsubst %,$(BUILD)/gen/%.pb-c,store/file/store pods/cri export/otlp)
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ := $(FUZZ_NAMES:%=$(BUILD)/fuzz/%)
+# With a look at what inputs reach; the rest comes from libascribe.a, as it is.
+FUZZ_SRC := $(filter $(patsubst %,user/%,elf/% export/otel_names.c fleet/% hist/% http/% import/% \
+	labels/% opt/% pods/% proc/% push/% query/% store/% symbols/% unwind/% util/%),$(LIB_SRC))
+FUZZ_SRC := $(filter-out user/push/tables.c,$(FUZZ_SRC))
 FUZZ_OBJ := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/%.o)
-FUZZ_CFLAGS := -g -O1 -std=gnu11 -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=address,undefined \
-	-fno-sanitize-recover=all \
-	-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION \
-		-DRECIPES='"$(BUILD)/gen/recipes.txt"' $(INCLUDE) -Itests -MMD -MP
+FUZZ_MODE := -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+FUZZ_CFLAGS := -g1 -O1 -w -std=gnu11 -D_GNU_SOURCE -fno-strict-aliasing \
+	-fsanitize=address,undefined -fno-sanitize-recover=all \
+	-fprofile-instr-generate -fcoverage-mapping $(FUZZ_MODE) \
+	-DRECIPES='"$(BUILD)/gen/recipes.txt"' $(INCLUDE) -Itests -MMD -MP
 
-$(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c
+$(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c | $(PB_SRC)
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 $(BUILD)/fuzz/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 
-$(FUZZ_OBJ): | $(FUZZ_PB:=.h)
-
-$(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ) $(FUZZ_PB:=.o)
+# Its allocators are those of starve.c.
+$(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)objcopy $(foreach f,malloc calloc realloc strdup strndup,\
+		--redefine-sym $(f)=fuzz_$(f)) $@
 
-$(FUZZ): $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/fuzz/libfuzzed.a
+$(BUILD)/fuzz/starve.o: tests/fuzz/starve.c
+	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -c -o $@ $<
+
+$(FUZZ): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/starve.o $(BUILD)/fuzz/libfuzzed.a \
+	$(BUILD)/libascribe.a
 	$(call say,FUZZ,$@)
-	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/fuzz/libfuzzed.a \
-		$(IBERTY) $(LIBS) -lcmocka
+	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_target -fsanitize=fuzzer \
+		-o $@ $(filter-out %.h,$^) $(IBERTY) $(LIBS) -lcmocka
 
-fuzz: $(FUZZ) ## the fuzzers, by clang; the head of each in tests/fuzz says how it is run
+# SECONDS is a variable of the shell: only that of the command line counts.
+fuzz: $(if $(TARGET),$(TARGET:%=$(BUILD)/fuzz/%),$(FUZZ))
+fuzz: ## run the fuzz targets, SECONDS=60 each; TARGET="elf otlp"
+	$(Q)tools/fuzz $(BUILD)/fuzz $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60) \
+		$(or $(TARGET),$(FUZZ_NAMES))
 
-.PHONY: fuzz
--include $(FUZZ_OBJ:.o=.d) $(FUZZ:=.d)
+fuzz-coverage: $(FUZZ) ## branches of each parser that its corpus takes
+	$(Q)tools/fuzz-coverage $(BUILD)/fuzz $(FUZZ_NAMES)
+
+# Each target's functions under its own names, in one program.
+REPLAY := $(BUILD)/fuzz/replay
+REPLAY_OBJ := $(FUZZ_NAMES:%=$(BUILD)/fuzz/replay_%.o)
+REPLAY_MODE := $(patsubst %,$(BUILD)/fuzz/mode/%.o,user/util/crc32c user/store/file/columns)
+$(REPLAY_OBJ): $(BUILD)/fuzz/replay_%.o: tests/fuzz/fuzz_%.c $(BUILD)/flags | $(PB_SRC)
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(FUZZ_MODE) $(INCLUDE) -Itests -MMD -MP -c -o $@ $< \
+		-DLLVMFuzzerTestOneInput=fuzz_$* -DLLVMFuzzerCustomMutator=mutate_$*
+$(REPLAY_MODE): $(BUILD)/fuzz/mode/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(FUZZ_MODE) $(INCLUDE) -MMD -MP -c -o $@ $<
+$(REPLAY): tests/fuzz/replay.c $(REPLAY_OBJ) $(REPLAY_MODE) $(BUILD)/libascribe.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -D'TARGETS=$(foreach n,$(FUZZ_NAMES),T($(n)))' $(LDFLAGS) -o $@ \
+		$^ $(IBERTY) $(LIBS) -lcmocka
+
+.PHONY: fuzz fuzz-coverage
+-include $(FUZZ_OBJ:.o=.d) $(FUZZ:=.d) $(REPLAY_OBJ:.o=.d) $(REPLAY_MODE:.o=.d)

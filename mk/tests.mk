@@ -11,6 +11,7 @@
 #   tests/http/*.sh        the server: its API, the daemon, whoever asks badly
 #   tests/web/*.sh         the page's pure modules, in node
 #   tests/e2e/*.sh         the pages in a browser
+#   tests/fuzz/            the fuzz targets on their corpora (mk/fuzz.mk)
 #   tests/vm/              other kernels (mk/vm.mk)
 
 # The long tail: scripts about a rare program or an extreme load, and the longest, each of some ten
@@ -284,6 +285,7 @@ test-with-packages:
 		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
+		'fuzz/replay=$(ASAN)/fuzz/replay tests/fuzz/corpus' \
 		'tsan/hist_threads=$(TSAN)' \
 		$(foreach c,$(CLANGS),'record/$(c)=$(BUILD)/$(c)/ascribe check') \
 		-j1=alone \
@@ -306,7 +308,7 @@ test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examp
 	$(BUILD)/tests/torn/torn \
 	$(if $(filter-out $(TAIL_OUT),$(NEED_CLICKHOUSE)),$(CLICKHOUSE_MODULES)/.fetched)
 test-asan-programs: $(filter-out $(UNIT_OUT:%=$(BUILD)/tests/%),$(UNIT)) \
-	$(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
+	$(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN))) $(REPLAY)
 
 test-all: ## the same with whole sweeps, and plain builds beside sanitizers: half an hour
 	$(Q)$(MAKE) --no-print-directory ASCRIBE_TEST_ALL=1 test

@@ -3,20 +3,16 @@
  * libFuzzer: what sources of pods answer. Every record passes its check as it is, names only what
  * was asked for, and goes into a small table that keeps its bound.
  *
- *   make fuzz
- *   build/fuzz/fuzz_pods -max_len=65536 CORPUS
+ * The first byte chooses the format: 'A' + enum pods_format: lists of Kubernetes' API and of the
+ * kubelet, a watch, CRI's containers and sandboxes, the engine of docker and podman.
  *
- * The first byte chooses the format: 'A' + enum pods_format. tests/unit/pods has documents.
+ * Covers: pods/parse.c pods/parse_*.c pods/record.c pods/table*.c
  */
+#include "fuzz/protobuf.h"
 #include "pods/parse.h"
 #include "pods/table.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define TABLE_BYTES 16384
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct pods_wanted wanted = {
 	.n_labels = 2,
@@ -29,10 +25,11 @@ struct fuzzed {
 	uint64_t now_ns;
 };
 
-static void require(bool holds)
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
-	if (!holds)
-		abort();
+	if (size && (data[0] == 'A' + PODS_CRI_CONTAINERS || data[0] == 'A' + PODS_CRI_SANDBOXES))
+		return protobuf_mutate_behind(1, data, size, max, seed);
+	return LLVMFuzzerMutate(data, size, max);
 }
 
 static void take(void *ctx, const struct pod_record *r)
@@ -64,7 +61,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(copy != NULL);
 	memcpy(copy, data + 1, size - 1);
 	copy = realloc(copy, size - 1 ? size - 1 : 1);
-	require(!pods_table_new(&f.table, TABLE_BYTES));
+	if (!well(pods_table_new(&f.table, TABLE_BYTES))) {
+		free(copy);
+		return 0;
+	}
 	int rc = pods_parse((enum pods_format)(data[0] - 'A'), &wanted, size % 2 ? "node1" : "",
 			    copy, size - 1, take, &f, &page);
 	if (!rc)

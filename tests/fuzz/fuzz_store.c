@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer: a store in which bytes of some files have changed: verified, opened, asked, repaired.
- * Built by `make fuzz`, without checksums and without compression, so that what a byte means is
- * reached.
- *
- *   build/fuzz/fuzz_store -rss_limit_mb=1500 -malloc_limit_mb=700 CORPUS
+ * It is built without checksums and without compression, so that what a byte means is reached.
  *
  * The first byte of an input says what is asked, and whether the store is repaired. Then come
  * changes: which file (1 byte), offset (2), how many bytes (1, its lower three bits; its highest
  * bit cuts the file there), the bytes.
+ *
+ * Covers: store/file/*.c store/block/*.c store/dict/*.c store/read/*.c store/check/*.c
  */
+#include "fuzz/input.h"
 #include "unit/store_model.h"
 
 #include "query/query.h"
@@ -27,15 +27,12 @@ static struct {
 	bool changed;
 } files[FILES_MAX];
 static size_t n_files;
-static char dir[64];
-
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+static char dir[64], other[64]; /* other: never changed */
 
 /* ---- the store that is changed ---- */
 
 /* Two days: windows, parents of several levels, postings, three generations, wide keys. */
-static void write_store(void)
+static void write_store(const char *to)
 {
 	struct store_options o = model_options;
 	struct store_writer *w = NULL;
@@ -46,7 +43,7 @@ static void write_store(void)
 	struct store_totals t = { &cpu, 1, 4, 5, 6 };
 	o.symbols_bytes = 1500;
 	o.grace_ns = SECOND;
-	if (store_writer_open_with(&w, dir, &model_meta, &o, &err))
+	if (store_writer_open_with(&w, to, &model_meta, &o, &err))
 		abort();
 	for (int64_t i = 0; i < 40; i++) {
 		struct model_window win = { 0 };
@@ -110,16 +107,15 @@ static void restore(bool all)
 static void remove_store(void)
 {
 	remove_tree(dir);
+	remove_tree(other);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void begin(void)
 {
-	(void)argc, (void)argv;
-	temp_dir(dir);
-	write_store();
+	write_store(temp_dir(dir));
+	write_store(temp_dir(other));
 	nftw(dir, keep_file, 8, FTW_PHYS);
 	atexit(remove_store);
-	return 0;
 }
 
 /* ---- questions ---- */
@@ -167,7 +163,8 @@ static void ask_series(struct store *s)
 		store_window(s, i, &err);
 }
 
-#define ASK_PART 8 /* of the range */
+#define ASK_PART 8   /* of the range */
+#define ASK_UNION 16 /* with the other store */
 #define ASK_REPAIR 0x80
 
 static void ask(struct store *s, uint8_t what)
@@ -177,7 +174,7 @@ static void ask(struct store *s, uint8_t what)
 		{ .labels = QUERY_NO_LABELS },
 		{ .labels = QUERY_KEYS, .keys = keys, .n_keys = 1, .idle = true },
 		{ .labels = QUERY_KEYS, .keys = keys, .n_keys = 2, .where = "{comm=\"sh\"}" },
-		{ .labels = QUERY_ALL_LABELS, .where = "{query_id=\"3\"}" },
+		{ .labels = QUERY_ALL_LABELS, .where = "{query_id=\"0\"}" },
 		{ .labels = QUERY_KEYS_STACKS, .keys = keys, .n_keys = 1 },
 		{ .labels = QUERY_NO_LABELS, .metric = QUERY_WALL },
 	};
@@ -216,9 +213,10 @@ static size_t change(const uint8_t *p, size_t size)
 
 static void open_and_ask(uint8_t what)
 {
+	const char *const dirs[] = { dir, other };
 	struct store *s;
 	struct err err;
-	if (store_open(&s, dir, &err))
+	if (what & ASK_UNION ? store_open_all(&s, dirs, 2, &err) : store_open(&s, dir, &err))
 		return;
 	ask(s, what);
 	store_close(s);
@@ -229,6 +227,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err;
 	if (!size)
 		return 0;
+	if (!n_files)
+		begin();
 	size_t at = 1, n;
 	for (int i = 0; i < CHANGES_MAX && (n = change(data + at, size - at)); i++)
 		at += n;

@@ -1,83 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libFuzzer: call frame information. The input is an .eh_frame section: it is put into an ELF file
- * around it.
+ * libFuzzer: unwind rules of an ELF file whose headers are right. A byte says the machine and what
+ * is there; pieces: .eh_frame, .debug_frame, the code of .text, for which rules are made where it
+ * has none. Each eighth byte of the code begins a function. The table goes to the recorder's side
+ * as a worker sends it.
  *
- *   make fuzz
- *   objcopy -O binary --only-section=.eh_frame --set-section-flags .eh_frame=alloc FILE CORPUS/x
- *   build/fuzz/fuzz_unwind -max_len=16384 CORPUS
+ * Covers: unwind/program.c unwind/compile.c unwind/table.c unwind/code.c unwind/frame.c
+ * unwind/request.c
  */
-#include "unwind/unwind.h"
+#include "fuzz/elf_file.h"
+#include "unwind/request.h"
 
-#include <elf.h>
-#include <stdlib.h>
-#include <string.h>
+enum { EH_FRAME = 1, DEBUG_FRAME = 2, CODE = 4, ARM64 = 8, SYMBOLS = 16 };
 
-#define TEXT_SIZE (1u << 20)
-#define NAMES "\0.eh_frame\0.names"
+#define FUNCTIONS 16
+#define CODE_AT 1100 /* in it, or before it */
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct file {
-	Elf64_Ehdr eh;
-	Elf64_Phdr text;
-	Elf64_Shdr sh[3];
-	char names[24];
-	uint8_t frame[];
-};
-
-static struct file *wrap(const uint8_t *data, size_t size)
+static void check_table(const struct unwind_table *t)
 {
-	struct file *f = calloc(1, sizeof(*f) + size);
-	if (!f)
-		abort();
-	memcpy(f->eh.e_ident, ELFMAG "\2\1\1", 7);
-	f->eh.e_type = ET_DYN;
-	f->eh.e_machine = EM_X86_64;
-	f->eh.e_phoff = offsetof(struct file, text);
-	f->eh.e_phnum = 1;
-	f->eh.e_phentsize = sizeof(f->text);
-	f->eh.e_shoff = offsetof(struct file, sh);
-	f->eh.e_shnum = 3;
-	f->eh.e_shentsize = sizeof(f->sh[0]);
-	f->eh.e_shstrndx = 2;
-	f->text = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = TEXT_SIZE };
-	f->sh[1] = (Elf64_Shdr){ .sh_name = 1,
-				 .sh_type = SHT_PROGBITS,
-				 .sh_addr = TEXT_SIZE / 2,
-				 .sh_offset = offsetof(struct file, frame),
-				 .sh_size = size };
-	f->sh[2] = (Elf64_Shdr){ .sh_name = 11,
-				 .sh_type = SHT_STRTAB,
-				 .sh_offset = offsetof(struct file, names),
-				 .sh_size = sizeof(NAMES) };
-	memcpy(f->names, NAMES, sizeof(NAMES));
-	memcpy(f->frame, data, size);
-	return f;
+	require(t->n_rules <= UNWIND_FILE_RULES_MAX);
+	/* Rows of a page ascend, so that the search finds what it should. */
+	for (uint32_t p = 0; p < t->n_pages; p++)
+		for (uint32_t i = t->page_at[p] + 1; i < t->page_at[p + 1]; i++)
+			require(t->rows[i - 1] >> UNWIND_RULE_BITS < t->rows[i] >>
+				UNWIND_RULE_BITS);
+	for (uint64_t at = 0; at < ELF_FILE_TEXT; at += 4093)
+		unwind_table_find(t, at);
+}
+
+static void send(const struct unwind_table *t)
+{
+	struct buf b = BUF_INIT;
+	struct unwind_table *got = NULL;
+	if (well(unwind_encode(t, &b)) && well(unwind_decode(&got, &b)))
+		check_table(got);
+	unwind_table_free(got);
+	buf_fini(&b);
+}
+
+static void compile(const struct elf_image *img)
+{
+	struct unwind_table *t = NULL;
+	if (!unwind_compile(&t, img, "fuzz", NULL)) {
+		check_table(t);
+		send(t);
+	}
+	unwind_table_free(t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct input in = { data, size };
+	uint8_t there = take_byte(&in), *pieces[3];
+	struct elf_part parts[ELF_FILE_SECTIONS];
+	Elf64_Sym symbols[FUNCTIONS];
+	size_t len[3], n = 0, file_size;
 	struct elf_image img;
-	struct unwind_table *t = NULL;
-	struct file *f = wrap(data, size);
-	if (elf_image_open_memory(&img, f, sizeof(*f) + size, "fuzz", NULL))
-		abort();
-	if (!unwind_compile(&t, &img, "fuzz", NULL)) {
-		if (t->n_rules > UNWIND_FILE_RULES_MAX ||
-		    t->n_pages != TEXT_SIZE >> UNWIND_PAGE_BITS)
-			abort();
-		/* Rows of a page ascend, so that the search finds what it should. */
-		for (uint32_t p = 0; p < t->n_pages; p++)
-			for (uint32_t i = t->page_at[p] + 1; i < t->page_at[p + 1]; i++)
-				if (t->rows[i - 1] >> UNWIND_RULE_BITS >= t->rows[i] >>
-				    UNWIND_RULE_BITS)
-					abort();
-		for (uint64_t at = 0; at < TEXT_SIZE; at += 4093)
-			unwind_table_find(t, at);
+	for (size_t i = 0; i < 3; i++)
+		pieces[i] = take_piece(&in, &len[i]);
+	for (size_t i = 0; i < 2; i++)
+		if (there & (EH_FRAME << i))
+			parts[n++] = (struct elf_part){ .name = i ? ".debug_frame" : ".eh_frame",
+							.type = SHT_PROGBITS,
+							.addr = ELF_FILE_TEXT / 2,
+							.bytes = pieces[i],
+							.size = len[i] };
+	if (there & CODE)
+		parts[n++] = (struct elf_part){ .name = ".text",
+						.type = SHT_PROGBITS,
+						.flags = SHF_ALLOC | SHF_EXECINSTR,
+						.placed = true,
+						.bytes = pieces[2],
+						.size = len[2] };
+	if (there & SYMBOLS) {
+		parts[n++] = (struct elf_part){
+			.name = ".strtab", .type = SHT_STRTAB, .bytes = "", .size = 1
+		};
+		parts[n] = (struct elf_part){ .name = ".symtab",
+					      .type = SHT_SYMTAB,
+					      .link = (uint32_t)n,
+					      .entsize = sizeof(symbols[0]),
+					      .bytes = symbols,
+					      .size = sizeof(symbols) };
+		n++;
+		for (size_t i = 0; i < FUNCTIONS; i++)
+			symbols[i] = (Elf64_Sym){ .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+						  .st_shndx = 1,
+						  .st_value = CODE_AT + 8 * i };
 	}
-	unwind_table_free(t);
-	elf_image_fini(&img);
+	uint8_t *f = elf_file(there & ARM64 ? EM_AARCH64 : EM_X86_64, parts, n, &file_size);
+	if (well(elf_image_open_memory(&img, f, file_size, "fuzz", NULL))) {
+		compile(&img);
+		elf_image_fini(&img);
+	}
 	free(f);
+	for (size_t i = 0; i < 3; i++)
+		free(pieces[i]);
 	return 0;
 }

@@ -12,7 +12,7 @@
 struct values {
 	bool all, quiet;
 	const char *out;
-	uint64_t rate;
+	uint64_t rate, room;
 	int64_t duration, from;
 	struct opt_list keys;
 };
@@ -27,6 +27,7 @@ static const struct opt table[] = {
 	  0 },
 	{ "from", 0, OPT_TIME, "T", "since", offsetof(struct values, from), 0, 0 },
 	{ "by", 'b', OPT_LIST, "KEY,..", "keys", offsetof(struct values, keys), 0, 0 },
+	{ "room", 0, OPT_SIZE, "SIZE", "memory", offsetof(struct values, room), 1 << 16, 1 << 20 },
 };
 
 static struct opt_command cmd = {
@@ -34,7 +35,7 @@ static struct opt_command cmd = {
 	.usage = "[X] [OPTIONS]",
 	.about = "Try.\n",
 	.opts = table,
-	.n_opts = 7,
+	.n_opts = 8,
 	.max_args = 1,
 };
 
@@ -111,6 +112,9 @@ static void bad_lines(void **state)
 		{ "-F 99999999999999999999",
 		  "--rate 99999999999999999999: must be from 1 to 10000" },
 		{ "-F 1x", "--rate 1x: not a whole number" },
+		{ "--room 65535", "--room 65535: must be from 65536 to 1048576 bytes" },
+		{ "--room 1G", "--room 1G: must be from 65536 to 1048576 bytes" },
+		{ "--room x", "--room x: not a size; try 512MiB or 10G" },
 		{ "-F", "--rate needs a value: HZ" },
 		{ "--all=1", "--all takes no value" },
 		{ "--duratoin 1s", "unknown option --duratoin; did you mean --duration?" },

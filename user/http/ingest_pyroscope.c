@@ -73,7 +73,8 @@ static int form_part(const struct request *r, const char *name, const uint8_t **
 		return err_set(err, -EINVAL, "a form without a boundary");
 	n = (size_t)snprintf(mark, sizeof(mark), "--%.*s", (int)n, b);
 	snprintf(wanted, sizeof(wanted), "name=\"%s\"", name);
-	const uint8_t *at = r->body.data, *end = at + r->body.len;
+	const struct cursor c = cursor_of(&r->body);
+	const uint8_t *at = c.p, *end = c.end;
 	while (at && (at = memmem(at, (size_t)(end - at), mark, n))) {
 		at += n;
 		const uint8_t *head_end = memmem(at, (size_t)(end - at), "\r\n\r\n", 4);

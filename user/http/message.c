@@ -82,12 +82,23 @@ static int from_number(const json_t *v, const ProtobufCFieldDescriptor *f, doubl
 	return 0;
 }
 
+/* Does it have something to be freed? */
+static bool is_set(const ProtobufCFieldDescriptor *f, const void *at)
+{
+	const void *v = f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE
+				? *(void *const *)at
+				: NULL;
+	return v && v != protobuf_c_empty_string;
+}
+
 static int from_value(const json_t *v, const ProtobufCFieldDescriptor *f, struct message_memory *m,
 		      int depth, void *at, struct err *err)
 {
 	double real = 0;
 	int64_t num = 0;
 	int rc;
+	if (is_set(f, at)) /* by its other name */
+		return wrong(f, err);
 	if (f->type == PROTOBUF_C_TYPE_STRING) {
 		if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v))
 			return wrong(f, err);
@@ -137,7 +148,8 @@ static int from_array(const json_t *v, const ProtobufCFieldDescriptor *f, struct
 	if (!*array)
 		return err_set(err, -EINVAL, "the body is too large");
 	int rc = 0;
-	for (; !rc && *count < n; *count += !rc)
+	/* An element that failed may be there in part; whoever frees the message frees it, too. */
+	for (; !rc && *count < n; ++*count)
 		rc = from_value(json_array_get(v, *count), f, m, depth, (char *)*array + *count * w,
 				err);
 	return rc;

@@ -70,7 +70,7 @@ static int read_node(struct unfolding *u)
 
 int trie_unfold(const uint8_t *data, size_t len, size_t max, struct buf *out, struct err *err)
 {
-	struct unfolding u = { .in = { data, data + len, 0 }, .out = out, .max = max };
+	struct unfolding u = { .in = { data, len ? data + len : data, 0 }, .out = out, .max = max };
 	int rc = 0;
 	while (!rc && (cursor_left(&u.in) || u.n))
 		rc = read_node(&u);

@@ -384,7 +384,8 @@ int filter_new(struct label_filter **ret, const struct filter_rule *rules, size_
 			"stands for many",
 			n, FILTER_RULES_MAX);
 	struct compiler *c = malloc(sizeof(*c));
-	struct pattern *patterns = calloc(2 * n + 1, sizeof(*patterns)), *scratch = patterns + n;
+	struct pattern *patterns = calloc(2 * n + 1, sizeof(*patterns)),
+		       *scratch = patterns ? patterns + n : NULL;
 	struct label_filter *f = NULL;
 	int rc = c && patterns ? 0 : err_set(err, -ENOMEM, "out of memory for %zu label rules", n);
 	if (rc)

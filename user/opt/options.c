@@ -108,6 +108,11 @@ static int list_add_text(struct opt_list *l, const char *text)
 	return v[l->n] ? (l->n++, 0) : -ENOMEM;
 }
 
+static bool is_in_range(const struct opt *o, uint64_t v)
+{
+	return v >= o->min && (!o->max || v <= o->max);
+}
+
 static int parse_uint(const struct opt *o, const char *text, uint64_t *ret)
 {
 	char *end;
@@ -117,13 +122,13 @@ static int parse_uint(const struct opt *o, const char *text, uint64_t *ret)
 	unsigned long long v = strtoull(text, &end, 10);
 	if (*end)
 		return -EINVAL;
-	if (errno || v < o->min || (o->max && v > o->max))
+	if (errno || !is_in_range(o, v))
 		return -ERANGE;
 	*ret = v;
 	return 0;
 }
 
-static int parse_size(const char *text, uint64_t *ret)
+static int parse_size(const struct opt *o, const char *text, uint64_t *ret)
 {
 	static const char units[] = "KMGT";
 	char *end;
@@ -137,21 +142,26 @@ static int parse_size(const char *text, uint64_t *ret)
 		return -ERANGE;
 	if (*end && (!unit || (end[1] && strcmp(end + 1, "iB"))))
 		return -EINVAL;
-	*ret = v << shift;
+	v <<= shift;
+	if (!is_in_range(o, v))
+		return -ERANGE;
+	*ret = v;
 	return 0;
 }
 
 static int bad_value(const struct opt *o, const char *text, int rc, struct err *err)
 {
 	unsigned long long min = o->min, max = o->max;
+	const char *unit = o->type == OPT_SIZE ? " bytes" : "";
+	bool number = o->type == OPT_UINT || o->type == OPT_SIZE;
+	if (number && rc == -ERANGE && max)
+		return err_set(err, -EINVAL, "--%s %s: must be from %llu to %llu%s", o->name, text,
+			       min, max, unit);
+	if (number && rc == -ERANGE && min)
+		return err_set(err, -EINVAL, "--%s %s: must be at least %llu%s", o->name, text, min,
+			       unit);
 	switch (o->type) {
 	case OPT_UINT:
-		if (rc == -ERANGE && max)
-			return err_set(err, -EINVAL, "--%s %s: must be from %llu to %llu", o->name,
-				       text, min, max);
-		if (rc == -ERANGE && min)
-			return err_set(err, -EINVAL, "--%s %s: must be at least %llu", o->name,
-				       text, min);
 		return err_set(err, -EINVAL, "--%s %s: not a whole number%s", o->name, text,
 			       rc == -ERANGE ? " that fits" : "");
 	case OPT_DURATION:
@@ -199,7 +209,7 @@ static int set_value(const struct opt *o, const char *text, void *out, struct er
 		rc = opt_time(text, now.tv_sec * NSEC + now.tv_nsec, member(o, out));
 		break;
 	case OPT_SIZE:
-		rc = parse_size(text, member(o, out));
+		rc = parse_size(o, text, member(o, out));
 		break;
 	case OPT_LIST:
 		rc = list_add(member(o, out), text);

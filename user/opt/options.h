@@ -24,7 +24,7 @@ enum opt_type {
 	OPT_DURATION, /* int64_t, nanoseconds, > 0 */
 	OPT_TIME,     /* int64_t, realtime nanoseconds */
 	OPT_LIST,     /* struct opt_list */
-	OPT_SIZE,     /* uint64_t, bytes: 64MiB, 1G; a bare number is bytes */
+	OPT_SIZE,     /* uint64_t, bytes, with the same limits: 64MiB, 1G; 5 is 5 bytes */
 	OPT_TEXTS,    /* struct opt_list; a comma is a part of its element */
 	OPT_SECTIONS, /* the same; in a file an element may be a mapping: lines "name value" */
 };

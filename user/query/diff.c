@@ -111,6 +111,8 @@ static int add_side(struct builder *b, int side)
 static int add_matchers(struct buf *out, const char *where)
 {
 	size_t from = 0, to = where ? strlen(where) : 0;
+	if (!to)
+		return 0;
 	while (from < to && strchr(" \t\n\v\f\r{", where[from]))
 		from++;
 	while (to > from && strchr(" \t\n\v\f\r},", where[to - 1]))

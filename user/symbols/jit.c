@@ -183,7 +183,7 @@ static int decode_entries(struct jit_table *t, struct cursor *c)
 
 static int decode(struct jit_table *t, const struct buf *in)
 {
-	struct cursor c = { in->data, in->data + in->len, 0 };
+	struct cursor c = cursor_of(in);
 	t->n = cursor_u32(&c);
 	t->names_len = cursor_u32(&c);
 	t->failures = cursor_u32(&c);

@@ -90,7 +90,7 @@ static int decode_loads(struct elf_image *img, struct cursor *c)
 int facts_decode(struct facts *ret, const struct buf *in)
 {
 	struct facts f = { .img = { .fd = -1 } };
-	struct cursor c = { in->data, in->data + in->len, 0 };
+	struct cursor c = cursor_of(in);
 	f.img.machine = (uint16_t)cursor_u32(&c);
 	f.img.type = (uint16_t)cursor_u32(&c);
 	f.has = cursor_u32(&c);
@@ -223,7 +223,7 @@ _Static_assert(sizeof(struct table_entry) == 12, "as in an answer");
 
 int parser_decode_table(struct table *ret, struct buf *in, int *ret_load_rc, struct err *err)
 {
-	struct cursor c = { in->data, in->data + in->len, 0 };
+	struct cursor c = cursor_of(in);
 	struct table t = { 0 };
 	char why[sizeof(err->text)];
 	uint32_t load = cursor_u32(&c);
@@ -248,7 +248,8 @@ int parser_decode_table(struct table *ret, struct buf *in, int *ret_load_rc, str
 static void name_of(const struct sandbox_request *q, char *out, size_t cap)
 {
 	size_t len = q->len < cap ? q->len : cap - 1;
-	memcpy(out, q->bytes, len);
+	if (len)
+		memcpy(out, q->bytes, len);
 	out[len] = '\0';
 }
 

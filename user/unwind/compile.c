@@ -282,7 +282,7 @@ static int add_start(struct compiler *k, uint64_t next)
 static int add_gap(struct compiler *k, uint64_t until)
 {
 	uint64_t from = k->seen;
-	bool start = k->start >= from && k->start < until;
+	bool start = k->start && k->start >= from && k->start < until;
 	if (k->go.n || start || until < from || until - from <= k->arch->padding)
 		return 0;
 	return code_add(&k->code, &k->out, from, until);

@@ -71,7 +71,7 @@ static bool is_sound(const struct unwind_table *t)
 
 int unwind_decode(struct unwind_table **ret, const struct buf *in)
 {
-	struct cursor c = { in->data, in->data + in->len, 0 };
+	struct cursor c = cursor_of(in);
 	struct unwind_table *t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;

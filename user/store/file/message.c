@@ -77,7 +77,8 @@ int message_keep_unknown(const ProtobufCMessage *m, struct message_unknown *ret)
 	int rc = 0;
 	for (unsigned i = 0; !rc && i < m->n_unknown_fields; i++) {
 		const ProtobufCMessageUnknownField *f = &m->unknown_fields[i];
-		rc = buf_add_varint(&b, (uint64_t)f->tag << 3 | f->wire_type);
+		/* The library reads number 0 in a long form alone: it would not be read again. */
+		rc = f->tag ? buf_add_varint(&b, (uint64_t)f->tag << 3 | f->wire_type) : -EBADMSG;
 		if (!rc)
 			rc = buf_add(&b, f->data, f->len);
 	}

@@ -29,7 +29,7 @@ struct message_unknown {
 	size_t len;
 };
 
-/* Copy the fields of a message that this program does not know. -ENOMEM. */
+/* Copy the fields of a message that this program does not know. -EBADMSG, -ENOMEM. */
 int message_keep_unknown(const ProtobufCMessage *m, struct message_unknown *ret);
 /* Append them behind the message that has them. -ENOMEM. */
 int message_add_unknown(struct buf *out, const struct message_unknown *u);

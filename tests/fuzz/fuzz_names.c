@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libFuzzer: names of functions made shorter, and text for people.
+ *
+ * Covers: symbols/names.c util/utf8.c
+ */
+#include "fuzz/input.h"
+#include "opt/text.h"
+#include "symbols/names.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const size_t rooms[] = { 1, 2, 17, 300, 8192 };
+	char *name = copy_of(data, size);
+	for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+		char *out = malloc(rooms[i]);
+		require(out != NULL);
+		name_fold_clones(name, out, rooms[i]);
+		require(memchr(out, '\0', rooms[i]) != NULL);
+		name_simplify(name, out, rooms[i]);
+		require(memchr(out, '\0', rooms[i]) != NULL);
+		free(out);
+	}
+	char *shown = text_printable(name, size);
+	if (well(!shown)) {
+		size_t width = text_width(shown);
+		text_cut(shown, width / 2 + 1);
+		require(text_width(shown) <= width / 2 + 1);
+	}
+	free(shown);
+	free(name);
+	return 0;
+}

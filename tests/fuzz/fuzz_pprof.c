@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libFuzzer: pprof, gzipped or not.
+ *
+ * Covers: import/pprof.c util/gunzip.c
+ */
+#include "fuzz/import.h"
+#include "fuzz/protobuf.h"
+#include "import/pprof.h"
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	return protobuf_mutate_behind(0, data, size, max, seed);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct profile_labels l = { 0 };
+	struct profile p = { 0 };
+	if (!profile_add_pprof(&p, data, size, &l, NULL))
+		check_profile(&p);
+	profile_fini(&p);
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libFuzzer: the symbols of an ELF file whose headers are right: its .symtab, its .dynsym,
+ * .gnu_debugdata, .gnu_debuglink and .eh_frame_hdr, each a piece of the input behind a byte that
+ * says which are there. The table goes to the recorder's side as a worker sends it.
+ *
+ * Covers: symbols/table.c symbols/table_find.c symbols/debugdata.c symbols/parser.c
+ */
+#include "fuzz/elf_file.h"
+#include "symbols/parser.h"
+
+enum { SYMTAB = 1, DYNSYM = 2, DEBUGDATA = 4, DEBUGLINK = 8, FRAME_HDR = 16, SEPARATE = 32 };
+
+static void look_up(struct table *t)
+{
+	uint64_t start, end;
+	for (size_t i = 0; i < t->n; i++) {
+		uint64_t vaddr = t->base + t->entries[i].addr;
+		int64_t found = table_find(t, vaddr);
+		require(found < (int64_t)t->n);
+		if (table_piece(t, vaddr, found, &start, &end))
+			require(start <= vaddr && vaddr < end);
+	}
+	table_find(t, UINT64_MAX);
+	table_memory(t);
+}
+
+static void read_symbols(sandbox_op op, const struct sandbox_request *q)
+{
+	struct buf out = BUF_INIT;
+	struct table t;
+	struct err err = { 0 };
+	int load;
+	if (!op(q, &out) && well(parser_decode_table(&t, &out, &load, &err))) {
+		look_up(&t);
+		table_fini(&t);
+	}
+	buf_fini(&out);
+}
+
+static void read_head(const struct sandbox_request *q)
+{
+	struct buf out = BUF_INIT;
+	struct facts f;
+	if (!parser_op_open(q, &out) && well(facts_decode(&f, &out)))
+		facts_fini(&f);
+	out.len = 0;
+	parser_op_crc(q, &out);
+	buf_fini(&out);
+}
+
+static void ask(int fd, bool separate)
+{
+	static const uint64_t some[] = { 0x110, 0x100, 0, ELF_FILE_TEXT };
+	const int fds[] = { fd, fd };
+	struct sandbox_request q = {
+		.bytes = (const uint8_t *)"fuzz", .len = 4, .fds = fds, .n_fds = separate ? 2 : 1
+	};
+	read_head(&q);
+	read_symbols(parser_op_load, &q);
+	q.bytes = (const uint8_t *)some;
+	q.len = sizeof(some);
+	read_symbols(parser_op_parts, &q);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = { data, size };
+	uint8_t there = take_byte(&in), *pieces[6] = { 0 };
+	struct elf_part parts[ELF_FILE_SECTIONS];
+	size_t n = 0, len[6] = { 0 }, file_size;
+	for (size_t i = 0; i < 6; i++) /* symtab, its strings, debugdata, debuglink, frame hdr */
+		pieces[i] = take_piece(&in, &len[i]);
+	parts[n++] = (struct elf_part){ .name = ".text",
+					.type = SHT_NOBITS,
+					.flags = SHF_ALLOC | SHF_EXECINSTR,
+					.memory = ELF_FILE_TEXT };
+	parts[n++] = (struct elf_part){
+		.name = ".strtab", .type = SHT_STRTAB, .bytes = pieces[1], .size = len[1]
+	};
+	for (size_t i = 0; i < 2; i++)
+		if (there & (SYMTAB << i))
+			parts[n++] = (struct elf_part){ .name = i ? ".dynsym" : ".symtab",
+							.type = i ? SHT_DYNSYM : SHT_SYMTAB,
+							.link = 2,
+							.entsize = sizeof(Elf64_Sym),
+							.bytes = pieces[i ? 5 : 0],
+							.size = len[i ? 5 : 0] / 24 * 24 };
+	static const char *const names[] = { ".gnu_debugdata", ".gnu_debuglink", ".eh_frame_hdr" };
+	for (size_t i = 0; i < 3; i++)
+		if (there & (DEBUGDATA << i))
+			parts[n++] = (struct elf_part){ .name = names[i],
+							.type = SHT_PROGBITS,
+							.addr = ELF_FILE_TEXT / 2,
+							.bytes = pieces[2 + i],
+							.size = len[2 + i] };
+	uint8_t *file = elf_file(EM_X86_64, parts, n, &file_size);
+	int fd = file_of(file, file_size);
+	ask(fd, there & SEPARATE);
+	close(fd);
+	free(file);
+	for (size_t i = 0; i < 6; i++)
+		free(pieces[i]);
+	return 0;
+}
