@@ -12,8 +12,11 @@ import { brief, percent, seconds } from './format.js';
 import { and } from './selector.js';
 
 const PARTIES = 12;
-/* Pixels: a cell, the least of a name (style.css, .matrix), a box too narrow to leave columns out */
-const CELL = 72, NAME = 110, NAME_SHARE = 0.14, NARROW = 480;
+/*
+ * Pixels: the least of a cell and of a name (style.css, .matrix); a cell where columns are left out
+ * anyway, so that names fit; a box too narrow to leave columns out
+ */
+const CELL = 56, NAME = 110, NAME_SHARE = 0.14, ROOMY = 72, NARROW = 480;
 
 const KINDS = {
 	'': { label: 'Who was running', did: 'was running', waited: 'waited',
@@ -52,8 +55,10 @@ export class BlamePane extends Pane {
 	/* How many occupants there is room for; all of them where the table scrolls by itself. */
 	fitting() {
 		const width = this.body.clientWidth;
-		return width < NARROW ? Infinity
-			: Math.floor((width - Math.max(NAME, NAME_SHARE * width)) / CELL) - 1;
+		const room = width - Math.max(NAME, NAME_SHARE * width);
+		const fit = cell => Math.floor(room / cell) - 1;
+		return width < NARROW || fit(CELL) >= this.answer.occupants.length ? Infinity
+			: fit(ROOMY);
 	}
 
 	update(again) {
