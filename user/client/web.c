@@ -22,8 +22,8 @@
 #define BACKOFF_MIN_MS 500u
 #define BACKOFF_MAX_MS 30000u
 #define CONNECT_MS 5000L
-#define CONNECTIONS_MAX 4L	 /* kept open: two addresses at most are asked in turn */
-#define HEADERS_MAX (256u << 10) /* bytes, of one answer */
+#define CONNECTIONS_MAX 4L	/* kept open: two addresses at most are asked in turn */
+#define HEADERS_MAX (64u << 10) /* bytes, of one answer */
 #define BEARER "Authorization: Bearer "
 #define TOKEN_HEADER_MAX 64
 
