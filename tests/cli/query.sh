@@ -383,7 +383,7 @@ assert cut['bounded'] and 'bounded' not in exact and cut['samples'] == exact['sa
 assert cut['rows'][-1]['other'] and cut['rows'][-1]['key'] is None and 100 < len(cut['rows']) < len(count)
 assert all(r['samples'] == count[r['key']['query_id']] for r in cut['rows'][:-1])
 # What a selector looks at takes no part in it.
-whole, some = (run('report', 'long', '--by', 'comm', '--exact', '-n', '0', '--where', 'query_id=~".+"', *a) for a in ([], ['--memory', '100KiB']))
+whole, some = (run('report', 'long', '--by', 'comm', '--exact', '-n', '0', '--where', 'query_id=~".+"', *a) for a in ([], ['--memory', '1MiB']))
 assert some['rows'] == whole['rows'] and some['samples'] == whole['samples'], (some['rows'][:3], whole['rows'][:3])
 for args in ['export', 'long', '--format', 'pprof', '--memory', '1MiB'], ['flame', 'long', '--json', '--memory', '1MiB'], \
             ['diff', 'long', '--by', 'query_id', '--against', '{query_id=~"1.*"}', '--memory', '1MiB'], ['labels', 'long', '--memory', '1MiB']:
