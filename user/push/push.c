@@ -238,8 +238,7 @@ struct place {
 	uint64_t row;
 };
 
-#define DICTIONARIES 4u /* times the memory of rows, half of it for the stacks of a window */
-#define SHARES_MAX 32u	/* each reads the window once */
+#define SHARES_MAX 32u /* each reads the window once */
 #define SHARES_SHIFT 52
 #define SHARE_SHIFT 40
 
@@ -426,10 +425,11 @@ static int cursor_path(const struct push_loop *p, char ret[1024], struct err *er
 static int open_store(const struct push_loop *p, struct store **ret, struct err *err)
 {
 	int rc = store_open(ret, p->c->store, err);
-	const size_t memory = p->c->memory ? p->c->memory : QUERY_BYTES;
 	/* All stacks of a window are sent: shares of its rows do not make them fewer. */
 	if (!rc)
-		store_limit(*ret, &(struct store_limits){ memory, DICTIONARIES * memory, NULL });
+		store_limit(*ret, &(struct store_limits){ .bytes = p->c->memory ? p->c->memory
+										: QUERY_BYTES,
+							  .whole_stacks = true });
 	return rc;
 }
 

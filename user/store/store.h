@@ -315,7 +315,9 @@ uint32_t store_n_events(const struct store *s);
  */
 struct store_limits {
 	size_t bytes;
-	size_t symbols;	  /* bytes of dictionaries; 0: of `bytes`, at least 16 MiB */
+	size_t symbols; /* bytes of dictionaries; 0: of `bytes`, at least 16 MiB */
+	/* Stacks of a question with labels are never cut: of a window they are what they are */
+	bool whole_stacks;
 	const bool *stop; /* written by any thread; NULL: never */
 };
 void store_limit(struct store *s, const struct store_limits *limits);

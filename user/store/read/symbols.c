@@ -239,11 +239,13 @@ int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const
 
 static void translate_to(struct store *s, struct translation *t, const struct dicts *d)
 {
+	struct store *names = store_names(s);
+	bool whole = !names->asked || names->limits.whole_stacks;
 	t->from = d;
-	t->to = &store_names(s)->sym;
+	t->to = &names->sym;
 	t->no_new_events = true;
-	t->most_bytes = store_names(s)->asked ? symbols_limit(store_names(s)) / 2 : 0;
-	t->cut = &store_names(s)->cut;
+	t->most_bytes = whole ? 0 : symbols_limit(names) / 2;
+	t->cut = &names->cut;
 }
 
 void store_begin_question(struct store *s)
