@@ -12,29 +12,8 @@
 
 #include <errno.h>
 
-/* ---- memory ---- */
-
-/* Blocks that are read, chunks of label texts, bits of stacks. */
-#define ALLOWED ((int64_t)3 << 20)
-
 /* Of the budget, a stack that is shown with its part of everything: where all do not fit. */
 #define STACK_COSTS 710
-
-static int64_t most_over;
-
-static int64_t begin_memory(void)
-{
-	most = used;
-	return used;
-}
-
-static void check_memory(int64_t before, size_t budget)
-{
-	int64_t over = most - before - (int64_t)budget;
-	most_over = over > most_over ? over : most_over;
-	if (COUNTS_BYTES && over > ALLOWED)
-		fail_msg("%lld bytes over a budget of %zu", (long long)over, budget);
-}
 
 /* ---- checks ---- */
 
@@ -474,32 +453,6 @@ static void small_stacks(void **state)
 }
 
 /* ---- stores of other shapes ---- */
-
-static uint32_t add_event(struct store_writer *w, const char *name)
-{
-	const struct store_event e = { name, "count", 0, 1 };
-	uint32_t id;
-	assert_int_equal(store_add_event(w, &e, &id), 0);
-	return id;
-}
-
-static uint32_t add_stack(struct store_writer *w, uint32_t parent, const char *function)
-{
-	struct store_frame frame = { .kind = FRAME_USER };
-	uint32_t id, stack;
-	assert_int_equal(store_add_string(w, function, strlen(function), &frame.function), 0);
-	assert_int_equal(store_add_frame(w, &frame, &id), 0);
-	assert_int_equal(store_add_stack(w, parent, id, &stack), 0);
-	return stack;
-}
-
-static void commit(struct store_writer *w, int64_t t0_ns)
-{
-	struct err err = { 0 };
-	assert_int_equal(
-		store_commit_window(w, t0_ns, t0_ns + 1000, 1, &(struct store_totals){ 0 }, &err),
-		0);
-}
 
 /* Each stack has one sample, but for those that stand for others. */
 static void check_single_rows(const struct fixture *f, const struct query *q)

@@ -49,7 +49,7 @@ static size_t room_for_sets(const struct sums *s)
 
 static size_t room_for_rows(const struct sums *s)
 {
-	return by_stack(s) && !makes_tree(s) ? s->budget / 4 * 3 : s->budget / 3;
+	return by_stack(s) && s->spec->rows_alone ? s->budget / 4 * 3 : s->budget / 3;
 }
 
 /* For the stacks of an answer: their rows, nodes and functions. */

@@ -200,11 +200,10 @@ bool store_renew(struct store_writer *w);
 int store_carry_frame(struct store_writer *w, uint32_t old, uint32_t *ret_id);
 void store_renew_end(struct store_writer *w);
 
-/* What did not go as it should, since the writer was opened. */
 /*
- * Keep at most `max` rows in the open window (fold.c). Where there are more, of each label set and
- * event the rows with the smallest values go into one row with the stack `other`, until half of
- * `max` are left. Only rows of these events, and not those with the stack `pinned`. Sums of each
+ * Keep at most `max` rows in the open window. Where there are more, of each label set and event
+ * the rows with the smallest values go into one row with the stack `other`, until half of `max` are
+ * left. Only rows of these events, and not those with the stack `pinned`. Sums of each
  * label set stay. *ret_samples: of the rows that went. -ENOMEM: nothing changed.
  */
 struct store_folding_rule {
@@ -226,6 +225,7 @@ void store_writer_memory(const struct store_writer *w, struct store_memory *ret)
 /* Between two windows: free what a large window needed. */
 void store_give_back(struct store_writer *w);
 
+/* What did not go as it should, since the writer was opened. */
 struct store_writer_state {
 	uint64_t parents_failed; /* attempts to write a block above level 0; they are repeated */
 	uint64_t shed;		 /* files that went since the disk was full */
@@ -233,7 +233,6 @@ struct store_writer_state {
 	uint64_t windows;
 	char last_error[500];
 };
-
 const struct store_writer_state *store_writer_state(const struct store_writer *w);
 
 /*
@@ -309,25 +308,20 @@ uint32_t store_n_sets(const struct store *s);
 uint32_t store_n_events(const struct store *s);
 
 /*
- * What a question to this handle may take, for programs that answer others. Dictionaries have at
- * most three quarters of the bytes. Whoever asks has what they leave; without stacks he may take
- * all, as dictionaries are small then. 0: as many as he takes by himself. *stop: it ends.
+ * What a question to this handle may take. Dictionaries have at most three quarters of the bytes,
+ * the asker what they leave, and all without stacks. 0: the asker's own limit. *stop: it ends.
  */
 struct store_limits {
 	size_t bytes;
-	size_t symbols; /* bytes of dictionaries; 0: of `bytes`, at least 16 MiB */
-	/* Stacks of a question with labels are never cut: of a window they are what they are */
-	bool whole_stacks;
-	const bool *stop; /* written by any thread; NULL: never */
+	size_t symbols;	   /* bytes of dictionaries; 0: of `bytes`, at least 16 MiB */
+	bool whole_stacks; /* those of a question with labels are never cut */
+	const bool *stop;  /* written by any thread; NULL: never */
 };
 void store_limit(struct store *s, const struct store_limits *limits);
 size_t store_budget(const struct store *s);
 /* Return the bytes of the dictionaries in memory: the reader's own, and those of segments. */
 size_t store_dictionaries(const struct store *s);
-/*
- * In a question the stacks that dictionaries have no room for are cut: what they lack of one
- * becomes a frame (other). Return whether one was.
- */
+/* In a question, what dictionaries lack room for is cut to a frame (other). True: some was. */
 void store_begin_question(struct store *s);
 bool store_end_question(struct store *s);
 /* Whether earlier questions have left so much in this handle that it is better opened anew. */

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <mntent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,13 +12,18 @@
 #define CGROUPS_MAX 4000	     /* that are looked at */
 #define NO_LIMIT (UINT64_C(1) << 60) /* v1 has a number near 2^63 for it */
 
+static FILE *open_in(const char *dir, const char *file)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/%s", dir, file);
+	return n > 0 && (size_t)n < sizeof(path) ? fopen(path, "re") : NULL;
+}
+
 /* Read a limit; 0: none. v2 has "max" for none. */
 static uint64_t read_limit(const char *dir, const char *file)
 {
-	char path[PATH_MAX];
 	unsigned long long v = 0;
-	int n = snprintf(path, sizeof(path), "%s/%s", dir, file);
-	FILE *f = n > 0 && (size_t)n < sizeof(path) ? fopen(path, "re") : NULL;
+	FILE *f = open_in(dir, file);
 	if (f && fscanf(f, "%llu", &v) != 1)
 		v = 0;
 	if (f)
@@ -29,11 +33,9 @@ static uint64_t read_limit(const char *dir, const char *file)
 
 static bool lists_us(const char *dir)
 {
-	char path[PATH_MAX];
 	long pid = 0;
 	bool found = false;
-	int n = snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
-	FILE *f = n > 0 && (size_t)n < sizeof(path) ? fopen(path, "re") : NULL;
+	FILE *f = open_in(dir, "cgroup.procs");
 	while (f && !found && fscanf(f, "%ld", &pid) == 1)
 		found = pid == getpid();
 	if (f)

@@ -15,6 +15,8 @@ struct id_map {
 	size_t cap;
 };
 
+#define TRANSLATE_FROZEN 1 /* bytes: no dictionary takes less */
+
 /* All zero but for the first two. */
 struct translation {
 	const struct dicts *from;
@@ -22,7 +24,7 @@ struct translation {
 	bool no_new_events; /* the other has all there are: another one is damage */
 	bool no_lines;	    /* frames lose their source lines */
 	/* When the other takes so many bytes, what it lacks of a stack becomes a frame (other) */
-	size_t most_bytes; /* 0: no limit */
+	size_t most_bytes; /* 0: no limit; TRANSLATE_FROZEN: it has the stacks that matter */
 	bool *cut;	   /* set when a stack was cut so; may be NULL */
 	uint32_t other_frame;
 	struct id_map strings, frames, stacks, leaves, events;

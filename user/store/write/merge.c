@@ -79,7 +79,7 @@ int merge_source(struct merge *m, struct merge_child *c, struct source **ret)
 		return rc;
 	source->to.from = d;
 	source->to.to = merge_dicts(m);
-	source->to.most_bytes = m->pruned && m->at == m->n_children;
+	source->to.most_bytes = m->pruned && m->at == m->n_children ? TRANSLATE_FROZEN : 0;
 	*ret = source;
 	return 0;
 }

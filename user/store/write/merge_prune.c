@@ -118,7 +118,7 @@ int merge_prune(struct merge *m, size_t most)
 		rc = copy_ids(&t);
 	if (!rc)
 		rc = move_stacks(m, most, &t);
-	t.most_bytes = 1;
+	t.most_bytes = TRANSLATE_FROZEN;
 	if (!rc)
 		rc = move_sums(m, &t);
 	translation_fini(&t);
