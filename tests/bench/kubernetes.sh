@@ -133,8 +133,9 @@ known_after() { # column of new.ids
 # The API server's events, as the agent gets them, against the start of each container's first
 # process: the earliest time at which it can be sampled.
 new_pods() {
+	: >watch
 	in_node curl -skN -H "Authorization: Bearer $(cat "$state/pki/token")" \
-		'https://10.96.0.1/api/v1/pods?watch=1' >watch 2>/dev/null &
+		'https://10.96.0.1/api/v1/pods?watch=1' >>watch 2>/dev/null &
 	started+=($!)
 	background sh -c 'tail -n +1 -f watch | python3 -S "$1/events.py" >events' sh "$here"
 	for i in $(seq "$new"); do
