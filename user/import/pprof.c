@@ -209,10 +209,13 @@ static int read_pprof(struct profile *p, const Pprof__Profile *m, const struct p
 	return rc;
 }
 
-static int explain(int rc, struct err *err)
+static int explain(int rc, const struct profile_limits *limits, struct err *err)
 {
 	if (rc == -E2BIG)
-		return err_set(err, rc, "the profile has too many samples, frames or types");
+		return err_set(err, rc,
+			       "the profile has too many samples, frames or types (at most %zu, "
+			       "%zu, %u): `go tool pprof -proto` merges samples of one stack",
+			       limits->samples, limits->frames, PROFILE_TYPES_MAX);
 	if (rc == -EINVAL)
 		return err_set(err, rc, "the profile has no sample type");
 	return rc ? err_set(err, rc, "out of memory") : 0;
@@ -237,7 +240,8 @@ int profile_add_pprof(struct profile *p, const uint8_t *data, size_t len,
 		ProtobufCMessage *m = protobuf_c_message_unpack(&pprof__profile__descriptor,
 								&memory.allocator, len, data);
 		if (m || memory.exceeded)
-			rc = explain(m ? read_pprof(p, (const Pprof__Profile *)m, l) : -E2BIG, err);
+			rc = explain(m ? read_pprof(p, (const Pprof__Profile *)m, l) : -E2BIG,
+				     limits, err);
 		else
 			rc = err_set(err, -EINVAL, "it is no pprof profile");
 		message_free(m, &memory);

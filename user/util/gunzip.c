@@ -24,6 +24,6 @@ int gunzip(const uint8_t *data, size_t len, size_t max, struct buf *out, struct 
 	}
 	inflateEnd(&z);
 	if (out->len > max)
-		return err_set(err, -EMSGSIZE, "it unpacks to more than %zu bytes", max);
+		return err_set(err, -EMSGSIZE, "it unpacks to more than %zu MiB", max >> 20);
 	return rc == Z_STREAM_END ? 0 : err_set(err, -EINVAL, "it is no whole gzip stream");
 }

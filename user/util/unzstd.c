@@ -31,7 +31,7 @@ int unzstd(const uint8_t *data, size_t len, size_t max, struct buf *out, struct 
 	}
 	ZSTD_freeDCtx(z);
 	if (out->len > max)
-		return err_set(err, -EMSGSIZE, "it unpacks to more than %zu bytes", max);
+		return err_set(err, -EMSGSIZE, "it unpacks to more than %zu MiB", max >> 20);
 	if (rc == -ENOMEM)
 		return err_set(err, rc, "out of memory");
 	return rc || left ? err_set(err, -EINVAL, "it is no whole zstd stream") : 0;
