@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Faults of the store: power lost, calls and allocations that fail, writers killed, bits flipped.
 # Every tests/fault/test_*.c is a test program. `make test-all` runs all of them at a size that
-# takes a minute or two, `make test` a part of that, `make fault-full` at one that takes a quarter
-# of an hour.
+# takes a minute or two, `make test` a part of that. `make reliability` prints what they and the
+# hostile programs of other tests have seen, `make reliability-full` at a size that takes hours.
 
 comma := ,
 FAULT := $(patsubst tests/fault/%.c,$(BUILD)/fault/%,$(sort $(wildcard tests/fault/test_*.c)))
 # Those that are worth it under sanitizers; the others start programs, or do the same many times.
-FAULT_ASAN := $(filter-out %/test_power %/test_kill %/test_bits,$(FAULT))
+FAULT_ASAN := $(filter-out %/test_power %/test_kill %/test_bits %/test_parsers,$(FAULT))
 # `make test` runs those with sanitizers, and the others without.
 FAULT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(FAULT),$(filter-out $(FAULT_ASAN),$(FAULT)))
 FAULT_OBJ := $(BUILD)/fault/scenario.o $(BUILD)/fault/disk.o
 FAULT_WRITERS := $(BUILD)/fault/writer $(patsubst %,$(BUILD)/fault/writer-no-%,fdatasync fsync \
 	dirsync)
 FAULT_CFLAGS = $(INCLUDE) -Itests -DFAULT_RECORDER='"$(abspath $(BUILD))/fault/recorder.so"' \
-	-DFAULT_WRITER='"$(abspath $(BUILD))/fault/writer"' -MMD -MP
+	-DFAULT_WRITER='"$(abspath $(BUILD))/fault/writer"' \
+	-DFAULT_PROGRAMS='"$(abspath $(BUILD))/fault/*"' -MMD -MP
 
 $(BUILD)/fault/%.o: tests/fault/%.c $(BUILD)/flags
 	$(call say,CC,$@)
@@ -61,8 +62,11 @@ fault-programs: $(FAULT)
 fault: $(FAULT_PLAIN) ## the store's faults alone; all of them with ASCRIBE_TEST_ALL=1
 	$(Q)tools/test $(foreach t,$(FAULT_PLAIN),'fault/$(notdir $(t))=$(t)')
 
-fault-full: $(FAULT) ## the store's faults in full: some 15 minutes
-	$(Q)for t in $(FAULT); do echo "== $$t"; ASCRIBE_FAULT_FULL=1 $$t || exit 1; done
+reliability: test-programs fault-programs ## faults and attacks, each with its count
+	$(Q)BUILD=$(BUILD) tools/reliability
 
-.PHONY: fault fault-programs fault-full
+reliability-full: test-programs fault-programs ## the same with whole sweeps, for hours
+	$(Q)FULL=1 BUILD=$(BUILD) tools/reliability
+
+.PHONY: fault fault-programs reliability reliability-full
 -include $(wildcard $(BUILD)/fault/*.d)

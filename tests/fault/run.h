@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much a fault test does: the size of `make test-all`, of which `make test` takes a part
- * (part.h), or that of `make fault-full`; and work shared among processes.
+ * (part.h), or that of `make reliability-full`; and work shared among processes.
  */
 #ifndef TESTS_FAULT_RUN_H
 #define TESTS_FAULT_RUN_H

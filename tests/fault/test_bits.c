@@ -2,9 +2,9 @@
 /*
  * Flipped bits of a store of a MiB that ended cleanly.
  *
- * Every bit (`make fault-full`; else one in so many, others each day). verify looks at every file
- * by itself, and in segments at every frame. So one bit is flipped in each of them at once, and
- * each must be named. The kinds (segments; dictionaries; header; manifest) take turns, because
+ * Every bit (`make reliability-full`; else one in so many, others each day). verify looks at every
+ * file by itself, and in segments at every frame. So one bit is flipped in each of them at once,
+ * and each must be named. The kinds (segments; dictionaries; header; manifest) take turns, because
  * damage in one may be told of another too. Segments that have no bit left to flip are taken out of
  * the copy, as looking at the whole store takes tens of milliseconds. That they are missing is told
  * of them alone.

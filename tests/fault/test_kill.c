@@ -90,7 +90,7 @@ static void kill_some(void *ctx, size_t k, size_t n)
 	struct sum *s = (struct sum *)ctx + k;
 	char base[64], dir[80];
 	uint64_t random = 91 + k + 1000 * run_offset(1000000);
-	size_t max = run_size(140, 4000) / n;
+	size_t max = run_size(140, 100000) / n;
 	snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
 	while (s->kills < max && !s->bad)
 		live(dir, s, &random, max);

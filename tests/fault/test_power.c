@@ -107,7 +107,7 @@ static void judge_place(struct replay *r, struct place *p, const struct disk *d,
 	const enum op_kind last = p->at ? r->log.ops[p->at - 1].kind : OP_ACK;
 	const bool synced = last == OP_SYNC || last == OP_SYNC_DIR;
 	/*
-	 * Without fault-full cuts and reorderings are of some of the places, others each day.
+	 * Without reliability-full cuts and reorderings are of some of the places, others each day.
 	 */
 	const bool sampled = !run_full() && p->at / 32 % 8 != run_offset(8);
 	if (!synced) {
