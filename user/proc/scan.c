@@ -278,6 +278,8 @@ static void await_maps(const struct procs *p, struct proc_image *im)
 	if (im->asked_ns)
 		return;
 	im->since = calloc(1, sizeof(*im->since));
+	if (im->since)
+		im->since->tgid = im->tgid;
 	im->asked_ns = proc_now_ns();
 	im->asked_gap = p->gap;
 }
