@@ -28,7 +28,7 @@ TAIL := $(addprefix tests/, \
 	record/jit.sh record/linkers.sh record/unwind_changes.sh record/bad.sh labels/matrix.sh \
 	http/clickhouse.sh http/metric_rules.sh http/capture.sh http/clickhouse_ask.sh \
 	record/hostile.sh record/waits_bad.sh http/push_daemon.sh record/prefork.sh \
-	record/short.sh record/started.sh)
+	record/short.sh record/started.sh record/greedy.sh)
 # What takes minutes: in `make test-all` alone.
 MINUTES := tests/record/incidents.sh
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
