@@ -3,8 +3,8 @@
  * Programs that use as much as they can of what all processes share in a recorder:
  *
  *   greedy jits S N      N processes run machine code that no file has
- *   greedy map S         such code, and a perf map as large as is read, written again and again
- *   greedy chains S      such code, with other callers at each look: 1,000 addresses that are new
+ *   greedy map S         such code, and a large perf map with other names each time: 16 MiB
+ *   greedy chains S      the same, and other callers at each look: 1,000 functions that are new
  *   greedy ranges S N    N processes with 1,000 mappings of code each, all at other addresses
  *   greedy files S N     map N files of one page as code; they are made in the working directory
  *   greedy remap S FILE  map FILE as code and unmap it, as often as possible
@@ -32,9 +32,9 @@
 
 #define PAGE 4096u
 #define MAP_NAME 80 /* bytes of a name in the large perf map */
-#define MAP_LINES 200000
+#define MAP_STEP 336u
+#define CODE_SIZE (64u << 20)
 #define CHAIN 1000
-#define CHAIN_CODE (64u << 20)
 #define RANGES 1000
 
 static double until;
@@ -100,14 +100,17 @@ static void remove_map(void)
 	unlink(path);
 }
 
+static char *code; /* of map and chains: each MAP_STEP bytes are a function */
+
 static void write_map(void)
 {
 	char name[MAP_NAME + 1];
 	FILE *f = open_map();
 	memset(name, 'x', MAP_NAME);
 	name[MAP_NAME] = 0;
-	for (uint64_t i = 0; f && i < MAP_LINES; i++)
-		fprintf(f, "%llx 10 %llx%s\n", (unsigned long long)(0x100000 + 32 * i),
+	for (uint64_t i = 0; f && i < CODE_SIZE / MAP_STEP; i++)
+		fprintf(f, "%llx %x %llx%s\n",
+			(unsigned long long)((uint64_t)(uintptr_t)code + MAP_STEP * i), MAP_STEP,
 			(unsigned long long)random64(), name);
 	if (f)
 		fclose(f);
@@ -122,13 +125,19 @@ static void *rewrite(void *arg)
 	return arg;
 }
 
-static void map(void)
+static void with_map(void (*run)(void))
 {
 	pthread_t t;
+	code = new_code(CODE_SIZE);
 	pthread_create(&t, NULL, rewrite, NULL);
-	run_code(new_code(PAGE));
+	run();
 	pthread_join(t, NULL);
 	remove_map();
+}
+
+static void map(void)
+{
+	run_code(code);
 }
 
 static void named(void)
@@ -151,11 +160,10 @@ static void chains(void)
 {
 #ifdef __x86_64__
 	uint64_t chain[CHAIN][2]; /* above the stack pointer */
-	char *code = new_code(CHAIN_CODE);
 	while (now() < until) {
 		for (size_t i = 0; i < CHAIN; i++) {
 			chain[i][0] = i + 1 < CHAIN ? (uint64_t)(uintptr_t)chain[i + 1] : 0;
-			chain[i][1] = (uint64_t)(uintptr_t)code + random64() % CHAIN_CODE;
+			chain[i][1] = (uint64_t)(uintptr_t)code + random64() % CODE_SIZE;
 		}
 		/* As the code does, behind the push. */
 		__asm__ __volatile__("push %%rbp\n\tmov %0, %%rbp\n\tcall *%1\n\tpop %%rbp"
@@ -367,11 +375,11 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "jits"))
 		children(n, jit_once);
 	else if (!strcmp(mode, "map"))
-		map();
+		with_map(map);
 	else if (!strcmp(mode, "named"))
 		named();
 	else if (!strcmp(mode, "chains"))
-		chains();
+		with_map(chains);
 	else if (!strcmp(mode, "ranges"))
 		children(n, many_ranges);
 	else if (!strcmp(mode, "files"))

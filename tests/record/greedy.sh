@@ -58,6 +58,12 @@ S
 	${CC:-cc} -shared -o "$1" rules.s
 }
 
+greedy=()
+remove_maps() { # a process that is killed leaves its own
+	local i
+	for i in "${greedy[@]}"; do rm -f "/tmp/perf-$i.map"; done
+}
+at_end=remove_maps
 user=47220 # one for each time: nothing was heard of it before
 as_user() {
 	background nice -n 5 setpriv --reuid=$user --regid=$user --clear-groups "$@" >/dev/null
@@ -121,6 +127,7 @@ attack() { # the ways
 	peak=$(awk '/^VmHWM/ { print $2 }' /proc/$recorder/status)
 	kill -9 "${greedy[@]}"
 	wait "${greedy[@]}" 2>/dev/null
+	remove_maps
 	kill -INT $recorder
 	wait $recorder
 	ok "$*: the recorder ends well" test $? = 0
