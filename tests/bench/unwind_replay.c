@@ -81,7 +81,7 @@ static struct code *code_of(const char *path)
 	c->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (c->fd >= 0 && !elf_image_open(&c->img, c->fd, path, NULL))
 		c->good = !unwind_compile(&t, &c->img, path, NULL) &&
-			  !unwind_pool_add(pool, t, &c->part);
+			  !unwind_pool_add(pool, t, 0, &c->part);
 	unwind_table_free(t);
 	return c;
 }

@@ -57,7 +57,9 @@ static struct turn *try(struct aside *a, uint64_t now_ns, bool now, bool (*has_n
 static bool add(struct aside *a, uint32_t set, uint32_t n_frames, uint64_t now_ns)
 {
 	static uint64_t frames[1280];
-	struct sample s = { .set = set, .stack = { .frames = frames, .n_user = n_frames } };
+	struct sample s = { .set = set,
+			    .user = set % 2,
+			    .stack = { .frames = frames, .n_user = n_frames } };
 	return aside_add(a, &s, now_ns);
 }
 
@@ -66,7 +68,7 @@ static void assert_empty(const struct aside *a)
 	assert_null(a->first);
 	assert_ptr_equal(a->last, &a->first);
 	assert_int_equal(a->n, 0);
-	assert_int_equal(a->bytes, 0);
+	assert_int_equal(a->bytes.taken, 0);
 }
 
 /*
@@ -209,8 +211,8 @@ static void test_bytes(void **state)
 	while (add(&a, n, 1280, 0))
 		assert_true(++n < ROWS);
 	assert_int_equal(a.n, n);
-	assert_true(a.bytes <= ASIDE_BYTES_MAX &&
-		    a.bytes > ASIDE_BYTES_MAX - 2 * 1280 * sizeof(uint64_t));
+	assert_true(a.bytes.taken <= ASIDE_BYTES_MAX &&
+		    a.bytes.taken > ASIDE_BYTES_MAX - 2 * 1280 * sizeof(uint64_t));
 	assert_true(n > ASIDE_BYTES_MAX / 2 / (1280 * sizeof(uint64_t)));
 	assert_false(add(&a, n, 1280, 0));
 	assert_int_equal(a.n, n);
@@ -226,12 +228,32 @@ static void test_bytes(void **state)
 	assert_empty(&a);
 }
 
+/* One user alone has three quarters of it, and others the rest. */
+static void test_users(void **state)
+{
+	struct aside a;
+	uint32_t n = 0;
+	(void)state;
+	aside_init(&a);
+	while (add(&a, 2 * n, 1280, 0))
+		n++;
+	assert_in_range(a.bytes.taken, ASIDE_BYTES_MAX / 4 * 3 - 2 * 1280 * sizeof(uint64_t),
+			ASIDE_BYTES_MAX / 4 * 3);
+	for (uint32_t i = 0; i < n / 4; i++)
+		assert_true(add(&a, 1, 1280, 0));
+	assert_false(add(&a, 2 * n, 1280, 0));
+	aside_clear(&a);
+	assert_true(add(&a, 0, 1280, 0));
+	aside_clear(&a);
+	assert_empty(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_copy),  cmocka_unit_test(test_order),
 		cmocka_unit_test(test_time),  cmocka_unit_test(test_window),
-		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_bytes), cmocka_unit_test(test_users),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

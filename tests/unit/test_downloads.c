@@ -204,9 +204,11 @@ static void test_dead(void **state)
 	int files;
 	assert_int_equal(download_cache_open(cache, &files, &err), 0);
 	put(files, "0a0b", "debuginfo", 1000, 60);
-	assert_int_equal(fchownat(files, "0a0b", CONFINE_NOBODY, (gid_t)-1, 0) && !geteuid(), 0);
-	assert_int_equal(
-		fchownat(files, "0a0b/debuginfo", CONFINE_NOBODY, (gid_t)-1, 0) && !geteuid(), 0);
+	assert_int_equal(fchownat(files, "0a0b", CONFINE_DOWNLOADER, (gid_t)-1, 0) && !geteuid(),
+			 0);
+	assert_int_equal(fchownat(files, "0a0b/debuginfo", CONFINE_DOWNLOADER, (gid_t)-1, 0) &&
+				 !geteuid(),
+			 0);
 	close(files);
 	assert_int_equal(downloads_new(&d, &cfg, &err), 0);
 	assert_int_equal(downloads_tick(d), -1);
@@ -253,6 +255,57 @@ static void test_dead(void **state)
 	downloads_free(d);
 }
 
+/* Another user's signal. */
+static int signal_as(uid_t user, pid_t pid, int sig)
+{
+	int status;
+	pid_t p = fork();
+	if (p == 0)
+		_exit(setuid(user) ? 255 : kill(pid, sig) ? errno : 0);
+	assert_int_equal(waitpid(p, &status, 0), p);
+	return WEXITSTATUS(status);
+}
+
+/* User 65534 cannot signal the downloader. A cache that was that user's is taken over. */
+static void test_nobody(void **state)
+{
+	struct err err = { 0 };
+	struct downloads *d;
+	struct stat st;
+	static const char *const left[] = { "0c0d/debuginfo", "0c0d", "." };
+	char path[128];
+	int files, child = 0;
+	(void)state;
+	if (geteuid())
+		skip();
+	snprintf(path, sizeof(path), "%s/nobody", dir);
+	assert_int_equal(download_cache_open(path, &files, &err), 0);
+	put(files, "0c0d", "debuginfo", 1000, 60);
+	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+		assert_int_equal(fchownat(files, left[i], 65534, 65534, 0), 0);
+	close(files);
+	struct downloads_config cfg = { .urls = "http://127.0.0.1:1", .cache = path };
+	assert_int_equal(downloads_new(&d, &cfg, &err), 0);
+	snprintf(path, sizeof(path), "%s/nobody/files/0c0d/debuginfo", dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, CONFINE_DOWNLOADER);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	FILE *f = fopen(path, "r");
+	if (!f || fscanf(f, "%d", &child) != 1)
+		skip();
+	fclose(f);
+	const uint8_t kept[2] = { 0x0c, 0x0d };
+	struct download got;
+	assert_int_equal(downloads_ask(d, kept, 2), 0);
+	struct pollfd p = { .fd = downloads_fd(d), .events = POLLIN };
+	assert_int_equal(poll(&p, 1, 15000), 1);
+	assert_int_equal(downloads_take(d, &got), 0);
+	close(got.fd);
+	assert_int_equal(signal_as(65534, child, SIGSTOP), EPERM);
+	assert_int_equal(signal_as(65534, child, SIGKILL), EPERM);
+	downloads_free(d);
+}
+
 /* The downloader is gone: nothing comes, nothing hangs. */
 static void test_gone(void **state)
 {
@@ -282,7 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_trim),	 cmocka_unit_test(test_cache_of_others),
 		cmocka_unit_test(test_confined), cmocka_unit_test(test_dead),
-		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_gone),	 cmocka_unit_test(test_nobody),
 	};
 	char rm[80];
 	snprintf(dir, sizeof(dir), "/tmp/ascribe-downloads-XXXXXX");

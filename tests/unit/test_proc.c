@@ -291,6 +291,46 @@ static void test_files(void **state)
 }
 
 /*
+ * A process that maps ever more files keeps PROC_FILES_MAX, and all processes of a user keep their
+ * share. Others are not harmed, and what is unmapped makes room.
+ */
+static void test_many_files(void **state)
+{
+	(void)state;
+	struct procs *p;
+	char path[64];
+	uint64_t ns = 1;
+	uint32_t n = 0, user = 0, tgid = NOBODY;
+	const struct proc_file *f = NULL;
+	assert_int_equal(procs_new(&p, NULL), 0);
+	for (; user < 2; tgid--) {
+		procs_exec(p, tgid, "x", ns++);
+		struct proc_image *im = procs_find(p, tgid, ns);
+		im->user = user;
+		im->user_known = true;
+		for (uint32_t i = 0; i < PROC_FILES_MAX + 2; i++, n++) {
+			snprintf(path, sizeof(path), "/file/%u", n);
+			f = procs_mmap(p, tgid, PAGE * (i + 1), PAGE, 0, path, 1, n, NULL, 0, ns);
+			if (strcmp(f->path, path) != 0)
+				break;
+		}
+		assert_string_equal(f->path, PROC_MORE_FILES);
+		user += im->n_maps < PROC_FILES_MAX + 1; /* this user has its share */
+		if (user == 1 && im->n_maps < PROC_FILES_MAX + 1)
+			assert_in_range(n,
+					PROC_FILES_BYTES_MAX / 4 * 3 / (PROC_FILE_BYTES + 12) - 1,
+					PROC_FILES_BYTES_MAX / 4 * 3 / PROC_FILE_BYTES);
+	}
+	assert_in_range(n, PROC_FILES_BYTES_MAX / (PROC_FILE_BYTES + 12) - 2,
+			PROC_FILES_BYTES_MAX / PROC_FILE_BYTES);
+	procs_exit(p, NOBODY, ns++);
+	procs_forget(p, UINT64_MAX);
+	f = procs_mmap(p, tgid + 1, PAGE, PAGE, 0, "/file/again", 1, n, NULL, 0, ns);
+	assert_string_equal(f->path, "/file/again");
+	procs_free(p);
+}
+
+/*
  * Our own process, as /proc tells it, against the linker's own addresses; then its files can be
  * opened.
  */
@@ -454,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_fork_storm),
 		cmocka_unit_test(test_fork_storm_read),
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_many_files),
 		cmocka_unit_test(test_scan_self),
 		cmocka_unit_test(test_mappings_fill),
 		cmocka_unit_test(test_open_refuses),

@@ -242,8 +242,14 @@ static void test_reads_what_is_needed(void **state)
 	assert_int_equal(procs_reads(p), 1);
 	procs_lost(p, proc_now_ns()); /* costs nothing now; who is sampled is read again */
 	assert_int_equal(procs_reads(p), 1);
+	im->read_ns -= PROC_RETRY_NS;
 	for (int i = 0; i < 3; i++)
 		assert_ptr_equal(procs_identify(p, &id, proc_now_ns(), PROC_MAPS), im);
+	assert_int_equal(procs_reads(p), 2);
+	for (int i = 0; i < 20; i++) { /* but not each time that more is lost */
+		procs_lost(p, proc_now_ns());
+		assert_ptr_equal(procs_identify(p, &id, proc_now_ns(), PROC_MAPS), im);
+	}
 	assert_int_equal(procs_reads(p), 2);
 	/* Those whose exit was among what was lost are found out. */
 	assert_int_equal(procs_alive(p), 1001);

@@ -36,10 +36,11 @@ static void test_share(void **state)
 	void *code[2] = { &all, r };
 	bool made;
 	assert_int_equal(range_lists_init(&all, shared, no_free, NULL), 0);
-	assert_int_equal(range_lists_get(&all, fill(r, 4096), MAPPINGS, code, 2, &first, &made), 0);
+	assert_int_equal(range_lists_get(&all, fill(r, 4096), MAPPINGS, code, 2, 0, &first, &made),
+			 0);
 	assert_true(made);
 	for (unsigned i = 1; i < CHILDREN; i++) {
-		assert_int_equal(range_lists_get(&all, r, MAPPINGS, code, 2, &l, &made), 0);
+		assert_int_equal(range_lists_get(&all, r, MAPPINGS, code, 2, 0, &l, &made), 0);
 		assert_false(made);
 		assert_ptr_equal(l, first);
 	}
@@ -48,19 +49,21 @@ static void test_share(void **state)
 	assert_memory_equal(shared + (uint32_t)range_list_word(first), r, sizeof(r));
 	assert_int_equal(range_list_word(first) >> 32, MAPPINGS);
 	/* Other files behind the same addresses are another list. */
-	assert_int_equal(range_lists_get(&all, r, MAPPINGS, code, 1, &l, &made), 0);
+	assert_int_equal(range_lists_get(&all, r, MAPPINGS, code, 1, 0, &l, &made), 0);
 	assert_true(made && l != first);
 	/* One that nobody uses, and that is wanted again before it was freed. */
 	range_lists_put(&all, l);
 	assert_int_equal(all.unused.n, 1);
-	assert_int_equal(range_lists_get(&all, r, MAPPINGS, code, 1, &l, &made), 0);
+	assert_int_equal(range_lists_get(&all, r, MAPPINGS, code, 1, 0, &l, &made), 0);
 	assert_false(made);
 	assert_int_equal(all.unused.n, 0);
 	range_lists_fini(&all);
 	free(shared);
 }
 
-/* Without anything in common there is room for so many, and no more. */
+/*
+ * Without anything in common there is room for so many, and no more. One user has three quarters.
+ */
 static void test_full(void **state)
 {
 	(void)state;
@@ -71,11 +74,15 @@ static void test_full(void **state)
 	uint64_t n = 0;
 	void *none[1];
 	assert_int_equal(range_lists_init(&all, shared, no_free, NULL), 0);
-	while (!range_lists_get(&all, fill(r, 4096 * (n + 1)), MAPPINGS, none, 0, &l, &made))
+	while (!range_lists_get(&all, fill(r, 4096 * (n + 1)), MAPPINGS, none, 0, 5, &l, &made))
+		n++;
+	assert_int_equal(n, UNWIND_RANGES / 4 * 3 / MAPPINGS);
+	assert_int_equal(range_lists_get(&all, r, MAPPINGS, none, 0, 5, &l, &made), -EDQUOT);
+	while (!range_lists_get(&all, fill(r, 4096 * (n + 1)), MAPPINGS, none, 0, 6, &l, &made))
 		n++;
 	assert_int_equal(n, UNWIND_RANGES / MAPPINGS);
-	assert_int_equal(range_lists_get(&all, r, MAPPINGS, none, 0, &l, &made), -ENOSPC);
-	assert_int_equal(range_lists_get(&all, fill(r, 4096), MAPPINGS, none, 0, &l, &made), 0);
+	assert_int_equal(range_lists_get(&all, r, MAPPINGS, none, 0, 6, &l, &made), -ENOSPC);
+	assert_int_equal(range_lists_get(&all, fill(r, 4096), MAPPINGS, none, 0, 5, &l, &made), 0);
 	range_lists_fini(&all);
 	free(shared);
 }

@@ -201,6 +201,23 @@ static void test_priority(void **state)
 		assert_int_equal(await(f, &job[i]), 0);
 }
 
+/* However many jobs one user has, the first one of another has its turn at once. */
+static void test_turns(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_job *job[300], *other[3];
+	uint64_t cpu_ns;
+	for (unsigned i = 0; i < 300; i++)
+		job[i] = submit(f, ECHO, 1, "many");
+	for (unsigned i = 0; i < 3; i++)
+		other[i] = submit(f, ECHO, 2, "few");
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(await(f, &other[i]), 0);
+	assert_int_equal(sandbox_take(f->s, &job[50], &f->reply, &cpu_ns), -EINPROGRESS);
+	for (unsigned i = 0; i < 300; i++)
+		assert_int_equal(await(f, &job[i]), 0);
+}
+
 static void test_confined(void **state)
 {
 	struct fixture *f = *state;
@@ -268,6 +285,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_waiting, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_priority, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unprivileged, set_up, tear_down),
 	};

@@ -107,8 +107,8 @@ static void test_come_and_go(void **state)
 			unwind_pool_remove(p, &c[i]);
 			continue;
 		}
-		int rc = unwind_pool_add(p, t[i], &c[i]);
-		assert_true(!rc || rc == -ENOSPC);
+		int rc = unwind_pool_add(p, t[i], (uint32_t)i, &c[i]);
+		assert_true(!rc || rc == -ENOSPC || rc == -EDQUOT);
 		refused += rc != 0;
 	}
 	unwind_pool_stats(p, &st);
@@ -162,7 +162,7 @@ static void test_give_back(void **state)
 		if (c[i].n_pages)
 			unwind_pool_remove(p, &c[i]);
 		else if (rand() % 400 > round)
-			assert_int_equal(unwind_pool_add(p, t[i % N], &c[i]), 0);
+			assert_int_equal(unwind_pool_add(p, t[i % N], (uint32_t)i, &c[i]), 0);
 		most = n_shards > most ? n_shards : most;
 		while (unwind_pool_trim(p, shard_bytes))
 			dropped++;
@@ -213,7 +213,7 @@ static void test_rules_come_and_go(void **state)
 	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
 					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)),
 					  .rows_bytes_max = 8u << 20,
-					  .rules_max = (uint32_t)max + 5,
+					  .rules_max = (uint32_t)max / 3 * 4 + 8,
 					  .add_shard = add_shard };
 	assert_true(sum > 2 * max);
 	assert_int_equal(unwind_pool_new(&p, &cfg), 0);
@@ -225,17 +225,17 @@ static void test_rules_come_and_go(void **state)
 			check_all(p, &c[old], t[old]);
 			unwind_pool_remove(p, &c[old]);
 		}
-		assert_int_equal(unwind_pool_add(p, t[i], &c[i]), 0); /* any one fits */
+		assert_int_equal(unwind_pool_add(p, t[i], 0, &c[i]), 0); /* any one fits */
 		check_all(p, &c[i], t[i]);
 		struct unwind_code third = { 0 };
-		int rc = unwind_pool_add(p, t[(i + 2) % N], &third);
-		assert_true(!rc || rc == -ENOSPC);
+		int rc = unwind_pool_add(p, t[(i + 2) % N], round % 2, &third);
+		assert_true(!rc || rc == (round % 2 ? -ENOSPC : -EDQUOT));
 		refused += rc != 0;
 		if (!rc)
 			unwind_pool_remove(p, &third);
 		check_all(p, &c[i], t[i]);
 		unwind_pool_stats(p, &st);
-		assert_true(st.rules < max + 5);
+		assert_true(st.rules < cfg.rules_max);
 	}
 	assert_true(refused > 0);
 	for (int i = 0; i < N; i++) {

@@ -48,7 +48,7 @@ static void add_mapping(uint64_t start, uint64_t end, uint64_t pgoff, const char
 	if (fd >= 0 && !elf_image_open(&img, fd, path, NULL)) {
 		if (!unwind_compile(&t, &img, path, NULL) &&
 		    !elf_image_bias(&img, start, pgoff, &bias)) {
-			assert_int_equal(unwind_pool_add(pool, t, &code), 0);
+			assert_int_equal(unwind_pool_add(pool, t, 0, &code), 0);
 			r.bias = bias + (code.first_page << UNWIND_PAGE_BITS);
 			r.page = code.page;
 			r.n_pages = code.n_pages;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define LABELS_MAX 128 /* labels of one set, all parts */
-/* Reads of values that were not resident, of all processes together */
+/* Reads of values that were not resident, shared by users (quota.h) */
 #define ABSENT_READS_A_SECOND 256
 
 struct definition {
@@ -283,7 +283,7 @@ static void keep_capture(struct labelling *l, struct labelled *p, const struct w
 
 struct absent_reader {
 	struct labelling *l;
-	uint32_t tgid;
+	uint32_t tgid, user;
 	bool late; /* a read has no answer yet */
 };
 
@@ -294,13 +294,15 @@ static int read_absent(void *ctx, uint64_t at, void *out, size_t len)
 	uint64_t second = proc_now_ns() / 1000000000u;
 	if (second != r->l->absent_second) {
 		r->l->absent_second = second;
-		r->l->absent_reads = 0;
+		r->l->absent_reads = (struct quota){ .max = ABSENT_READS_A_SECOND };
 	}
-	if (r->l->absent_reads >= ABSENT_READS_A_SECOND)
+	if (!quota_take(&r->l->absent_reads, r->user, 1))
 		return -EBUSY;
 	int rc = proc_read_memory(r->tgid, at, out, len);
-	r->late |= rc == -EINPROGRESS;
-	r->l->absent_reads += rc != -EINPROGRESS;
+	if (rc == -EINPROGRESS) {
+		r->late = true;
+		quota_give(&r->l->absent_reads, r->user, 1);
+	}
 	return rc;
 }
 
@@ -311,7 +313,8 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	struct definition *d = definition_find(l, &o, rec->set_id);
 	struct label v[LABELS_MAX + FOREIGN_LABELS_MAX];
 	char redacted[FOREIGN_LABELS_MAX * REDACTED_LEN];
-	struct absent_reader reader = { l, o.tgid, false };
+	struct absent_reader reader = { l, o.tgid, proc_image_user(procs_lookup(l->procs, &o)),
+					false };
 	struct foreign_side side = { .read = read_absent, .ctx = &reader };
 	size_t n = earlier_parts(d, rec, v);
 	uint64_t flags = 0;

@@ -11,6 +11,7 @@
 #include "attribute/sources.h"
 #include "util/due.h"
 #include "util/list.h"
+#include "util/quota.h"
 
 #define LABELLING_BUCKETS 65536
 #define LABELLING_KEY_BUCKETS 1024
@@ -67,8 +68,8 @@ struct labelling {
 	struct list full;  /* labelled */
 	size_t n_subjects;
 	uint64_t n_looks;
-	uint64_t absent_second; /* what absent_reads count for */
-	uint32_t absent_reads;
+	uint64_t absent_second; /* of absent_reads */
+	struct quota absent_reads;
 	void (*on_known)(void *ctx, struct proc_image *im);
 	void *known_ctx;
 };

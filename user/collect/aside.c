@@ -6,7 +6,7 @@
 
 void aside_init(struct aside *a)
 {
-	*a = (struct aside){ .last = &a->first };
+	*a = (struct aside){ .last = &a->first, .bytes.max = ASIDE_BYTES_MAX };
 }
 
 void aside_clear(struct aside *a)
@@ -24,9 +24,11 @@ bool aside_add(struct aside *a, const struct sample *s, uint64_t now_ns)
 	size_t n_words = (size_t)from->n_kernel + from->n_user;
 	size_t bytes = sizeof(struct aside_row) + n_words * sizeof(uint64_t) +
 		       from->n_python * (sizeof(uint32_t) + sizeof(bool));
-	struct aside_row *r = a->bytes + bytes <= ASIDE_BYTES_MAX ? malloc(bytes) : NULL;
-	if (!r)
+	struct aside_row *r = malloc(bytes);
+	if (!r || !quota_take(&a->bytes, s->user, bytes)) {
+		free(r);
 		return false;
+	}
 	uint64_t *words = (uint64_t *)(r + 1);
 	uint32_t *python = (uint32_t *)(words + n_words);
 	bool *entry = (bool *)(python + from->n_python);
@@ -42,7 +44,6 @@ bool aside_add(struct aside *a, const struct sample *s, uint64_t now_ns)
 	*a->last = r;
 	a->last = &r->next;
 	a->n++;
-	a->bytes += bytes;
 	return true;
 }
 
@@ -59,7 +60,7 @@ void aside_try(struct aside *a, uint64_t now_ns, bool now,
 		if (!*at)
 			a->last = at;
 		a->n--;
-		a->bytes -= r->bytes;
+		quota_give(&a->bytes, r->sample.user, r->bytes);
 		free(r);
 	}
 }

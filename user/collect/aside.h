@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows that wait for the names of their frames, which workers read. They are kept with their labels
- * and mappings, for at most ASIDE_NS and ASIDE_BYTES_MAX, and not beyond the end of their window.
- * Not thread-safe.
+ * and mappings, for at most ASIDE_NS and ASIDE_BYTES_MAX, which users share (quota.h), and not
+ * beyond the end of their window. Not thread-safe.
  */
 #ifndef ASCRIBE_COLLECT_ASIDE_H
 #define ASCRIBE_COLLECT_ASIDE_H
 
 #include "sampler/sampler.h"
 #include "stacks/resolve.h"
+#include "util/quota.h"
 
 #define ASIDE_NS 2000000000ull
 #define ASIDE_BYTES_MAX (8u << 20)
@@ -17,6 +18,7 @@
 struct sample {
 	struct row row;
 	unsigned cpu;
+	uint32_t user; /* proc_image_user */
 	/* Some labels have no answer yet (proc/reader.h): find them again */
 	bool unset;
 	uint32_t set;	      /* of the store */
@@ -37,13 +39,14 @@ struct aside_row {
 
 struct aside {
 	struct aside_row *first, **last;
-	size_t n, bytes;
+	size_t n;
+	struct quota bytes;
 };
 
 void aside_init(struct aside *a);
 void aside_clear(struct aside *a);
 
-/* Keep a copy of a sample and its frames. False: there is no room or no memory. */
+/* Keep a copy of a sample and its frames. False: there is no room for this user, or no memory. */
 bool aside_add(struct aside *a, const struct sample *s, uint64_t now_ns);
 
 /*

@@ -194,6 +194,9 @@ void rows_end_window(struct collector *c);
  */
 bool rows_left_out(struct collector *c, unsigned cpu, const struct row *row, bool last);
 
+/* Keep a sample until its names come. False: there is no room for it. */
+bool rows_put_aside(struct collector *c, struct sample *s);
+
 /* Return the image of a row, NULL: not known. */
 struct proc_image *rows_image(struct collector *c, const struct row *row);
 

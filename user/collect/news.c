@@ -143,17 +143,18 @@ static void add_arrival(struct collector *c, const struct wire_record *r, const 
 void news_on_record(void *ctx, const struct wire_record *r, const void *payload)
 {
 	struct collector *c = ctx;
+	const struct proc_id id = { r->start_ns, r->tgid, r->exec_id };
 	switch (r->kind) {
 	case WIRE_FILLING:
 		c->filling = true;
 		break;
 	case WIRE_PYTHON:
-		pythons_record(c->pythons, r, payload);
+		pythons_record(c->pythons, r, payload,
+			       proc_image_user(procs_lookup(c->procs, &id)));
 		break;
 	case WIRE_NEW_MAPPING: /* a mapping that is new is in the side-band */
 		c->next_news_ns = 0;
-		unwinding_missed(c->unwinding,
-				 &(struct proc_id){ r->start_ns, r->tgid, r->exec_id }, r->pc);
+		unwinding_missed(c->unwinding, &id, r->pc);
 		break;
 	case WIRE_NEW_PROCESS:
 		add_arrival(c, r, payload);

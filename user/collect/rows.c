@@ -101,6 +101,13 @@ static void count_label_flags(struct window_cpu *w, const struct row *row, uint6
 			w->counter[i] += row->samples;
 }
 
+bool rows_put_aside(struct collector *c, struct sample *s)
+{
+	const struct proc_id id = { s->row.start_ns, s->row.tgid, s->row.exec_id };
+	s->user = proc_image_user(procs_lookup(c->procs, &id));
+	return aside_add(&c->aside, s, proc_now_ns());
+}
+
 static bool is_wait(const struct collector *c, const struct row *row)
 {
 	return row->event < c->cfg.n_events && c->cfg.event[row->event].wait;
@@ -191,7 +198,7 @@ static void add_wait_row(struct collector *c, const struct sampler_half *h, cons
 						   .n_user = OCCUPANT_WORDS };
 		s.row.occupant = 0;
 	}
-	if (!aside_add(&c->aside, &s, proc_now_ns()))
+	if (!rows_put_aside(c, &s))
 		add_wait(c, h, row, false);
 }
 
@@ -353,7 +360,7 @@ static bool add_sample(struct collector *c, const struct sampler_half *h, const 
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack ||
 	    row->event >= MAX_EVENTS || find_sample(c, h, row, &py, &s))
 		return false;
-	if (!store_sample(c, &s, true) && !aside_add(&c->aside, &s, proc_now_ns()))
+	if (!store_sample(c, &s, true) && !rows_put_aside(c, &s))
 		store_sample(c, &s, false);
 	return true;
 }

@@ -197,7 +197,7 @@ static bool put_aside(struct collector *c, const struct sampler_half *h, const s
 		s.row.waker_flags |= (n + 1) << WAKER_BLOCKED_SHIFT;
 	}
 	s.stack = (struct resolver_stack){ .frames = words, .n_user = n + n_blocked };
-	return aside_add(&c->aside, &s, proc_now_ns());
+	return rows_put_aside(c, &s);
 }
 
 void wakers_add(struct collector *c, const struct sampler_half *h, const struct row *row)

@@ -25,6 +25,7 @@ int procs_new(struct procs **ret, void (*release_file)(void *))
 	if (!p)
 		return -ENOMEM;
 	p->release_file = release_file;
+	p->file_quota.max = PROC_FILES_BYTES_MAX;
 	p->cgroup_mount = -1;
 	*ret = p;
 	return 0;

@@ -23,8 +23,31 @@ static struct proc_file **file_bucket(struct procs *p, const char *path, uint64_
 	return &p->files[h % FILE_BUCKETS];
 }
 
-static struct proc_file *file_get(struct procs *p, const char *path, uint64_t dev, uint64_t ino,
-				  const uint8_t *id, size_t id_len)
+static size_t file_bytes(const struct proc_file *f)
+{
+	return PROC_FILE_BYTES + strlen(f->path);
+}
+
+/* Charge a new file to the process that maps it. False: the process or its user has too many. */
+static bool file_charge(struct procs *p, struct proc_image *im, struct proc_file *f)
+{
+	uint16_t *n = &p->files_of[im->tgid % FILE_OWNERS];
+	f->tgid = im->tgid;
+	f->user = proc_image_user(im);
+	if (*n >= PROC_FILES_MAX || !quota_take(&p->file_quota, f->user, file_bytes(f)))
+		return false;
+	++*n;
+	return true;
+}
+
+static void file_free(struct proc_file *f)
+{
+	free(f->path);
+	free(f);
+}
+
+static struct proc_file *file_get(struct procs *p, struct proc_image *im, const char *path,
+				  uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len)
 {
 	if (id_len > PROC_BUILD_ID_MAX)
 		id_len = PROC_BUILD_ID_MAX;
@@ -47,6 +70,10 @@ static struct proc_file *file_get(struct procs *p, const char *path, uint64_t de
 		free(f);
 		return NULL;
 	}
+	if (path[0] == '/' && !file_charge(p, im, f)) {
+		file_free(f);
+		return file_get(p, im, PROC_MORE_FILES, 0, 0, NULL, 0);
+	}
 	f->dev = dev;
 	f->ino = ino;
 	if (id_len)
@@ -68,8 +95,11 @@ void proc_file_put(struct procs *p, struct proc_file *f)
 	*at = f->next;
 	if (f->binary && p->release_file)
 		p->release_file(f->binary);
-	free(f->path);
-	free(f);
+	if (f->path[0] == '/') {
+		p->files_of[f->tgid % FILE_OWNERS]--;
+		quota_give(&p->file_quota, f->user, file_bytes(f));
+	}
+	file_free(f);
 }
 
 /* The mappings of an image and of its children that mapped nothing since. Copy before a change. */
@@ -207,7 +237,7 @@ struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct pr
 {
 	if (m.end <= m.start || maps_reserve(p, im, 2))
 		return NULL;
-	m.file = file_get(p, path, dev, ino, id, id_len);
+	m.file = file_get(p, im, path, dev, ino, id, id_len);
 	if (!m.file)
 		return NULL;
 	if (!map_replace(p, im, m)) {
@@ -229,7 +259,7 @@ void proc_set_exe(struct procs *p, struct proc_image *im, const char *path)
 	if (f)
 		f->refs++;
 	else
-		f = file_get(p, path, 0, 0, NULL, 0);
+		f = file_get(p, im, path, 0, 0, NULL, 0);
 	proc_file_put(p, im->exe);
 	im->exe = f;
 }

@@ -37,6 +37,14 @@
  */
 #define PROC_MAPS_MAX 16384
 #define PROC_COMM_SIZE 16
+/*
+ * Distinct files that one process maps, and memory of all, which users share (quota.h). Further
+ * files stand as PROC_MORE_FILES: mapped, but never opened.
+ */
+#define PROC_FILES_MAX 1024
+#define PROC_FILES_BYTES_MAX (64u << 20)
+#define PROC_FILE_BYTES 8192 /* and the path: most is what layers keep of a file */
+#define PROC_MORE_FILES "[more files]"
 #define PROC_ENDED_MAX 65536		  /* images of ended processes: procs_trim */
 #define PROC_READ_MAX 16384		  /* the same, while their rows have been read */
 #define PROC_UNREAD_DUE 8192		  /* so many ended: their rows are to be read */
@@ -48,8 +56,9 @@
 
 /* A mapped file, shared by all its mappings. The same path with another content is another file. */
 struct proc_file {
-	char *path;	   /* as the process sees it, or "[vdso]", "[anon]", ... */
-	uint64_t dev, ino; /* 0 where build_id identifies the file */
+	char *path;	     /* as the process sees it, or "[vdso]", "[anon]", ... */
+	uint32_t tgid, user; /* that mapped it first; user: of procs.file_quota */
+	uint64_t dev, ino;   /* 0 where build_id identifies the file */
 	uint8_t build_id[PROC_BUILD_ID_MAX];
 	uint8_t build_id_len;
 	bool plain; /* only mappings of processes that were sampled need a look */
@@ -114,6 +123,8 @@ struct proc_image {
 	bool cmdline_read;     /* or it cannot be read */
 	bool cmdline_late;     /* there is no answer yet */
 	bool leader_exited;    /* other threads may run: proc_image_alive */
+	bool user_known;       /* see proc_image_user */
+	uint32_t user;
 
 	/* For user/proc alone. */
 	bool complete; /* maps has all mappings */
@@ -249,6 +260,12 @@ int proc_thread_switches(uint32_t tgid, uint32_t tid, uint64_t *ret);
 
 /* Read up to cap bytes of a file of /proc/TGID. */
 int proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap, size_t *ret_len);
+
+/*
+ * Return the user that is charged for an image (proc_user, reader.h), as it was at the first call.
+ * NULL: as for a process that has ended.
+ */
+uint32_t proc_image_user(struct proc_image *im);
 
 /* ---- looking up ---- */
 

@@ -4,9 +4,11 @@
 #define ASCRIBE_PROC_PROC_INT_H
 
 #include "proc/proc.h"
+#include "util/quota.h"
 
 #define FILE_BUCKETS 8191
 #define IMAGE_BITS 14
+#define FILE_OWNERS 4096
 #define CGROUP_BUCKETS 256
 #define PROC_TICK_NS 10000000u /* /proc has times in ticks of USER_HZ, 100 on x86-64 and arm64 */
 
@@ -31,6 +33,9 @@ struct procs {
 	uint32_t gap;	       /* counts procs_lost */
 	uint64_t lost_from_ns;
 	struct proc_file *files[FILE_BUCKETS];
+	struct quota file_quota; /* bytes */
+	uint16_t files_of
+		[FILE_OWNERS]; /* files by the process that mapped them first: hash of tgid */
 	struct cgroup_name *cgroups[CGROUP_BUCKETS];
 	size_t n_cgroups;
 	size_t bytes;	  /* of the images and their mappings */

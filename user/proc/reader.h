@@ -48,7 +48,7 @@
 #define READER_MS 200u
 #define READER_CPU_MS 1000u
 /* After the first miss of a process; four times longer after each further one */
-#define READER_REFUSE_NS 10000000000ull
+#define READER_REFUSE_NS 1000000000ull
 #define READER_SLOW_NS 20000000ull /* only longer requests are charged to the user */
 #define READER_SPEND_NS 1000000000ull
 #define READER_EARN 5u /* a user's spending decreases by a fifth of the time */

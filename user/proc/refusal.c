@@ -82,6 +82,16 @@ uint32_t proc_user(uint32_t tgid)
 	return proc_identity(tgid, &inner, &uid) ? NO_USER : namespace_owner(tgid, uid);
 }
 
+uint32_t proc_image_user(struct proc_image *im)
+{
+	if (!im)
+		return NO_USER;
+	if (!im->user_known)
+		im->user = proc_user(im->tgid);
+	im->user_known = true;
+	return im->user;
+}
+
 #define CACHED 64
 #define CACHED_NS 100000000ull
 

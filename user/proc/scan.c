@@ -278,6 +278,8 @@ static void await_maps(const struct procs *p, struct proc_image *im)
 	if (im->asked_ns)
 		return;
 	im->since = calloc(1, sizeof(*im->since));
+	if (im->since)
+		im->since->tgid = im->tgid;
 	im->asked_ns = proc_now_ns();
 	im->asked_gap = p->gap;
 }
@@ -515,6 +517,15 @@ static bool was_tried(const struct proc_image *im)
 	return im->tried_ns && proc_now_ns() - im->tried_ns < PROC_RETRY_NS;
 }
 
+/*
+ * True within PROC_RETRY_NS of a read: a process that makes the kernel drop records all the time
+ * does not have all others read again each time.
+ */
+static bool was_read(const struct proc_image *im)
+{
+	return im->complete && im->read_ns && proc_now_ns() - im->read_ns < PROC_RETRY_NS;
+}
+
 struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uint64_t ns,
 				  enum proc_need need)
 {
@@ -527,7 +538,8 @@ struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uin
 	}
 	if (im && (im != newest || im->to_ns != UINT64_MAX))
 		return im;
-	if (im && (need == PROC_MAPS ? proc_image_is_read(p, im) || was_tried(im) : im->named))
+	if (im && (need == PROC_MAPS ? proc_image_is_read(p, im) || was_tried(im) || was_read(im)
+				     : im->named))
 		return im;
 	if (!im && newest && (ns < newest->from_ns || proc_is_past(newest, id)))
 		return NULL; /* of an earlier image: /proc shows the newest one */

@@ -21,12 +21,13 @@
 #define CONFINE_NOT 0
 #endif
 
-#define CONFINE_NOBODY 65534u /* who downloads */
 /*
- * Who parses. No account, dynamic user, container or range of subordinate ids has this number: they
- * end below 2^31 (systemd, docs/UIDS-GIDS.md). So nobody but root can signal a worker.
+ * Who parses, and who downloads. No account, dynamic user, container or range of subordinate ids
+ * has these numbers: they end below 2^31 (systemd, docs/UIDS-GIDS.md). So only root can signal
+ * these children.
  */
 #define CONFINE_PARSER 4294836223u
+#define CONFINE_DOWNLOADER 4294836222u
 
 /*
  * Close every descriptor but keep, become user if we are root, drop all capabilities, gain no new

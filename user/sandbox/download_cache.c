@@ -37,7 +37,37 @@ static int make_parents(const char *dir)
 	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
 }
 
-static int open_dir(int at, const char *name, uid_t owner)
+static DIR *open_entries(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (fd >= 0 && !d)
+		close(fd);
+	return d;
+}
+
+/* Give a directory's files, and those one level below, to their new owner. */
+static int hand_over(int at, const char *name, uid_t owner, bool below)
+{
+	DIR *d = open_entries(at, name);
+	int rc = d ? 0 : -errno;
+	for (struct dirent *e; !rc && (e = readdir(d));) {
+		if (e->d_name[0] == '.')
+			continue;
+		if (below)
+			hand_over(dirfd(d), e->d_name, owner, false);
+		if (fchownat(dirfd(d), e->d_name, owner, (gid_t)-1, AT_SYMLINK_NOFOLLOW))
+			rc = -errno;
+	}
+	if (d)
+		closedir(d);
+	return rc;
+}
+
+/*
+ * is_inner: others have no way to it. In an earlier version it had another owner, who is replaced.
+ */
+static int open_dir(int at, const char *name, uid_t owner, bool is_inner)
 {
 	struct stat st;
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -45,7 +75,7 @@ static int open_dir(int at, const char *name, uid_t owner)
 		return -errno;
 	int rc = fstat(fd, &st) ? -errno : 0;
 	if (!rc && st.st_uid != owner && st.st_uid != geteuid())
-		rc = -EPERM;
+		rc = is_inner ? hand_over(fd, ".", owner, true) : -EPERM;
 	if (!rc && fchmod(fd, 0700))
 		rc = -errno;
 	if (!rc && st.st_uid != owner && fchown(fd, owner, (gid_t)-1))
@@ -59,14 +89,14 @@ static int open_dir(int at, const char *name, uid_t owner)
 
 int download_cache_open(const char *dir, int *ret_fd, struct err *err)
 {
-	uid_t downloader = geteuid() == 0 ? CONFINE_NOBODY : geteuid();
+	uid_t downloader = geteuid() == 0 ? CONFINE_DOWNLOADER : geteuid();
 	int rc = make_parents(dir);
-	int outer = rc ? rc : open_dir(AT_FDCWD, dir, geteuid());
+	int outer = rc ? rc : open_dir(AT_FDCWD, dir, geteuid(), false);
 	if (outer < 0)
 		return err_set(err, outer, "cannot use %s as a cache: %s%s", dir, strerror(-outer),
 			       outer == -EPERM ? " (it belongs to somebody else)" : "");
 	rc = mkdirat(outer, "files", 0700) && errno != EEXIST ? -errno : 0;
-	int files = rc ? rc : open_dir(outer, "files", downloader);
+	int files = rc ? rc : open_dir(outer, "files", downloader, true);
 	close(outer);
 	if (files < 0)
 		return err_sys(err, files, "cannot use %s/files as a cache", dir);
@@ -87,15 +117,6 @@ struct entries {
 	struct entry *v;
 	size_t n, cap;
 };
-
-static DIR *open_entries(int at, const char *name)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (fd >= 0 && !d)
-		close(fd);
-	return d;
-}
 
 static bool is_id(const char *name)
 {

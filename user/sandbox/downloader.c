@@ -185,7 +185,7 @@ _Noreturn void downloader_run(int fd, int cache, const struct downloads_config *
 	confine_signals();
 	prctl(PR_SET_NAME, "ascribe-debuginfod");
 	umask(077);
-	if (fchdir(cache) || confine_privileges(fd, CONFINE_NOBODY))
+	if (fchdir(cache) || confine_privileges(fd, CONFINE_DOWNLOADER))
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming somebody else has cleared it */
 	/* Not that a library writes its complaints into a connection. */

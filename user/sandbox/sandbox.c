@@ -24,11 +24,16 @@ static void list_add(struct job_list *l, struct sandbox_job *j)
 	l->n++;
 }
 
-/* Insert a job after all jobs of the same or a higher priority. */
+/* Insert a job after all jobs of a higher priority, or of the same and an earlier turn. */
 static void list_queue(struct job_list *l, struct sandbox_job *j)
 {
 	struct sandbox_job **at = &l->first;
-	while (*at && (*at)->priority >= j->priority)
+	j->turn = l->turn;
+	for (const struct sandbox_job *k = l->first; k; k = k->next)
+		if (k->user == j->user && k->priority == j->priority && k->turn >= j->turn)
+			j->turn = k->turn + 1;
+	while (*at && ((*at)->priority > j->priority ||
+		       ((*at)->priority == j->priority && (*at)->turn <= j->turn)))
 		at = &(*at)->next;
 	j->next = *at;
 	*at = j;
@@ -197,6 +202,8 @@ static void begin_jobs(struct sandbox *s, struct lane *l, uint64_t now)
 	while ((at = next_job(l)) && (w = find_worker(s, l, now))) {
 		struct sandbox_job *j = *at;
 		list_take(&l->queue, at);
+		if (j->turn > l->queue.turn)
+			l->queue.turn = j->turn;
 		if (w->child.fd < 0 && worker_make(s, w))
 			job_end(s, j, -EAGAIN);
 		else

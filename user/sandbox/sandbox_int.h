@@ -22,6 +22,7 @@ struct sandbox_job {
 	enum job_state state;
 	unsigned lane, op, priority, deadline_ms;
 	uint32_t user;
+	uint64_t turn; /* in the queue: see job_list */
 	bool retried;  /* it killed a worker that had served others */
 	bool unwanted; /* cancelled while it runs */
 	size_t len, n_fds, max_reply;
@@ -48,8 +49,14 @@ struct worker {
 	bool ready; /* its socket can be read, or written to where bytes are left to send */
 };
 
+/*
+ * A queue is sorted by priority, then by turn. The first job of a user has the turn of the job that
+ * was started last, each further one the next turn: so users take turns, however many jobs they
+ * have (start-time fair queueing).
+ */
 struct job_list {
 	struct sandbox_job *first, **last;
+	uint64_t turn; /* of the job that was started last */
 	size_t n;
 };
 

@@ -146,20 +146,22 @@ static int compile_file(struct unwinding *u, struct code *c, const struct proc_i
 }
 
 /* Rules that were compiled for a content. */
-static void add_rules(struct unwinding *u, struct code *c, const struct unwind_table *t)
+static void add_rules(struct unwinding *u, struct code *c, const struct unwind_table *t,
+		      uint32_t user)
 {
 	int rc;
 	make_old_room(u, t);
-	while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
-		;
-	c->no_room = rc == -ENOSPC;
-	u->stats.over_budget += rc == -ENOSPC || rc == -E2BIG;
+	do {
+		rc = unwind_pool_add(u->pool, t, user, &c->part);
+		c->no_room = rc == -ENOSPC || rc == -EDQUOT;
+	} while (c->no_room && make_room(u));
+	u->stats.over_budget += c->no_room || rc == -E2BIG;
 	u->stats.refused_entries += t->refused;
 	u->stats.files += !rc;
 	u->stats.rows += rc ? 0 : c->part.n_rows;
 }
 
-void code_compile(struct unwinding *u, struct code *c, const struct proc_image *im,
+void code_compile(struct unwinding *u, struct code *c, struct proc_image *im,
 		  const struct proc_map *m)
 {
 	struct unwind_table *t = NULL;
@@ -177,7 +179,7 @@ void code_compile(struct unwinding *u, struct code *c, const struct proc_image *
 	/* 32-bit code has no rules */
 	u->stats.refused += rc && rc != -ENOENT && rc != -EPROTONOSUPPORT;
 	if (!rc)
-		add_rules(u, c, t);
+		add_rules(u, c, t, proc_image_user(im));
 	unwind_table_free(t);
 	u->stats.compile_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin + c->job.cpu_ns;
 }

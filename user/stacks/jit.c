@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/jit.h"
 
+#include "proc/reader.h"
 #include "stacks/ids.h"
 #include "stacks/jvm.h"
 #include "util/clock.h"
+#include "util/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +14,12 @@
 #include <unistd.h>
 
 #define BUCKETS 256
-#define PROCESSES_MAX 512	   /* with roots and maps; the least recently used is evicted */
-#define MAPS_BYTES_MAX (24u << 20) /* of all maps together */
+/*
+ * With roots and maps, and of all maps together: shared by users (quota.h). The least recently used
+ * is evicted.
+ */
+#define PROCESSES_MAX 512
+#define MAPS_BYTES_MAX (24u << 20)
 #define READ_AGAIN_NS 500000000ull /* least time between two reads of a map that grows */
 /* Least time between two requests to a JVM; doubles without an answer */
 #define ASK_AGAIN_NS 5000000000ull
@@ -31,7 +37,7 @@ struct source {
 };
 
 struct process {
-	uint32_t tgid;
+	uint32_t tgid, user; /* proc_user */
 	uint64_t from_ns;
 	struct proc_root root;
 	int root_rc; /* of proc_root_open */
@@ -53,7 +59,7 @@ struct jits {
 	struct procs *procs;
 	struct process *bucket[BUCKETS];
 	struct process *newest, *oldest;
-	size_t n, bytes;
+	struct quota processes, bytes;
 	bool ask_jvms;
 	uint32_t module[4]; /* strings of the store: [jit] [python] [node] [java] */
 	uint32_t life;
@@ -88,6 +94,8 @@ int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s, st
 	j->store = w;
 	j->symbolizer = s;
 	j->procs = procs;
+	j->processes.max = PROCESSES_MAX;
+	j->bytes.max = MAPS_BYTES_MAX;
 	*ret = j;
 	return 0;
 }
@@ -120,7 +128,7 @@ static struct source *source_of(struct process *p, enum jit_format f)
 
 static void drop_table(struct jits *j, struct process *p, enum jit_format f)
 {
-	j->bytes -= jit_memory(&p->table[f]);
+	quota_give(&j->bytes, p->user, jit_memory(&p->table[f]));
 	jit_fini(&p->table[f]);
 	struct source *s = source_of(p, f);
 	symbolizer_cancel(j->symbolizer, &s->job);
@@ -138,8 +146,8 @@ static void process_free(struct jits *j, struct process *p)
 	drop_table(j, p, JIT_DUMP);
 	jvm_remove_map(&p->root, &p->jvm_map, REMOVE_MS);
 	proc_root_close(&p->root);
+	quota_give(&j->processes, p->user, 1);
 	free(p);
-	j->n--;
 }
 
 void jits_free(struct jits *j)
@@ -161,6 +169,15 @@ static bool open_root(struct process *p)
 	return !p->root_rc;
 }
 
+/* Return the least recently used process: of this user, who has as many as one user may have. */
+static struct process *to_evict(const struct jits *j, uint32_t user)
+{
+	struct process *p = j->oldest;
+	while (p && quota_is_greedy(&j->processes, user, 1) && p->user != user)
+		p = p->newer;
+	return p ? p : j->oldest;
+}
+
 static struct process *process_of(struct jits *j, const struct proc_image *im)
 {
 	struct process **b = bucket_of(j, im->tgid), *p = *b;
@@ -171,11 +188,12 @@ static struct process *process_of(struct jits *j, const struct proc_image *im)
 		link_use(j, p);
 		return p;
 	}
-	if (j->n == PROCESSES_MAX)
-		process_free(j, j->oldest);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
+	p->user = proc_user(im->tgid);
+	while (!quota_take(&j->processes, p->user, 1))
+		process_free(j, to_evict(j, p->user));
 	p->tgid = im->tgid;
 	p->from_ns = im->from_ns;
 	p->root_rc = -EINPROGRESS;
@@ -185,7 +203,6 @@ static struct process *process_of(struct jits *j, const struct proc_image *im)
 	p->chain = *b;
 	*b = p;
 	link_use(j, p);
-	j->n++;
 	return p;
 }
 
@@ -248,17 +265,20 @@ void jits_forget(struct jits *j)
 /* ---- reading ---- */
 
 /*
- * Make room for a map that was read: drop the maps of the least recently used processes, but not of
- * p.
+ * Make room for a map of p that was read: drop the maps of the least recently used processes, first
+ * of the same user. False: there is no room.
  */
-static void keep_within(struct jits *j, const struct process *p)
+static bool make_room(struct jits *j, const struct process *p, size_t bytes)
 {
-	for (struct process *q = j->oldest; q && j->bytes > MAPS_BYTES_MAX; q = q->newer) {
-		if (q == p)
+	for (struct process *q = j->oldest; q; q = q->newer) {
+		if (quota_take(&j->bytes, p->user, bytes))
+			return true;
+		if (q == p || (quota_is_greedy(&j->bytes, p->user, bytes) && q->user != p->user))
 			continue;
 		drop_table(j, q, JIT_PERF_MAP);
 		drop_table(j, q, JIT_DUMP);
 	}
+	return quota_take(&j->bytes, p->user, bytes);
 }
 
 /* Have the file read (fd -1: that was begun), or take the answer. */
@@ -274,6 +294,10 @@ static void read_source(struct jits *j, struct process *p, int fd, enum jit_form
 	drop_table(j, p, format);
 	s->size = size;
 	s->mtime = mtime;
+	if (!rc && !make_room(j, p, jit_memory(&t))) {
+		jit_fini(&t);
+		rc = -ENOSPC;
+	}
 	s->refused = rc != 0;
 	if (rc) {
 		j->stats.refused += !was_refused;
@@ -282,8 +306,6 @@ static void read_source(struct jits *j, struct process *p, int fd, enum jit_form
 	j->stats.maps++;
 	j->stats.failures += t.failures;
 	p->table[format] = t;
-	j->bytes += jit_memory(&t);
-	keep_within(j, p);
 }
 
 /* Read the file unless that was done, or begun, with what it holds now. */

@@ -4,18 +4,19 @@
 #include "python_wire.h"
 #include "util/array.h"
 #include "util/idhash.h"
+#include "util/quota.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CODES_MAX (1u << 17) /* of all processes; 40 bytes each */
+#define CODES_MAX (1u << 17) /* of all processes; 48 bytes each */
 #define UTF8_MAX (PYTHON_TEXT_MAX * 2)
 
 struct code {
 	uint64_t start_ns, code;
 	uint32_t tgid, exec_id;
-	uint32_t frame;
+	uint32_t frame, user;
 	struct wait_frame says; /* what the frame says of waits, where that is asked for */
 };
 
@@ -24,6 +25,7 @@ struct pythons {
 	struct frame_reasons *reasons; /* NULL: not asked for */
 	struct code *codes;
 	size_t n, cap;
+	struct quota quota; /* of codes */
 	struct idhash hash;
 	uint32_t module, unknown; /* string, frame */
 };
@@ -43,6 +45,7 @@ int pythons_new(struct pythons **ret, struct store_writer *w)
 	if (!p)
 		return -ENOMEM;
 	p->store = w;
+	p->quota.max = CODES_MAX;
 	int rc = set_up(p);
 	if (rc) {
 		pythons_free(p);
@@ -67,6 +70,7 @@ int pythons_renewed(struct pythons *p)
 	}
 	if (rc) { /* better no names than wrong ones */
 		p->n = 0;
+		p->quota = (struct quota){ .max = CODES_MAX };
 		idhash_clear(&p->hash);
 	}
 	return rc;
@@ -197,7 +201,8 @@ static int add_frame(struct pythons *p, const struct wire_python *w, struct code
 	return rc;
 }
 
-void pythons_record(struct pythons *p, const struct wire_record *r, const void *payload)
+void pythons_record(struct pythons *p, const struct wire_record *r, const void *payload,
+		    uint32_t user)
 {
 	struct wire_python w;
 	if (r->size != sizeof(w))
@@ -206,18 +211,21 @@ void pythons_record(struct pythons *p, const struct wire_record *r, const void *
 	if (w.name.bytes > PYTHON_TEXT_MAX || w.file.bytes > PYTHON_TEXT_MAX ||
 	    !is_width(w.name.width) || !is_width(w.file.width))
 		return;
-	struct code c = {
-		.start_ns = r->start_ns, .code = w.id, .tgid = r->tgid, .exec_id = r->exec_id
-	};
+	struct code c = { .start_ns = r->start_ns,
+			  .code = w.id,
+			  .tgid = r->tgid,
+			  .exec_id = r->exec_id,
+			  .user = user };
 	if (add_frame(p, &w, &c))
 		return;
 	uint32_t hash = hash_of(p, &c), id = idhash_find(&p->hash, hash, same_code, p, &c);
 	if (id != IDHASH_NONE) {
+		c.user = p->codes[id].user;
 		p->codes[id] = c; /* described again, after its entry was evicted */
 		return;
 	}
-	if (p->n == CODES_MAX || ARRAY_RESERVE(p->codes, p->cap, p->n + 1) ||
-	    idhash_reserve(&p->hash))
+	if (ARRAY_RESERVE(p->codes, p->cap, p->n + 1) || idhash_reserve(&p->hash) ||
+	    !quota_take(&p->quota, user, 1))
 		return;
 	p->codes[p->n] = c;
 	idhash_put(&p->hash, hash, (uint32_t)p->n++);
@@ -243,6 +251,8 @@ void pythons_forget(struct pythons *p, struct procs *procs)
 			alive = procs_find(procs, last = p->codes[i].tgid, UINT64_MAX) != NULL;
 		if (alive)
 			p->codes[n++] = p->codes[i];
+		else
+			quota_give(&p->quota, p->codes[i].user, 1);
 	}
 	if (n == p->n)
 		return;

@@ -31,8 +31,9 @@ void pythons_free(struct pythons *p);
 /* Store the runtime of a process and its layout in e; zero for none. */
 void python_locate(struct resolver *r, const struct proc_image *im, struct proc_entry *e);
 
-/* Take a record of kind WIRE_PYTHON. */
-void pythons_record(struct pythons *p, const struct wire_record *r, const void *payload);
+/* Take a record of kind WIRE_PYTHON, of a process of this user (proc_image_user). */
+void pythons_record(struct pythons *p, const struct wire_record *r, const void *payload,
+		    uint32_t user);
 
 /*
  * Return the store's frame for a word of a row's Python stack; a frame without a name for code

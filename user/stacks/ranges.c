@@ -9,7 +9,9 @@
 int range_lists_init(struct range_lists *all, struct unwind_range *ranges,
 		     void (*on_free)(void *ctx, struct range_list *l), void *ctx)
 {
-	*all = (struct range_lists){ .ranges = ranges, .on_free = on_free, .ctx = ctx };
+	*all = (struct range_lists){
+		.ranges = ranges, .on_free = on_free, .ctx = ctx, .quota.max = UNWIND_RANGES
+	};
 	return extents_init(&all->free, UNWIND_RANGES);
 }
 
@@ -34,7 +36,8 @@ static bool is_list(const struct range_lists *all, const struct range_list *l, u
 }
 
 int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint32_t n,
-		    void *const *codes, uint32_t n_codes, struct range_list **ret, bool *ret_new)
+		    void *const *codes, uint32_t n_codes, uint32_t user, struct range_list **ret,
+		    bool *ret_new)
 {
 	uint64_t hash = XXH3_64bits(r, n * sizeof(*r));
 	struct range_list **b = &all->bucket[hash % RANGE_LIST_BUCKETS], *l = *b;
@@ -43,6 +46,8 @@ int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint3
 	*ret_new = !l;
 	if (!l) {
 		uint32_t first;
+		if (quota_is_greedy(&all->quota, user, n))
+			return -EDQUOT;
 		if (extents_take(&all->free, n, &first))
 			return -ENOSPC;
 		l = malloc(sizeof(*l) + n_codes * sizeof(*codes));
@@ -50,9 +55,13 @@ int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint3
 			extents_give(&all->free, first, n);
 			return -ENOMEM;
 		}
-		*l = (struct range_list){
-			.next = *b, .hash = hash, .first = first, .n = n, .n_codes = n_codes
-		};
+		*l = (struct range_list){ .next = *b,
+					  .hash = hash,
+					  .first = first,
+					  .n = n,
+					  .n_codes = n_codes,
+					  .user = user };
+		quota_take(&all->quota, user, n);
 		memcpy(l->codes, codes, n_codes * sizeof(*codes));
 		memcpy(all->ranges + first, r, n * sizeof(*r));
 		*b = l;
@@ -82,6 +91,7 @@ void range_lists_collect(struct range_lists *all, struct sampler *s)
 		*at = l->next;
 		list_remove(&all->unused, n);
 		extents_give(&all->free, l->first, l->n);
+		quota_give(&all->quota, l->user, l->n);
 		all->on_free(all->ctx, l);
 		free(l);
 		all->n--;

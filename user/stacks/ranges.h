@@ -11,6 +11,7 @@
 #include "sampler/sampler.h"
 #include "util/extent.h"
 #include "util/list.h"
+#include "util/quota.h"
 
 #define RANGE_LIST_BUCKETS 4096
 
@@ -20,6 +21,7 @@ struct range_list {
 	uint32_t refs; /* images with this list */
 	uint32_t first, n;
 	uint32_t n_codes;
+	uint32_t user; /* who is charged */
 	struct list_node unused;
 	void *codes[]; /* the files of its rows; belong to the owner */
 };
@@ -27,6 +29,7 @@ struct range_list {
 struct range_lists {
 	struct unwind_range *ranges; /* [UNWIND_RANGES], shared memory */
 	struct extents free;
+	struct quota quota; /* of ranges */
 	struct range_list *bucket[RANGE_LIST_BUCKETS];
 	struct list unused;
 	size_t n; /* lists */
@@ -42,10 +45,12 @@ void range_lists_fini(struct range_lists *all);
 
 /*
  * Find or create the list of these n > 0 ranges and n_codes files, and add a reference. *ret_new:
- * it was created. 0, -ENOMEM, or -ENOSPC: no room among the ranges.
+ * it was created, and is charged to this user. 0, -ENOMEM, -ENOSPC: no room among the ranges, or
+ * -EDQUOT: no room for this user.
  */
 int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint32_t n,
-		    void *const *codes, uint32_t n_codes, struct range_list **ret, bool *ret_new);
+		    void *const *codes, uint32_t n_codes, uint32_t user, struct range_list **ret,
+		    bool *ret_new);
 /* Drop a reference. NULL is allowed. */
 void range_lists_put(struct range_lists *all, struct range_list *l);
 /* Free the lists without references, after no CPU can be reading them. */

@@ -165,13 +165,14 @@ bool unwinding_let_go(struct unwinding *u)
 }
 
 /*
- * The process that was not sampled for longest gives up its ranges. It gets them back when it is
- * sampled again.
+ * Have the process that was not sampled for longest give up its ranges: of all, or of the user of
+ * `but`, which keeps its own. It gets them back when it is sampled again.
  */
-static bool evict_ranges(struct unwinding *u, const struct process *but)
+static bool evict_ranges(struct unwinding *u, const struct process *but, bool of_user)
 {
+	uint32_t user = proc_image_user(but->image);
 	struct process *p = LIST_ENTRY(u->used.first, struct process, used);
-	if (p == but)
+	while (p && (p == but || (of_user && proc_image_user(p->image) != user)))
 		p = LIST_ENTRY(p->used.after, struct process, used);
 	if (!p || p->used_ns + IDLE_NS > proc_now_ns())
 		return false;
@@ -247,7 +248,7 @@ static struct unwind_range make_range(struct unwinding *u, const struct proc_ima
  * Have all files compiled that stacks lead to. -EINPROGRESS: some are not yet; -EAGAIN: there was
  * no time to ask for all.
  */
-static int compile_all(struct unwinding *u, const struct proc_image *im, uint64_t until_ns)
+static int compile_all(struct unwinding *u, struct proc_image *im, uint64_t until_ns)
 {
 	const struct proc_map *m;
 	int rc = 0;
@@ -311,7 +312,7 @@ static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct 
 	return n;
 }
 
-static void make_ranges(struct unwinding *u, struct process *p, const struct proc_image *im)
+static void make_ranges(struct unwinding *u, struct process *p, struct proc_image *im)
 {
 	struct unwind_range *r = malloc(UNWIND_PROC_RANGES_MAX * sizeof(*r));
 	struct code **codes = malloc(UNWIND_PROC_RANGES_MAX * sizeof(struct code *));
@@ -321,14 +322,18 @@ static void make_ranges(struct unwinding *u, struct process *p, const struct pro
 	int rc = n ? 0 : -ENOENT;
 	for (uint32_t i = 0; i < n && !partial; i++)
 		partial = r[i].page == UNWIND_PAGE_LATE;
-	if (!rc)
-		while ((rc = range_lists_get(&u->lists, r, n, (void **)codes, n_codes, &l,
-					     &made)) == -ENOSPC)
-			if (!unwinding_let_go(u) && !evict_ranges(u, p))
-				break;
+	while (!rc) {
+		rc = range_lists_get(&u->lists, r, n, (void **)codes, n_codes, proc_image_user(im),
+				     &l, &made);
+		if ((rc == -ENOSPC || rc == -EDQUOT) &&
+		    (unwinding_let_go(u) || evict_ranges(u, p, rc == -EDQUOT)))
+			rc = 0; /* once more */
+		else
+			break;
+	}
 	free(r);
 	free(codes);
-	u->stats.ranges_full += rc == -ENOSPC;
+	u->stats.ranges_full += rc == -ENOSPC || rc == -EDQUOT;
 	if (rc)
 		return;
 	for (uint32_t i = 0; made && i < n_codes; i++)
@@ -361,7 +366,7 @@ static void want_program(struct unwinding *u, const struct proc_image *im)
 /* False: there was no time to ask for all. */
 static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 {
-	const struct proc_image *im = procs_identify(u->procs, &p->id, proc_now_ns(), PROC_MAPS);
+	struct proc_image *im = procs_identify(u->procs, &p->id, proc_now_ns(), PROC_MAPS);
 	if (im != p->image || im->to_ns != UINT64_MAX)
 		return true;
 	hold(u, im, 1);

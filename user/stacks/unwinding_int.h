@@ -74,7 +74,7 @@ struct code *code_of_map(struct unwinding *u, const struct proc_image *im,
 /* True if no stack has led to it and it is not compiled; false for NULL. */
 bool code_is_unwanted(const struct code *c);
 /* Ask for the rules of a code, or take them: c->tried says that this is done. */
-void code_compile(struct unwinding *u, struct code *c, const struct proc_image *im,
+void code_compile(struct unwinding *u, struct code *c, struct proc_image *im,
 		  const struct proc_map *m);
 /* Is there a code with rows that nobody uses? */
 bool codes_any_unused(const struct unwinding *u);

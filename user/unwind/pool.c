@@ -4,6 +4,7 @@
 #include "util/bisect.h"
 #include "util/extent.h"
 #include "util/idhash.h"
+#include "util/quota.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,6 +27,8 @@ struct unwind_pool {
 	uint32_t *rule_users;	     /* [rules_max]: files with rows of it */
 	uint32_t *free_rules;	     /* a stack, filled when n_rules is rules_max */
 	uint32_t n_free_rules;
+	uint32_t *rule_owner; /* [rules_max]: the user who is charged */
+	struct quota block_quota, rule_quota;
 };
 
 int unwind_pool_new(struct unwind_pool **ret, const struct unwind_pool_config *cfg)
@@ -40,7 +43,11 @@ int unwind_pool_new(struct unwind_pool **ret, const struct unwind_pool_config *c
 	p->rules_max = cfg->rules_max ? cfg->rules_max : UNWIND_RULES;
 	p->rule_users = calloc(p->rules_max, sizeof(*p->rule_users));
 	p->free_rules = malloc(p->rules_max * sizeof(*p->free_rules));
-	if (!p->rule_users || !p->free_rules || extents_init(&p->pages, UNWIND_PAGES)) {
+	p->rule_owner = malloc(p->rules_max * sizeof(*p->rule_owner));
+	p->block_quota.max = p->shards_max * SHARD_BLOCKS;
+	p->rule_quota.max = p->rules_max;
+	if (!p->rule_users || !p->free_rules || !p->rule_owner ||
+	    extents_init(&p->pages, UNWIND_PAGES)) {
 		unwind_pool_free(p);
 		return -ENOMEM;
 	}
@@ -54,6 +61,7 @@ void unwind_pool_free(struct unwind_pool *p)
 		return;
 	extents_fini(&p->pages);
 	idhash_fini(&p->rules);
+	free(p->rule_owner);
 	free(p->free_rules);
 	free(p->rule_users);
 	free(p);
@@ -174,42 +182,48 @@ static bool same_rule(const void *ctx, uint32_t id, const void *key)
 	return !memcmp(&rules[id], key, sizeof(rules[id]));
 }
 
-/*
- * All rules have been used once: those that no file uses any more may be used again, as long as
- * there are some.
- */
-static int reclaim_rules(struct unwind_pool *p)
+/* Rules that no file uses any more may be used again. */
+static void reclaim_rules(struct unwind_pool *p)
 {
 	idhash_clear(&p->rules);
 	p->n_free_rules = 0;
+	p->rule_quota = (struct quota){ .max = p->rules_max };
 	for (uint32_t id = p->n_rules - 1; id > 0; id--) {
 		const struct unwind_rule *r = &p->cfg.rules[id];
-		if (p->rule_users[id])
+		if (p->rule_users[id]) {
 			idhash_put(&p->rules, idhash_hash(&p->rules, r, sizeof(*r)), id);
-		else
+			quota_take(&p->rule_quota, p->rule_owner[id], 1);
+		} else {
 			p->free_rules[p->n_free_rules++] = id;
+		}
 	}
-	return p->n_free_rules ? 0 : -ENOSPC;
 }
 
 static int new_rule(struct unwind_pool *p, const struct unwind_rule *r, uint32_t hash,
-		    uint32_t *ret)
+		    uint32_t user, uint32_t *ret)
 {
-	if (p->n_rules < p->rules_max) {
-		*ret = p->n_rules++;
-	} else {
-		int rc = p->n_free_rules ? 0 : reclaim_rules(p);
-		if (rc)
-			return rc;
+	bool greedy = quota_is_greedy(&p->rule_quota, user, 1);
+	if (greedy || (p->n_rules == p->rules_max && !p->n_free_rules))
+		reclaim_rules(p);
+	if (greedy && quota_is_greedy(&p->rule_quota, user, 1))
+		return -EDQUOT;
+	if (p->n_free_rules)
 		*ret = p->free_rules[--p->n_free_rules];
-	}
+	else if (p->n_rules < p->rules_max)
+		*ret = p->n_rules++;
+	else
+		return -ENOSPC;
+	quota_take(&p->rule_quota, user, 1);
+	p->rule_owner[*ret] = user;
 	p->cfg.rules[*ret] = *r;
 	idhash_put(&p->rules, hash, *ret);
 	return 0;
 }
 
-/* The number of this rule for all files, which is used once more from now on. -ENOSPC, -ENOMEM. */
-static int rule_id(struct unwind_pool *p, const struct unwind_rule *r, uint32_t *ret)
+/*
+ * The number of this rule for all files, which is used once more from now on. As unwind_pool_add.
+ */
+static int rule_id(struct unwind_pool *p, const struct unwind_rule *r, uint32_t user, uint32_t *ret)
 {
 	int rc = idhash_reserve(&p->rules);
 	if (rc)
@@ -217,7 +231,7 @@ static int rule_id(struct unwind_pool *p, const struct unwind_rule *r, uint32_t 
 	uint32_t hash = idhash_hash(&p->rules, r, sizeof(*r));
 	uint32_t id = idhash_find(&p->rules, hash, same_rule, p->cfg.rules, r);
 	if (id == IDHASH_NONE)
-		rc = new_rule(p, r, hash, &id);
+		rc = new_rule(p, r, hash, user, &id);
 	if (!rc) {
 		p->rule_users[id]++;
 		*ret = id;
@@ -232,11 +246,12 @@ static void drop_rules(struct unwind_pool *p, const uint32_t *ids, size_t n)
 }
 
 /* On failure nothing is held. */
-static int map_rules(struct unwind_pool *p, const struct unwind_table *t, uint32_t *ids)
+static int map_rules(struct unwind_pool *p, const struct unwind_table *t, uint32_t user,
+		     uint32_t *ids)
 {
 	ids[0] = 0;
 	for (size_t i = 1; i < t->n_rules; i++) {
-		int rc = rule_id(p, &t->rules[i], &ids[i]);
+		int rc = rule_id(p, &t->rules[i], user, &ids[i]);
 		if (rc) {
 			drop_rules(p, ids, i);
 			return rc;
@@ -272,25 +287,30 @@ static int copy_rows(struct unwind_pool *p, const struct unwind_table *t, const 
 	return 0;
 }
 
-int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret)
+int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, uint32_t user,
+		    struct unwind_code *ret)
 {
 	struct unwind_code c = { .first_page = t->first_page,
 				 .n_pages = t->n_pages,
 				 .n_blocks = count_blocks(t),
 				 .n_rows = (uint32_t)t->n_rows,
-				 .n_rules = (uint32_t)t->n_rules };
+				 .n_rules = (uint32_t)t->n_rules,
+				 .user = user };
 	uint32_t *ids = malloc(t->n_rules * sizeof(*ids));
 	c.blocks = malloc((c.n_blocks ? c.n_blocks : 1) * sizeof(*c.blocks));
 	int rc = ids && c.blocks ? 0 : -ENOMEM;
 	if (!rc && c.n_blocks > p->shards_max * SHARD_BLOCKS)
 		rc = -E2BIG;
+	if (!rc && quota_is_greedy(&p->block_quota, user, c.n_blocks))
+		rc = -EDQUOT;
 	rc = rc ? rc : need_blocks(p, c.n_blocks);
 	rc = rc ? rc : extents_take(&p->pages, c.n_pages, &c.page);
-	if (!rc && (rc = map_rules(p, t, ids)))
+	if (!rc && (rc = map_rules(p, t, user, ids)))
 		extents_give(&p->pages, c.page, c.n_pages);
 	if (!rc) {
 		for (uint32_t i = 0; i < c.n_blocks; i++)
 			c.blocks[i] = take_block(p);
+		quota_take(&p->block_quota, user, c.n_blocks);
 		c.rules = ids;
 		rc = copy_rows(p, t, ids, &c);
 		if (rc)
@@ -314,6 +334,7 @@ void unwind_pool_remove(struct unwind_pool *p, struct unwind_code *c)
 {
 	for (uint32_t i = 0; i < c->n_blocks; i++)
 		give_block(p, c->blocks[i]);
+	quota_give(&p->block_quota, c->user, c->n_blocks);
 	if (c->n_pages)
 		extents_give(&p->pages, c->page, c->n_pages);
 	if (c->rules)

@@ -5,6 +5,8 @@
  * once for all files; when the last of them is given out, those that no file uses any more are used
  * again.
  *
+ * Users share blocks of rows and rules (util/quota.h).
+ *
  * Rows are given out in blocks of 1 << UNWIND_BLOCK_BITS, so that files that come and go leave no
  * gaps. The lowest go first, so that shards that are not needed any more can be given back. Not
  * thread-safe.
@@ -43,6 +45,7 @@ struct unwind_code {
 	uint32_t n_rows;
 	uint32_t *rules; /* [n_rules]: those that it uses; [0] is no rule */
 	uint32_t n_rules;
+	uint32_t user; /* who is charged */
 };
 
 int unwind_pool_new(struct unwind_pool **ret, const struct unwind_pool_config *cfg);
@@ -52,10 +55,12 @@ void unwind_pool_free(struct unwind_pool *p);
 int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes);
 
 /*
- * -ENOSPC: the budget is spent, or the pages or rules are: room can be made by removing other
- * files. -E2BIG: the file alone is more than the budget. -ENOMEM.
+ * Charge a file to a user. -ENOSPC: the budget is spent, or the pages or rules are. -EDQUOT: the
+ * same for this user. Room can be made by removing other files. -E2BIG: the file alone is more than
+ * the budget. -ENOMEM.
  */
-int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret);
+int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, uint32_t user,
+		    struct unwind_code *ret);
 
 /* Whether there is room for this file in the shards that were made. */
 bool unwind_pool_fits(const struct unwind_pool *p, const struct unwind_table *t);
