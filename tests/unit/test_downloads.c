@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
+#include "secret.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
@@ -266,7 +268,10 @@ static int signal_as(uid_t user, pid_t pid, int sig)
 	return WEXITSTATUS(status);
 }
 
-/* User 65534 cannot signal the downloader. A cache that was that user's is taken over. */
+/*
+ * User 65534 cannot signal the downloader, which holds nothing of what we had read. A cache that
+ * was that user's is taken over.
+ */
 static void test_nobody(void **state)
 {
 	struct err err = { 0 };
@@ -285,6 +290,7 @@ static void test_nobody(void **state)
 		assert_int_equal(fchownat(files, left[i], 65534, 65534, 0), 0);
 	close(files);
 	struct downloads_config cfg = { .urls = "http://127.0.0.1:1", .cache = path };
+	make_secret();
 	assert_int_equal(downloads_new(&d, &cfg, &err), 0);
 	snprintf(path, sizeof(path), "%s/nobody/files/0c0d/debuginfo", dir);
 	assert_int_equal(stat(path, &st), 0);
@@ -301,6 +307,7 @@ static void test_nobody(void **state)
 	assert_int_equal(poll(&p, 1, 15000), 1);
 	assert_int_equal(downloads_take(d, &got), 0);
 	close(got.fd);
+	assert_false(holds_secret(child));
 	assert_int_equal(signal_as(65534, child, SIGSTOP), EPERM);
 	assert_int_equal(signal_as(65534, child, SIGKILL), EPERM);
 	downloads_free(d);

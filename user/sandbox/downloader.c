@@ -7,6 +7,7 @@
  */
 #include "sandbox/downloader.h"
 
+#include "sandbox/anew.h"
 #include "sandbox/channel.h"
 #include "sandbox/confine.h"
 #include "sandbox/download_cache.h"
@@ -23,6 +24,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define NAME "ascribe-debuginfod"
 
 struct downloader {
 	int fd, files;
@@ -70,20 +73,9 @@ static int progress(debuginfod_client *c, long have, long want)
 	return over_limit;
 }
 
-/* What the library may know of the recorder's environment: how to get out of this network. */
 static void set_environment(const struct downloads_config *cfg)
 {
-	static const char *const kept[] = { "http_proxy", "https_proxy",   "HTTPS_PROXY",
-					    "all_proxy",  "ALL_PROXY",	   "no_proxy",
-					    "NO_PROXY",	  "SSL_CERT_FILE", "SSL_CERT_DIR" };
-	char *value[sizeof(kept) / sizeof(kept[0])], number[32];
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		value[i] = getenv(kept[i]); /* clearenv leaves the strings where they are */
-	clearenv();
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		if (value[i])
-			setenv(kept[i], value[i], 1);
-	setenv(DEBUGINFOD_URLS_ENV_VAR, cfg->urls, 1);
+	char number[32];
 	setenv(DEBUGINFOD_CACHE_PATH_ENV_VAR, ".", 1);
 	setenv(DEBUGINFOD_RETRY_LIMIT_ENV_VAR, "0", 1);
 	snprintf(number, sizeof(number), "%u", cfg->file_s);
@@ -179,11 +171,11 @@ static int obey(struct downloader *d)
 	return rc;
 }
 
-_Noreturn void downloader_run(int fd, int cache, const struct downloads_config *cfg)
+static _Noreturn void run(int fd, int cache, const struct downloads_config *cfg)
 {
 	struct downloader d = { .fd = fd, .cfg = cfg };
 	confine_signals();
-	prctl(PR_SET_NAME, "ascribe-debuginfod");
+	prctl(PR_SET_NAME, NAME);
 	umask(077);
 	if (fchdir(cache) || confine_privileges(fd, CONFINE_DOWNLOADER))
 		_exit(1);
@@ -200,4 +192,86 @@ _Noreturn void downloader_run(int fd, int cache, const struct downloads_config *
 	while (!obey(&d))
 		;
 	_exit(0);
+}
+
+/* ---- executed anew ---- */
+
+#define ARGUMENTS 4 /* the numbers of the configuration */
+
+/*
+ * What it may know of the recorder's environment: the servers, and how to get out of this network.
+ * Not among the arguments: other users can see those.
+ */
+static const char *const kept[] = { "http_proxy", "https_proxy",   "HTTPS_PROXY",
+				    "all_proxy",  "ALL_PROXY",	   "no_proxy",
+				    "NO_PROXY",	  "SSL_CERT_FILE", "SSL_CERT_DIR" };
+#define N_KEPT (sizeof(kept) / sizeof(kept[0]))
+
+/* Free each of envp, which ends with NULL. */
+static void free_environment(char **envp)
+{
+	for (; *envp; envp++)
+		free(*envp);
+}
+
+static int make_environment(const char *urls, char *envp[N_KEPT + 2])
+{
+	size_t n = 0;
+	bool full = asprintf(&envp[n], "%s=%s", DEBUGINFOD_URLS_ENV_VAR, urls) >= 0;
+	n += full;
+	for (size_t i = 0; full && i < N_KEPT; i++) {
+		const char *value = getenv(kept[i]);
+		if (!value)
+			continue;
+		full = asprintf(&envp[n], "%s=%s", kept[i], value) >= 0;
+		n += full;
+	}
+	envp[n] = NULL;
+	return full ? 0 : -ENOMEM;
+}
+
+/* Become the downloader before main(), as in nursery.c. */
+__attribute__((constructor)) static void downloader_main(int argc, char **argv)
+{
+	if (argc != 1 + ARGUMENTS || strcmp(argv[0], NAME) != 0 || anew_gains_rights())
+		return;
+	const struct downloads_config cfg = {
+		.file_bytes = strtoull(argv[1], NULL, 10),
+		.file_s = (unsigned)strtoul(argv[2], NULL, 10),
+		.cache_bytes = strtoull(argv[3], NULL, 10),
+		.cache_age_s = (unsigned)strtoul(argv[4], NULL, 10),
+	};
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	run(ANEW_FD, ANEW_FD + 1, &cfg);
+}
+
+static int fork_downloader(const struct downloads_config *cfg, int fd, int cache, char **envp,
+			   pid_t *ret_pid)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		environ = envp;
+		run(fd, cache, cfg);
+	}
+	if (pid < 0)
+		return -errno;
+	*ret_pid = pid;
+	return 0;
+}
+
+int downloader_start(const struct downloads_config *cfg, int fd, int cache, pid_t *ret_pid)
+{
+	char number[ARGUMENTS][24], *envp[N_KEPT + 2];
+	char *argv[] = { (char *)NAME, number[0], number[1], number[2], number[3], NULL };
+	const int fds[] = { fd, cache };
+	snprintf(number[0], sizeof(number[0]), "%llu", (unsigned long long)cfg->file_bytes);
+	snprintf(number[1], sizeof(number[1]), "%u", cfg->file_s);
+	snprintf(number[2], sizeof(number[2]), "%llu", (unsigned long long)cfg->cache_bytes);
+	snprintf(number[3], sizeof(number[3]), "%u", cfg->cache_age_s);
+	int rc = make_environment(cfg->urls, envp);
+	rc = rc			   ? rc
+	     : anew_gains_rights() ? fork_downloader(cfg, fd, cache, envp, ret_pid)
+				   : anew_spawn(argv, envp, fds, 2, ret_pid);
+	free_environment(envp);
+	return rc;
 }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that asks debuginfod servers, on behalf of downloads.c. Never returns. */
+/*
+ * The process that asks debuginfod servers, on behalf of downloads.c. It is this program, executed
+ * anew (anew.h).
+ */
 #ifndef ASCRIBE_SANDBOX_DOWNLOADER_H
 #define ASCRIBE_SANDBOX_DOWNLOADER_H
 
 #include "sandbox/downloads.h"
+
+#include <sys/types.h>
 
 enum downloader_order {
 	/* Bytes: the build id; answered by 0 and the open file, or -errno in what */
@@ -12,7 +17,10 @@ enum downloader_order {
 	DOWNLOADER_DISCARD = 3, /* bytes: the build id; not answered */
 };
 
-/* cache: the open directory of files. cfg has no zeros. */
-_Noreturn void downloader_run(int fd, int cache, const struct downloads_config *cfg);
+/*
+ * Start it with its end of a socket, and the open directory of files. cfg has no zeros. 0 or
+ * -errno.
+ */
+int downloader_start(const struct downloads_config *cfg, int fd, int cache, pid_t *ret_pid);
 
 #endif

@@ -55,22 +55,20 @@ static void set_defaults(struct downloads_config *cfg)
 	cfg->cache_age_s = cfg->cache_age_s ? cfg->cache_age_s : DOWNLOADS_CACHE_AGE_S;
 }
 
-static int fork_downloader(struct downloads *d, int cache, const struct downloads_config *cfg,
-			   struct err *err)
+static int start_downloader(struct downloads *d, int cache, const struct downloads_config *cfg,
+			    struct err *err)
 {
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return err_sys(err, -errno, "socketpair");
-	d->pid = fork();
-	if (d->pid == 0)
-		downloader_run(pair[1], cache, cfg);
-	int rc = d->pid < 0 ? err_sys(err, -errno, "fork") : 0;
+	int rc = downloader_start(cfg, pair[1], cache, &d->pid);
 	close(pair[1]);
-	if (rc)
+	if (rc) {
 		close(pair[0]);
-	else
-		d->fd = pair[0];
-	return rc;
+		return err_sys(err, rc, "starting the process that downloads (/proc/self/exe)");
+	}
+	d->fd = pair[0];
+	return 0;
 }
 
 int downloads_new(struct downloads **ret, const struct downloads_config *cfg, struct err *err)
@@ -82,7 +80,7 @@ int downloads_new(struct downloads **ret, const struct downloads_config *cfg, st
 	if (rc)
 		return rc;
 	struct downloads *d = calloc(1, sizeof(*d));
-	rc = d ? fork_downloader(d, cache, &full, err) : err_sys(err, -ENOMEM, "downloads");
+	rc = d ? start_downloader(d, cache, &full, err) : err_sys(err, -ENOMEM, "downloads");
 	close(cache);
 	if (rc) {
 		free(d);

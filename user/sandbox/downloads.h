@@ -6,12 +6,12 @@
  *      +-------- result, open file ----------+                     (libdebuginfod)
  *                                                                     +--> cache directory, servers
  *
- * The downloader is forked before anything sensitive is open and does nothing until it is asked.
- * Build ids wait in a queue here; one at a time is under way. Those that the cache has come first,
- * servers or not. What comes is foreign bytes: the caller checks it, and says so with
- * downloads_discard when it is of no use. Answers are remembered: an id that no server has, or
- * whose file was of no use, is not asked for again. When servers do not answer, nothing is asked
- * for a while, then each such id once or twice more.
+ * The downloader is executed anew, and does nothing until it is asked. Build ids wait in a queue
+ * here; one at a time is under way. Those that the cache has come first, servers or not. What
+ * comes is foreign bytes: the caller checks it, and says so with downloads_discard when it is of
+ * no use. Answers are remembered: an id that no server has, or whose file was of no use, is not
+ * asked for again. When servers do not answer, nothing is asked for a while, then each such id
+ * once or twice more.
  *
  * Not thread-safe.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/nursery.h"
 
+#include "sandbox/anew.h"
 #include "sandbox/channel.h"
 #include "sandbox/confine.h"
 #include "util/clock.h"
@@ -9,12 +10,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -22,7 +21,7 @@
 #include <unistd.h>
 
 #define NAME "ascribe-nursery"
-#define SOCKET 3	/* its descriptor in the nursery */
+#define SOCKET ANEW_FD	/* its descriptor in the nursery */
 #define END_MS 50	/* for killed children to end */
 #define CHILDREN_MAX 64 /* alive, or killed and still blocked in a read */
 
@@ -169,15 +168,6 @@ static uintptr_t from_distance(const char *text)
 	return (uintptr_t)&anchor + (uintptr_t)strtoll(text, NULL, 10);
 }
 
-/*
- * True where execution gives this program rights that its caller lacks: set-user-ID, file
- * capabilities (AT_SECURE).
- */
-static bool gains_rights(void)
-{
-	return getauxval(AT_SECURE) != 0;
-}
-
 static _Noreturn void nursery_run(const struct sandbox_config *cfg)
 {
 	confine_signals();
@@ -196,7 +186,7 @@ static _Noreturn void nursery_run(const struct sandbox_config *cfg)
  */
 __attribute__((constructor)) static void nursery_main(int argc, char **argv)
 {
-	if (argc != 4 || strcmp(argv[0], NAME) != 0 || gains_rights())
+	if (argc != 4 || strcmp(argv[0], NAME) != 0 || anew_gains_rights())
 		return;
 	struct sandbox_config cfg = {
 		.ops = (const sandbox_op *)from_distance(argv[1]),
@@ -233,30 +223,12 @@ static int spawn(const struct sandbox_config *cfg, int fd, pid_t *ret_pid)
 {
 	char ops[24], n_ops[24], reader[24];
 	char *argv[] = { (char *)NAME, ops, n_ops, reader, NULL }, *envp[] = { NULL };
-	posix_spawn_file_actions_t files;
-	pid_t pid;
 	snprintf(ops, sizeof(ops), "%lld", to_distance((uintptr_t)cfg->ops));
 	snprintf(n_ops, sizeof(n_ops), "%zu", cfg->n_ops);
 	snprintf(reader, sizeof(reader), "-");
 	if (cfg->reader)
 		snprintf(reader, sizeof(reader), "%lld", to_distance((uintptr_t)cfg->reader));
-	int rc = posix_spawn_file_actions_init(&files);
-	if (rc)
-		return -rc;
-	/*
-	 * Neither may hold a pipe open that somebody waits for the end of. Reports of a sanitizer
-	 * go to stderr.
-	 */
-	rc = posix_spawn_file_actions_adddup2(&files, fd, SOCKET);
-	rc = rc ? rc : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
-	rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, 0, 1);
-	if (!CONFINE_NOT)
-		rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, 0, 2);
-	rc = rc ? rc : posix_spawn(&pid, "/proc/self/exe", &files, NULL, argv, envp);
-	posix_spawn_file_actions_destroy(&files);
-	if (!rc)
-		*ret_pid = pid;
-	return -rc;
+	return anew_spawn(argv, envp, &fd, 1, ret_pid);
 }
 
 int nursery_start(const struct sandbox_config *cfg, pid_t *ret_pid, int *ret_fd)
@@ -264,8 +236,8 @@ int nursery_start(const struct sandbox_config *cfg, pid_t *ret_pid, int *ret_fd)
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	int rc =
-		gains_rights() ? fork_nursery(cfg, pair[1], ret_pid) : spawn(cfg, pair[1], ret_pid);
+	int rc = anew_gains_rights() ? fork_nursery(cfg, pair[1], ret_pid)
+				     : spawn(cfg, pair[1], ret_pid);
 	close(pair[1]);
 	if (rc)
 		close(pair[0]);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Children that are this program, executed anew: their memory holds no setting, token or key of the
+ * recorder, and has other addresses. Each kind has a constructor that runs before main() and knows
+ * its own argv[0].
+ */
+#ifndef ASCRIBE_SANDBOX_ANEW_H
+#define ASCRIBE_SANDBOX_ANEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define ANEW_FD 3 /* the first of the descriptors that a child is given */
+
+/*
+ * True where execution gives this program rights that its caller lacks: set-user-ID, file
+ * capabilities. Then it may do nothing that its arguments ask for, and children must be forked.
+ */
+bool anew_gains_rights(void);
+
+/*
+ * Execute this program with these n descriptors, at most 4, as ANEW_FD and the next ones. The
+ * standard descriptors are /dev/null. 0 or -errno.
+ */
+int anew_spawn(char *const argv[], char *const envp[], const int *fds, size_t n, pid_t *ret_pid);
+
+#endif
