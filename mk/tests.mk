@@ -73,8 +73,8 @@ BESIDE := $(addprefix tests/, \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
 	record/started.sh record/periodic.sh record/harassed.sh record/runc.sh \
-	http/sql.sh http/ingest_otlp.sh record/namespace.sh http/metric_rules.sh \
-	http/capture.sh record/flood.sh http/errors.sh)
+	http/sql.sh http/web_process.sh http/ingest_otlp.sh record/namespace.sh \
+	http/metric_rules.sh http/capture.sh record/flood.sh http/errors.sh)
 BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
@@ -209,13 +209,13 @@ $(CLICKHOUSE_MODULES)/.fetched: tests/tools/clickhouse/package.json \
 # The program with a daemon that looks each second, and whose minutes have four: what its budgets do
 # would take minutes to see.
 HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,daemon/governor daemon/saving daemon/pushing \
-	cli/cmd_daemon)
+	daemon/serving cli/cmd_daemon)
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull -DMINUTE_NS=4000000000ull \
 		-DEARLY_DRAINS=4 -DCPU_PATIENCE=1 -DLONG_NS=3000000000ull \
-		-DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
+		-DLATE_NS=12000000000ull -DHUNG_NS=3000000000ull -MMD -MP -c -o $@ $<
 
 $(BUILD)/tests/hasty/ascribe: $(filter-out %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)

@@ -41,6 +41,22 @@ sys.exit(bool(failed) or asked < 100)
 PY
 python3 ask.py "$port" "$dir/sock" changed >asked 2>&1 &
 asker=$!
+# One connection that stays open, and an answer each half second, until the first reload.
+cat >stay.py <<'PY'
+import http.client, os, sys, time
+c, asked = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=10), 0
+c.connect()
+own, until = c.sock.getsockname(), time.time() + 120
+while time.time() < until and not os.path.exists(sys.argv[2]):
+    c.request('GET', '/healthz')
+    assert c.getresponse().read() == b'ok\n' and c.sock and c.sock.getsockname() == own
+    asked += 1
+    time.sleep(0.5)
+print(asked, 'answers')
+assert asked > 5
+PY
+python3 stay.py "$port" again >stayed 2>&1 &
+stayer=$!
 ok "half the rate" until_says 'each sample stands for 2 now'
 ok "and half of that" until_says 'each sample stands for 4 now'
 inode=$(stat -Lc %i sock) # while the sockets are as they were
@@ -67,6 +83,9 @@ ok "on again" until_says 'recording again'
 touch again
 wait "$slow"
 ok "a request that began before is answered: $(cat slow)" grep -q '^HTTP/1.1 200' slow
+wait "$stayer"
+status=$?
+ok "a connection stays open meanwhile: $(tail -1 stayed)" test $status = 0
 sed -i 's/^frequency.*/frequency: 37/' a.yaml
 kill -HUP "$daemon"
 ok "another configuration" until_says 'recording as it is asked for now'

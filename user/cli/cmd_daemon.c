@@ -2,9 +2,8 @@
 /*
  * ascribe daemon: record for years, keep the store within its quota, answer over HTTP.
  *
- * The main thread is the recorder; the server's threads read the store as anybody would and never
- * touch what is the recorder's. What they tell of the recorder (/metrics, /readyz) they read from a
- * copy under a lock.
+ * This process is the recorder. Another one serves (daemon/serving.h): it reads the store as
+ * anybody would, and knows of the recorder what it is told.
  */
 #include "cli/cmd.h"
 #include "daemon/log.h"
@@ -17,8 +16,8 @@
 #include "opt/signals.h"
 #include "proc/proc.h"
 #include "store/old/old.h"
+#include "util/clock.h"
 #include "util/own.h"
-#include "sql/texts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,6 +31,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef TICK_NS /* the tests have a build with shorter ones */
@@ -68,6 +68,8 @@ static int read_settings(struct daemon *d, struct daemon_settings *s, bool *ret_
 static int open_writer(struct daemon *d, struct err *err)
 {
 	int rc = collector_open_store(&d->writer, d->s.o.store, d->s.what, &d->s.store, err);
+	if (!rc) /* for the process that serves */
+		store_open_to_group(d->writer);
 	return rc == -EBUSY
 		       ? err_set(err, rc,
 				 "%s is being written by another process: is a daemon running?",
@@ -112,11 +114,9 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 {
 	const struct saving_limits limits = daemon_saving_limits(d);
 	struct saving_todo todo =
-		saving_look(&d->saving, &limits, d->collector, p, http_memory(d->http));
+		saving_look(&d->saving, &limits, d->collector, p, serving_memory(&d->serving));
 	if (todo.caches) {
-		struct shares share;
-		shares_of(d->s.o.memory_max, d->saving.governor.memory.step, &share);
-		http_limit(d->http, share.question);
+		daemon_limit_server(d);
 		if (d->writer)
 			store_give_back(d->writer);
 		malloc_trim(0);
@@ -285,7 +285,6 @@ static void reload(struct daemon *d)
 		return;
 	}
 	bool record = !same_recording(&d->s, &s), store = !same_store(&d->s.store, &s.store);
-	daemon_stop_http(d);
 	struct daemon_settings old = d->s;
 	d->s = s;
 	d->rule_ticks = 0;
@@ -308,7 +307,8 @@ static void reload(struct daemon *d)
 	const struct saving_limits limits = daemon_saving_limits(d);
 	if (d->collector)
 		saving_apply(&d->saving, &limits, d->collector);
-	daemon_start_http(d);
+	if (daemon_start_server(d, &err))
+		log_line(LOG_LINE_ERROR, "http: %s", err.text);
 	daemon_settings_fini(&old);
 	log_line(LOG_LINE_INFO, "reloaded%s%s", record ? ", recording as it is asked for now" : "",
 		 store ? ", the store's limits are new" : "");
@@ -331,24 +331,22 @@ static bool on_signal(struct daemon *d)
 	return end;
 }
 
-/* Without a recorder there is nothing to drain: wait as long. */
+/*
+ * Wait for signals, requests of the process that serves, samples. 0: a signal came; otherwise look
+ * what it is time for.
+ */
 static int wait_for(struct daemon *d, uint64_t until, struct err *err)
 {
-	if (d->collector) {
-		const int fds[] = { d->signals, d->published.ingest.fd };
-		return collector_run(d->collector, until, fds, d->published.ingest.fd >= 0 ? 2 : 1,
-				     err);
-	}
-	struct pollfd signals = { .fd = d->signals, .events = POLLIN };
-	while (proc_now_ns() < until) {
-		if (poll(&signals, 1, 1000) > 0)
-			return 0;
-		ingest_take(&d->published.ingest, NULL, NULL, NULL);
-		look_at_switch(d);
-		if (d->collector)
-			return -ETIME;
-	}
-	return -ETIME;
+	const int fds[] = { d->signals, daemon_server_fd(d) };
+	struct pollfd p[] = { { .fd = fds[0], .events = POLLIN },
+			      { .fd = fds[1], .events = POLLIN } };
+	if (d->collector)
+		return collector_run(d->collector, until, fds, 2, err);
+	/* There is nothing to drain. */
+	const uint64_t now = proc_now_ns(), ms = until > now ? (until - now) / 1000000 + 1 : 0;
+	int n = poll(p, 2, ms < 1000 ? (int)ms : 1000);
+	look_at_switch(d);
+	return n > 0 && p[0].revents ? 0 : -ETIME;
 }
 
 static int record(struct daemon *d, struct err *err)
@@ -356,13 +354,15 @@ static int record(struct daemon *d, struct err *err)
 	const uint64_t begin = proc_now_ns(), length = (uint64_t)d->s.o.capture_ns,
 		       end = length ? begin + length : UINT64_MAX;
 	for (uint64_t next = begin + TICK_NS;;) {
-		int rc = wait_for(d, next < end ? next : end, err);
+		uint64_t until = next < end ? next : end;
+		int rc = daemon_serve(d, &until, err);
+		if (rc)
+			return rc;
+		rc = wait_for(d, until, err);
 		if (rc == 0 && on_signal(d))
 			return 0;
 		if (rc < 0 && rc != -ETIME)
 			return rc;
-		if (rc == 1)
-			ingest_take(&d->published.ingest, d->writer, d->s.filter, &d->redactor);
 		if (proc_now_ns() >= end)
 			return 0;
 		if (proc_now_ns() < next)
@@ -385,11 +385,10 @@ static void end(struct daemon *d)
 	alarm(END_S);
 	daemon_end_collector(d);
 	store_writer_close(d->writer);
-	ingest_take(&d->published.ingest, NULL, NULL, NULL);
-	daemon_stop_http(d);
-	daemon_close_sockets(d);
+	d->writer = NULL;
+	daemon_end_server(d);
 	alarm(0);
-	ingest_fini(&d->published.ingest);
+	ingest_fini(&d->ingest);
 }
 
 static int load_recipes(struct daemon *d, struct err *err)
@@ -429,25 +428,29 @@ static int rewrite_old_store(struct daemon *d, struct err *err)
  */
 static int stand_by(struct daemon *d, struct err *err)
 {
-	struct pollfd signals = { .fd = d->signals, .events = POLLIN };
-	int rc = 0;
+	uint64_t ignored = 0; /* looked at again soon in any case */
 	published_standing_by(&d->published, true);
-	daemon_start_http(d);
+	int rc = daemon_start_server(d, err);
+	if (rc)
+		return rc;
 	log_line(LOG_LINE_INFO, "standing by: %s is being written by another process",
 		 d->s.o.store);
 	notify("READY=1\nSTATUS=standing by");
 	for (;;) {
-		if (poll(&signals, 1, STAND_BY_MS) > 0 && on_signal(d)) {
+		rc = daemon_serve(d, &ignored, err);
+		if (rc)
+			break;
+		struct pollfd p[] = { { .fd = d->signals, .events = POLLIN },
+				      { .fd = daemon_server_fd(d), .events = POLLIN } };
+		if (poll(p, 2, STAND_BY_MS) > 0 && p[0].revents && on_signal(d)) {
 			rc = 1;
 			break;
 		}
-		ingest_take(&d->published.ingest, NULL, NULL, NULL);
 		notify("WATCHDOG=1");
 		rc = d->writer ? 0 : open_writer(d, err); /* a reload may have opened it */
 		if (rc != -EBUSY)
 			break;
 	}
-	daemon_stop_http(d);
 	published_standing_by(&d->published, false);
 	return rc;
 }
@@ -456,23 +459,24 @@ static int stand_by(struct daemon *d, struct err *err)
 static int print_token(struct daemon_settings *s)
 {
 	struct err err = { 0 };
-	char path[512], *own = NULL;
+	char path[512], *token = NULL;
 	int rc = s->o.anonymous ? err_set(&err, -EINVAL, "anonymous: requests need no token") : 0;
 	if (!rc && s->own_token)
 		rc = daemon_settings_token_path(s, path, &err);
-	if (!rc && s->own_token)
-		rc = cmd_read_token(path, &own, &err);
+	if (!rc)
+		rc = cmd_read_token(s->own_token ? path : s->o.token_file, &token, &err);
 	if (rc)
 		cmd_error("daemon: %s", err.text);
 	else
-		puts(own ? own : s->token);
-	free(own);
+		puts(token);
+	free(token);
 	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
 /* 1: asked to end before there was anything to record. */
 static int begin(struct daemon *d, struct err *err)
 {
+	umask(027); /* the group reads the store */
 	/* May we at all? Before any file is touched. Waits are no event that could be opened. */
 	int fd, rc = d->s.event[0].wait ? -ENODEV : event_open(&d->s.event[0], 0, &fd, err);
 	if (rc && rc != -ENODEV)
@@ -487,8 +491,7 @@ static int begin(struct daemon *d, struct err *err)
 	rc = rc ? rc
 		: pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.o.push.v, d->s.n_push,
 				err);
-	rc = rc ? rc : daemon_settings_rules(&d->s, &d->rules, err);
-	rc = rc || !d->s.o.postgres ? rc : sql_texts_open(&d->sql, d->s.o.postgres, err);
+	rc = rc || !d->s.o.postgres ? rc : sql_asker_start(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
 		return rc;
@@ -504,6 +507,7 @@ static int begin(struct daemon *d, struct err *err)
 		return rc;
 	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
 	d->signals = signals_take();
+	d->rules_from_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	signal(SIGPIPE, SIG_IGN);
 	rc = open_writer(d, err);
 	if (rc == -EBUSY && d->s.o.stand_by)
@@ -519,9 +523,9 @@ static int begin(struct daemon *d, struct err *err)
 	if (rc)
 		return rc;
 	d->drained_ns = proc_now_ns();
-	daemon_start_http(d);
-	if (d->s.http.n_listen && !d->http)
-		return err_set(err, -EIO, "the server could not begin");
+	rc = d->serving.wanted ? 0 : daemon_start_server(d, err); /* who stood by serves already */
+	if (rc)
+		return rc;
 	log_line(LOG_LINE_INFO, "recording %s into %s", d->s.what, d->s.o.store);
 	notify("READY=1\nSTATUS=recording %s", d->s.what);
 	return 0;
@@ -529,7 +533,9 @@ static int begin(struct daemon *d, struct err *err)
 
 int cmd_daemon(int argc, char **argv)
 {
-	struct daemon d = { .argc = argc, .argv = argv, .signals = -1 };
+	struct daemon d = {
+		.argc = argc, .argv = argv, .signals = -1, .sql = SQL_ASKER_NONE, .rules_fd = -1
+	};
 	struct err err = { 0 };
 	int status = EXIT_OK;
 	bool help;
@@ -557,7 +563,9 @@ int cmd_daemon(int argc, char **argv)
 		goto out;
 	}
 	published_init(&d.published, LATE_NS);
-	capture_init(&d.published.capture, argc, argv, d.s.o.store);
+	ingest_init(&d.ingest);
+	serving_init(&d.serving);
+	capture_init(&d.capture, argc, argv, d.s.o.store);
 	if (d.s.o.capture_ns) /* who waits for it has ended */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rc = begin(&d, &err);
@@ -573,8 +581,7 @@ out:
 	downloads_free(d.downloads);
 	pods_close(d.pods);
 	pushing_end(&d.pushing);
-	metric_rules_free(d.rules);
-	sql_texts_close(d.sql);
+	sql_asker_stop(&d.sql);
 	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);
 	return status;

@@ -315,8 +315,13 @@ int cmd_report(int argc, char **argv)
 		return status;
 	bool by_function = opts.filter.json;
 	struct err err = { 0 };
-	if (opts.postgres && sql_texts_open(&opts.sql, opts.postgres, &err)) {
+	struct sql_asker asker = SQL_ASKER_NONE;
+	int rc = opts.postgres ? sql_asker_start(&asker, opts.postgres, &err) : 0;
+	if (!rc && opts.postgres && sql_texts_new(&opts.sql, asker.fd))
+		rc = err_set(&err, -ENOMEM, "out of memory");
+	if (rc) {
 		cmd_error("%s", err.text);
+		sql_asker_stop(&asker);
 		return EXIT_FAILED;
 	}
 	if (!opts.filter.names && !opts.filter.json)
@@ -331,7 +336,8 @@ int cmd_report(int argc, char **argv)
 			 : !opts.by.n && !by_function ? report_who_where(&r, &opts)
 						      : report(&r, &opts);
 	reading_close(&r);
-	sql_texts_close(opts.sql);
+	sql_texts_free(opts.sql);
+	sql_asker_stop(&asker);
 	opt_release(&command, &opts);
 	return status;
 }

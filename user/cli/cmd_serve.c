@@ -2,6 +2,7 @@
 /* ascribe serve: the page and the API over a store, without recording. */
 #include "cli/browser.h"
 #include "cli/cmd.h"
+#include "daemon/web_process.h"
 #include "http/http.h"
 #include "opt/files.h"
 #include "opt/filter.h"
@@ -22,7 +23,7 @@ struct serve_options {
 	struct opt_list listen, hosts;
 	const char *token_file, *tls_cert, *tls_key, *postgres;
 	struct fleet_server clickhouse;
-	bool anonymous, plain, open;
+	bool anonymous, plain, open, web;
 	uint64_t workers, connections;
 };
 
@@ -53,6 +54,7 @@ static const struct opt options[] = {
 	  "string of libpq, such as \"host=/run/postgresql user=monitor dbname=postgres\"",
 	  offsetof(struct serve_options, postgres), 0, 0 },
 	CLICKHOUSE_OPTIONS(struct serve_options, clickhouse),
+	{ "web", 0, OPT_FLAG, NULL, NULL, offsetof(struct serve_options, web), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)",
 	  offsetof(struct serve_options, workers), 1, 16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
@@ -164,6 +166,8 @@ int cmd_serve(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
+	if (o.web) /* for a daemon, which says all else */
+		return web_process_run() ? EXIT_FAILED : EXIT_OK;
 	const char *stores[STORE_UNION_MAX] = { DEFAULT_STORE };
 	for (size_t i = 0; i < args.n; i++)
 		stores[i] = args.v[i];
@@ -180,8 +184,11 @@ int cmd_serve(int argc, char **argv)
 		.connections = (unsigned)o.connections,
 	};
 	struct fleet_result ignored;
+	struct sql_asker asker = SQL_ASKER_NONE;
 	struct store *store;
-	int rc = o.postgres ? sql_texts_open(&cfg.sql, o.postgres, &err) : 0;
+	int rc = o.postgres ? sql_asker_start(&asker, o.postgres, &err) : 0;
+	if (!rc && o.postgres && sql_texts_new(&cfg.sql, asker.fd))
+		rc = err_set(&err, -ENOMEM, "out of memory");
 	rc = rc ? rc : read_files(&o, &cfg, &token, &cert, &key, &err);
 	if (!rc && o.clickhouse.url) {
 		/* Of no length: whether the server is there, with ascribe's tables. */
@@ -201,7 +208,8 @@ int cmd_serve(int argc, char **argv)
 	}
 	if (rc)
 		cmd_error("serve: %s", err.text);
-	sql_texts_close(cfg.sql);
+	sql_texts_free(cfg.sql);
+	sql_asker_stop(&asker);
 	free(token);
 	free(cert);
 	free(key);

@@ -16,7 +16,7 @@ const char *const account_names[N_ACCOUNT] = {
 };
 
 void account_read(struct account *ret, const struct collector_progress *p, uint64_t program_bytes,
-		  uint64_t queries)
+		  uint64_t server)
 {
 	struct own_memory own;
 	own_memory(&own);
@@ -31,10 +31,10 @@ void account_read(struct account *ret, const struct collector_progress *p, uint6
 	part[ACCOUNT_symbols] = p->symbols.bytes;
 	part[ACCOUNT_dictionaries] = p->store.dictionaries;
 	part[ACCOUNT_window] = p->store.window;
-	part[ACCOUNT_queries] = queries;
-	uint64_t named = p->symbols.bytes + p->store.dictionaries + p->store.window + queries;
+	part[ACCOUNT_server] = server;
+	uint64_t named = p->symbols.bytes + p->store.dictionaries + p->store.window;
 	part[ACCOUNT_other] = own.anonymous > named ? own.anonymous - named : 0;
-	ret->total = own.anonymous + program_bytes + own.children + p->kernel.tables +
+	ret->total = own.anonymous + program_bytes + own.children + server + p->kernel.tables +
 		     p->kernel.rings + p->kernel.threads + p->kernel.unwind_rows;
 	ret->reserved =
 		p->parsing.memory_max > own.children ? p->parsing.memory_max - own.children : 0;

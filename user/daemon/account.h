@@ -20,8 +20,8 @@
 	X(symbols, "symbol tables that are kept") \
 	X(dictionaries, "dictionaries of the store's files that are written to") \
 	X(window, "rows and label sets of the open window") \
-	X(queries, "answers that are kept to be given again") \
-	X(other, "everything else of our own pages, what questions in hand keep among it")
+	X(server, "anonymous memory of the process that serves") \
+	X(other, "everything else of our own pages")
 
 enum account_part {
 #define X(part, help) ACCOUNT_##part,
@@ -42,12 +42,9 @@ struct account {
 	uint64_t children_cpu_ns; /* of the direct children themselves, not of workers */
 };
 
-/*
- * program_bytes: resident pages of files before any map was mapped. queries: what the server
- * reports.
- */
+/* program_bytes: resident pages of files before any map was mapped. server: of its process. */
 void account_read(struct account *ret, const struct collector_progress *p, uint64_t program_bytes,
-		  uint64_t queries);
+		  uint64_t server);
 
 /*
  * Of memory-max, one part in so many is kept for parsers: they come, grow and go between two looks.

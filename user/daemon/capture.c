@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -17,16 +16,15 @@
 #include <unistd.h>
 
 #define MORE_S 30 /* to begin, and to write what was recorded */
-#define LOOK_MS 100
+#define LOOK_NS 100000000ull
 #define STORE_MAX "64MiB"
-#define SAID_MAX 400
 #define N_MORE 4 /* arguments besides those of the daemon */
 
 void capture_init(struct capture *c, int argc, char *const *argv, const char *store)
 {
-	*c = (struct capture){ .argc = argc, .argv = argv };
-	snprintf(c->store, sizeof(c->store), "%s", store);
-	pthread_mutex_init(&c->lock, NULL);
+	*c = (struct capture){ .argc = argc, .argv = argv, .out = -1 };
+	if (snprintf(c->dir, sizeof(c->dir), "%s/" CAPTURE_DIR, store) >= (int)sizeof(c->dir))
+		c->dir[0] = 0;
 }
 
 /* ---- the process ---- */
@@ -53,12 +51,12 @@ struct arguments {
 
 /* Those of the daemon, and what differs: the command line has the last word, its end above all. */
 static int make_arguments(const struct capture *c, const struct http_capture *asked,
-			  const char *dir, struct arguments *a)
+			  struct arguments *a)
 {
 	size_t n = 0;
 	snprintf(a->text[0], sizeof(a->text[0]), "--capture=%us", asked->seconds);
 	snprintf(a->text[1], sizeof(a->text[1]), "--frequency=%u", asked->hz);
-	snprintf(a->text[2], sizeof(a->text[2]), "--store=%s", dir);
+	snprintf(a->text[2], sizeof(a->text[2]), "--store=%s", c->dir);
 	snprintf(a->text[3], sizeof(a->text[3]), "--store-max=" STORE_MAX);
 	a->v = calloc((size_t)c->argc + 2 + N_MORE, sizeof(*a->v));
 	if (!a->v)
@@ -93,35 +91,44 @@ static int spawn(char *const *argv, char *const *environment, int out, pid_t *re
 	return -rc;
 }
 
-static bool must_stop(struct capture *c)
+static int start(struct capture *c, const struct http_capture *asked, struct err *err)
 {
-	pthread_mutex_lock(&c->lock);
-	bool stop = c->stop;
-	pthread_mutex_unlock(&c->lock);
-	return stop;
+	struct arguments a = { .v = NULL };
+	char **environment = make_environment();
+	int ends[2] = { -1, -1 };
+	int rc = environment ? make_arguments(c, asked, &a) : -ENOMEM;
+	if (!rc && pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		rc = -errno;
+	rc = rc ? rc : spawn(a.v, environment, ends[1], &c->pid);
+	if (ends[1] >= 0)
+		close(ends[1]);
+	if (rc) {
+		if (ends[0] >= 0)
+			close(ends[0]);
+		err_sys(err, rc, "starting the capture");
+	} else {
+		c->out = ends[0];
+		own_leave_out(OWN_CAPTURE, c->pid);
+	}
+	free(environment);
+	free(a.v);
+	return rc;
 }
 
-/* Keep the end of what the process says, until it closes its output. 0, -EINTR, -ETIME. */
-static int listen_to(struct capture *c, int fd, uint64_t until_ns, char said[SAID_MAX])
+/* Keep the end of what the process says. True: it closed its output. */
+static bool read_output(struct capture *c)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	size_t n = 0;
 	for (;;) {
-		if (must_stop(c))
-			return -EINTR;
-		if (clock_ns(CLOCK_MONOTONIC) > until_ns)
-			return -ETIME;
-		if (poll(&p, 1, LOOK_MS) <= 0)
-			continue;
-		if (n > SAID_MAX / 2) { /* the last words count */
-			memmove(said, said + SAID_MAX / 4, n - SAID_MAX / 4);
-			n -= SAID_MAX / 4;
+		if (c->n_said > CAPTURE_SAID_MAX / 2) { /* the last words count */
+			memmove(c->said, c->said + CAPTURE_SAID_MAX / 4,
+				c->n_said - CAPTURE_SAID_MAX / 4);
+			c->n_said -= CAPTURE_SAID_MAX / 4;
 		}
-		ssize_t got = read(fd, said + n, SAID_MAX - 1 - n);
+		ssize_t got = read(c->out, c->said + c->n_said, CAPTURE_SAID_MAX - 1 - c->n_said);
 		if (got <= 0)
-			return 0;
-		n += (size_t)got;
-		said[n] = 0;
+			return !got || errno != EAGAIN;
+		c->n_said += (size_t)got;
+		c->said[c->n_said] = 0;
 	}
 }
 
@@ -134,88 +141,93 @@ static const char *last_line(char *said)
 	return line ? line + 1 : said;
 }
 
-static int wait_for(struct capture *c, pid_t pid, int fd, unsigned seconds, struct err *err)
+/* The process has ended: nothing of it is left but its store. */
+static void forget_process(struct capture *c)
 {
-	char said[SAID_MAX] = "";
-	int status = 0;
-	int rc = listen_to(c, fd, clock_ns(CLOCK_MONOTONIC) + (seconds + MORE_S) * 1000000000ull,
-			   said);
-	if (rc)
-		kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (rc == -EINTR)
-		return err_set(err, rc, "the capture was ended with the server");
-	if (rc)
-		return err_set(err, -EIO, "the capture took longer than %u s", seconds + MORE_S);
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
-		return 0;
-	return err_set(err, -EIO, "the capture failed: %s", last_line(said));
+	if (c->out >= 0)
+		close(c->out);
+	c->out = -1;
+	c->pid = 0;
+	own_leave_out(OWN_CAPTURE, 0);
 }
 
-static int record(struct capture *c, const struct http_capture *asked, const char *dir,
-		  struct err *err)
+static void remove_store(struct capture *c)
 {
-	struct arguments a = { .v = NULL };
-	char **environment = make_environment();
-	int ends[2] = { -1, -1 };
-	pid_t pid = 0;
-	int rc = environment ? make_arguments(c, asked, dir, &a) : -ENOMEM;
-	if (!rc && pipe2(ends, O_CLOEXEC))
-		rc = -errno;
-	rc = rc ? rc : spawn(a.v, environment, ends[1], &pid);
-	if (ends[1] >= 0)
-		close(ends[1]);
-	if (rc) {
-		err_sys(err, rc, "starting the capture");
-	} else {
-		own_leave_out(pid);
-		rc = wait_for(c, pid, ends[0], asked->seconds, err);
-		own_leave_out(0);
-	}
-	if (ends[0] >= 0)
-		close(ends[0]);
-	free(environment);
-	free(a.v);
-	return rc;
+	tree_remove(c->dir);
+	c->busy = false;
 }
 
 /* ---- one at a time ---- */
 
-int capture_record(struct capture *c, const struct http_capture *asked, char ret[static 512],
-		   struct err *err)
+int capture_start(struct capture *c, uint64_t id, const struct http_capture *asked, struct err *err)
 {
-	pthread_mutex_lock(&c->lock);
-	bool busy = c->busy, stop = c->stop;
-	c->busy = true;
-	pthread_mutex_unlock(&c->lock);
-	if (busy)
+	if (c->busy)
 		return err_set(err, -EBUSY, "another capture is running");
-	int rc = stop ? err_set(err, -EINTR, "the server ends")
-		 : snprintf(ret, 512, "%s/capture", c->store) >= 512
-			 ? err_set(err, -ENAMETOOLONG, "%s: too long a name", c->store)
-			 : 0;
-	if (!rc)
-		tree_remove(ret); /* of a daemon that was killed */
-	rc = rc ? rc : record(c, asked, ret, err);
-	if (rc)
-		capture_end(c);
+	if (!asked->hz || asked->hz > HTTP_CAPTURE_HZ_MAX || !asked->seconds ||
+	    asked->seconds > HTTP_CAPTURE_S_MAX)
+		return err_set(err, -EINVAL, "a capture of %u s at %u Hz", asked->seconds,
+			       asked->hz);
+	if (!c->dir[0])
+		return err_set(err, -ENAMETOOLONG, "the store has too long a name");
+	tree_remove(c->dir); /* of a daemon that was killed */
+	c->id = id;
+	c->seconds = asked->seconds;
+	c->n_said = 0;
+	c->said[0] = 0;
+	c->late = c->unwanted = false;
+	c->until_ns = clock_ns(CLOCK_MONOTONIC) + (asked->seconds + MORE_S) * 1000000000ull;
+	int rc = start(c, asked, err);
+	c->busy = !rc;
 	return rc;
+}
+
+int capture_look(struct capture *c, uint64_t *ret_id, struct err *err)
+{
+	int status;
+	if (!c->pid)
+		return -EAGAIN;
+	if (!c->late && clock_ns(CLOCK_MONOTONIC) > c->until_ns) {
+		c->late = true;
+		kill(c->pid, SIGKILL);
+	}
+	if (!read_output(c) || waitpid(c->pid, &status, WNOHANG) != c->pid)
+		return -EAGAIN;
+	forget_process(c);
+	if (c->unwanted) {
+		remove_store(c);
+		return -EAGAIN;
+	}
+	*ret_id = c->id;
+	if (!c->late && WIFEXITED(status) && !WEXITSTATUS(status))
+		return 0;
+	remove_store(c);
+	return c->late ? err_set(err, -EIO, "the capture took longer than %u s",
+				 c->seconds + MORE_S)
+		       : err_set(err, -EIO, "the capture failed: %s", last_line(c->said));
+}
+
+uint64_t capture_wait_ns(const struct capture *c)
+{
+	return c->pid ? LOOK_NS : UINT64_MAX;
 }
 
 void capture_end(struct capture *c)
 {
-	char dir[512];
-	if (snprintf(dir, sizeof(dir), "%s/capture", c->store) < (int)sizeof(dir))
-		tree_remove(dir);
-	pthread_mutex_lock(&c->lock);
-	c->busy = false;
-	pthread_mutex_unlock(&c->lock);
+	c->unwanted = true;
+	if (c->pid)
+		kill(c->pid, SIGKILL);
+	else if (c->busy)
+		remove_store(c);
 }
 
-void capture_stop(struct capture *c, bool stop)
+void capture_fini(struct capture *c)
 {
-	pthread_mutex_lock(&c->lock);
-	c->stop = stop;
-	pthread_mutex_unlock(&c->lock);
+	if (c->pid) {
+		kill(c->pid, SIGKILL);
+		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		forget_process(c);
+	}
+	if (c->busy)
+		remove_store(c);
 }

@@ -2,41 +2,53 @@
 /*
  * Captures: recordings at a high rate beside the daemon's own, for somebody who waits for them.
  *
- *   server's thread --capture_record--> ascribe daemon --capture, a process --> STORE/capture
- *                   <------------------ its end
+ *   daemon -- capture_start --> ascribe daemon --capture, a process --> STORE/capture
+ *          <-- capture_look --- its end
  *
  * The process has the daemon's arguments and file, so it keeps to the same selection and rules for
  * labels. It has a recorder, a store and a budget of memory of its own, serves nothing and pushes
- * nothing. It dies with the thread that waits for it. One at a time.
+ * nothing. It dies with the daemon. One at a time; nothing here waits. One thread.
  */
 #ifndef ASCRIBE_DAEMON_CAPTURE_H
 #define ASCRIBE_DAEMON_CAPTURE_H
 
 #include "http/http.h"
 
-#include <pthread.h>
+#include <sys/types.h>
+
+#define CAPTURE_DIR "capture" /* in the store */
+#define CAPTURE_SAID_MAX 400
 
 struct capture {
-	pthread_mutex_t lock;
 	char *const *argv; /* of the daemon */
 	int argc;
-	char store[512]; /* of the daemon */
-	bool busy, stop;
+	char dir[512]; /* "": its name would be too long */
+	bool busy;     /* from capture_start until its store is gone */
+	pid_t pid;     /* 0: none runs */
+	int out;       /* what it says; -1: none */
+	uint64_t id, until_ns;
+	unsigned seconds;
+	bool late, unwanted;
+	char said[CAPTURE_SAID_MAX];
+	size_t n_said;
 };
 
 /* argv is borrowed. */
 void capture_init(struct capture *c, int argc, char *const *argv, const char *store);
+/* Ends the one that is running. */
+void capture_fini(struct capture *c);
 
+/* Start one. -EBUSY: another one is running, or was not read yet; -EINVAL: out of bounds. */
+int capture_start(struct capture *c, uint64_t id, const struct http_capture *asked,
+		  struct err *err);
 /*
- * Any thread, waits until it was recorded: the time that is asked for and some seconds. *ret is the
- * store; capture_end releases it. -EBUSY: another one is running; -EINTR: capture_stop; -EIO: the
- * text is what the process said.
+ * 0: the one with this id has ended, and its store is there until capture_end. -EIO: it failed; the
+ * text is what the process said. -EAGAIN: there is no news.
  */
-int capture_record(struct capture *c, const struct http_capture *asked, char ret[static 512],
-		   struct err *err);
-/* Remove what was recorded: the next one may begin. */
+int capture_look(struct capture *c, uint64_t *ret_id, struct err *err);
+/* How long until the next look; UINT64_MAX: there is nothing to look at. */
+uint64_t capture_wait_ns(const struct capture *c);
+/* Nobody wants it any more: end it if it runs, and remove its store. */
 void capture_end(struct capture *c);
-/* End the one that is running, until `stop` is false again. */
-void capture_stop(struct capture *c, bool stop);
 
 #endif

@@ -1,69 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/ingest.h"
 
+#include "import/pack.h"
 #include "import/write.h"
 #include "proc/proc.h"
+#include "util/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define WAIT_S 5
 #define NS 1000000000ll
 #define YEAR_2000_NS (946684800 * NS)
 #define NOW_NS (60 * NS) /* clients send a profile some seconds after its end */
 
-int ingest_init(struct ingest *i)
+void ingest_init(struct ingest *i)
 {
-	*i = (struct ingest){ .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
-	pthread_mutex_init(&i->lock, NULL);
-	pthread_cond_init(&i->done, NULL);
-	return i->fd < 0 ? -errno : 0;
+	*i = (struct ingest){ .profiles = 0 };
+	intake_init(&i->intake);
 }
 
 void ingest_fini(struct ingest *i)
 {
-	if (i->fd >= 0)
-		close(i->fd);
-	pthread_mutex_destroy(&i->lock);
-	pthread_cond_destroy(&i->done);
+	intake_fini(&i->intake);
 }
 
-int ingest_put(struct ingest *i, const struct profile *p, struct err *err)
+/*
+ * Read a file of memory. No other is read: a file of a disk, or of a process, could make us wait.
+ */
+static int read_memory(int fd, void **ret, size_t *ret_len)
 {
-	uint64_t one = 1;
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_S;
-	pthread_mutex_lock(&i->lock);
-	while (i->waiting)
-		if (pthread_cond_timedwait(&i->done, &i->lock, &until)) {
-			i->refused++;
-			pthread_mutex_unlock(&i->lock);
-			return err_set(err, -EAGAIN, "other profiles are being stored");
-		}
-	i->waiting = p;
-	i->taken = i->finished = false;
-	if (write(i->fd, &one, sizeof(one)) != sizeof(one))
-		i->taken = false; /* the counter is full: it is readable all the same */
-	int late = 0;
-	while (!i->finished && (i->taken || !late))
-		late = i->taken ? pthread_cond_wait(&i->done, &i->lock)
-				: pthread_cond_timedwait(&i->done, &i->lock, &until);
-	int rc = i->finished ? i->rc : -EAGAIN;
-	i->waiting = NULL;
-	pthread_cond_broadcast(&i->done); /* the next one's turn */
-	i->refused += rc != 0;
-	pthread_mutex_unlock(&i->lock);
-	if (rc == -EAGAIN)
-		return err_set(err, rc, "nothing is written now");
-	return rc ? err_set(err, -EAGAIN, "it could not be stored: %s", strerror(-rc)) : 0;
+	struct stat st;
+	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) || st.st_size <= 0)
+		return -EBADMSG;
+	if (st.st_size > (off_t)PROFILE_PACKED_MAX)
+		return -E2BIG;
+	const size_t len = (size_t)st.st_size;
+	void *bytes = malloc(len);
+	if (!bytes)
+		return -ENOMEM;
+	if (pread(fd, bytes, len, 0) != (ssize_t)len) {
+		free(bytes);
+		return -EBADMSG;
+	}
+	*ret = bytes;
+	*ret_len = len;
+	return 0;
 }
-
-/* ---- the writing thread ---- */
 
 struct late {
 	const struct profile *profile;
@@ -93,26 +79,38 @@ static int store(struct store_writer *w, const struct profile *p, const struct p
 				  &err);
 }
 
-void ingest_take(struct ingest *i, struct store_writer *w, const struct label_filter *f,
-		 const struct redactor *r)
+static int take(struct ingest *i, int fd, struct store_writer *w, const struct profile_rules *rules)
+{
+	struct profile p = { .limits = NULL };
+	void *bytes;
+	size_t len;
+	int rc = read_memory(fd, &bytes, &len);
+	if (rc)
+		return rc;
+	rc = profile_unpack(bytes, len, &p);
+	/* What makes no sense costs as much to read. */
+	intake_charge(&i->intake, rc ? len : profile_size(&p), clock_ns(CLOCK_MONOTONIC));
+	rc = rc ? rc : store(w, &p, rules);
+	i->profiles += !rc;
+	i->samples += rc ? 0 : p.n_samples;
+	profile_fini(&p);
+	return rc;
+}
+
+int ingest_take(struct ingest *i, int fd, uint64_t until_ns, struct store_writer *w,
+		const struct label_filter *f, const struct redactor *r, struct err *err)
 {
 	const struct profile_rules rules = { f, r };
-	uint64_t n;
-	if (read(i->fd, &n, sizeof(n)) != sizeof(n))
-		return;
-	pthread_mutex_lock(&i->lock);
-	const struct profile *p = i->finished || i->taken ? NULL : i->waiting;
-	i->taken = p != NULL;
-	pthread_mutex_unlock(&i->lock);
-	if (!p)
-		return;
-	int rc = w ? store(w, p, &rules) : -EAGAIN;
-	pthread_mutex_lock(&i->lock);
-	i->profiles += !rc;
-	i->samples += rc ? 0 : p->n_samples;
-	i->rc = rc;
-	i->finished = true;
-	i->taken = false;
-	pthread_cond_broadcast(&i->done);
-	pthread_mutex_unlock(&i->lock);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	int rc = !w || now > until_ns ? err_set(err, -EAGAIN, "nothing is written now")
+		 : intake_delay_s(&i->intake, now)
+			 ? err_set(err, -EDQUOT, "more profiles come than are taken in")
+			 : 0;
+	if (!rc) {
+		rc = take(i, fd, w, &rules);
+		if (rc)
+			rc = err_set(err, -EAGAIN, "it could not be stored: %s", strerror(-rc));
+	}
+	i->refused += rc != 0;
+	return rc;
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/metrics.h"
 
+#include "hist/metrics.h"
 #include "proc/proc.h"
+#include "util/own.h"
 
-#include <inttypes.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 void published_init(struct published *p, uint64_t late_ns)
 {
-	pthread_mutex_init(&p->lock, NULL);
-	ingest_init(&p->ingest);
+	*p = (struct published){ .changed = true };
 	p->late_ns = late_ns;
 	p->committed_ns = p->at_ns = proc_now_ns();
 }
@@ -17,18 +19,17 @@ void published_init(struct published *p, uint64_t late_ns)
 void published_progress(struct published *p, const struct collector_progress *now,
 			const struct store_writer_state *store)
 {
-	pthread_mutex_lock(&p->lock);
+	p->changed = true;
 	p->at_ns = proc_now_ns();
 	if (now->windows != p->now.windows)
 		p->committed_ns = p->at_ns;
 	p->now = *now;
 	p->store = *store;
-	pthread_mutex_unlock(&p->lock);
 }
 
 void published_ended(struct published *p, const struct collector_progress *last)
 {
-	pthread_mutex_lock(&p->lock);
+	p->changed = true;
 	struct collector_progress *b = &p->before;
 	b->fired += last->fired;
 	b->stored += last->stored;
@@ -48,53 +49,52 @@ void published_ended(struct published *p, const struct collector_progress *last)
 	b->parsing.full += last->parsing.full;
 	b->symbols.debug_unchecked += last->symbols.debug_unchecked;
 	memset(&p->now, 0, sizeof(p->now));
-	pthread_mutex_unlock(&p->lock);
 }
 
 void published_use(struct published *p, const struct saving *s)
 {
-	pthread_mutex_lock(&p->lock);
+	p->changed = true;
 	p->governor = s->governor;
 	p->account = s->account;
-	pthread_mutex_unlock(&p->lock);
 }
 
 void published_pods(struct published *p, const struct pods_stats *st)
 {
-	pthread_mutex_lock(&p->lock);
+	p->changed = true;
 	p->pods = *st;
 	p->pods.text = NULL;
-	pthread_mutex_unlock(&p->lock);
 }
 
 void published_push(struct published *p, struct pushing *of)
 {
-	pthread_mutex_lock(&p->lock);
+	p->changed = true;
 	p->n_push = pushing_publish(of, p->push);
-	pthread_mutex_unlock(&p->lock);
 }
 
 void published_store(struct published *p, bool is_there)
 {
-	pthread_mutex_lock(&p->lock);
+	p->changed = true;
 	p->gone = !is_there;
-	pthread_mutex_unlock(&p->lock);
 }
 
 void published_killed(struct published *p, bool killed)
 {
-	pthread_mutex_lock(&p->lock);
+	p->changed = true;
 	p->killed = killed;
 	p->committed_ns = proc_now_ns();
-	pthread_mutex_unlock(&p->lock);
 }
 
 void published_standing_by(struct published *p, bool standing_by)
 {
-	pthread_mutex_lock(&p->lock);
+	p->changed = true;
 	p->standing_by = standing_by;
 	p->committed_ns = proc_now_ns();
-	pthread_mutex_unlock(&p->lock);
+}
+
+void published_starts(struct published *p, uint64_t n)
+{
+	p->changed |= n != p->server_starts;
+	p->server_starts = n;
 }
 
 /* Where the memory goes. */
@@ -109,19 +109,9 @@ static int add_parts(const struct account *a, struct buf *out)
 	return rc;
 }
 
-int published_metrics(void *ctx, struct buf *out)
+static int add_metrics(const struct published *p, const struct ingest *i, struct buf *out)
 {
-	struct published *shared = ctx, p;
-	uint64_t profiles, samples, refused;
-	pthread_mutex_lock(&shared->ingest.lock);
-	profiles = shared->ingest.profiles;
-	samples = shared->ingest.samples;
-	refused = shared->ingest.refused;
-	pthread_mutex_unlock(&shared->ingest.lock);
-	pthread_mutex_lock(&shared->lock);
-	p = *shared;
-	pthread_mutex_unlock(&shared->lock);
-	const struct collector_progress *n = &p.now, *b = &p.before;
+	const struct collector_progress *n = &p->now, *b = &p->before;
 	const struct {
 		const char *name, *type, *help;
 		double value;
@@ -151,44 +141,45 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_sample_weight", "gauge",
 		  "How many samples each one stands for: more than 1 when the CPU budget lowered "
 		  "the rate.",
-		  governor_weight(&p.governor) },
+		  governor_weight(&p->governor) },
 		{ "ascribe_cpu_share", "gauge",
 		  "Share of all CPUs used in the last minute: recorder, children, BPF programs.",
-		  p.governor.cpu_share },
+		  p->governor.cpu_share },
 		{ "ascribe_cpu_step", "gauge",
 		  "What the CPU budget gave up: 1 lines, 2 names of cold files, 3 stacks of waits, "
 		  "4 half the rate, 5 a quarter, 6 waits.",
-		  p.governor.cpu.step },
+		  p->governor.cpu.step },
 		{ "ascribe_memory_step", "gauge",
 		  "What the memory budget gave up: 1 caches, 2 stacks of waits, 3 small rows.",
-		  p.governor.memory.step },
+		  p->governor.memory.step },
 		{ "ascribe_cpu_given_up_total", "counter", "Steps that the CPU budget gave up.",
-		  (double)p.governor.cpu.n_given_up },
+		  (double)p->governor.cpu.n_given_up },
 		{ "ascribe_memory_given_up_total", "counter",
-		  "Steps that the memory budget gave up.", (double)p.governor.memory.n_given_up },
+		  "Steps that the memory budget gave up.", (double)p->governor.memory.n_given_up },
 		{ "ascribe_rows_other_samples_total", "counter",
 		  "Samples whose stack is called (other) for want of memory.",
 		  (double)(n->folded + b->folded) },
 		{ "ascribe_memory_used_bytes", "gauge", "All memory, as memory-max counts it.",
-		  (double)p.account.total },
+		  (double)p->account.total },
 		{ "ascribe_memory_more_bytes", "gauge",
 		  "Of our own pages, what came and went between two looks.",
-		  (double)p.account.more },
+		  (double)p->account.more },
 		{ "ascribe_memory_reserved_bytes", "gauge",
 		  "What parsers may allocate beyond that; memory-max leaves room for it.",
-		  (double)p.account.reserved },
-		{ "ascribe_switched_off", "gauge", "1 while the kill switch is there.", p.killed },
+		  (double)p->account.reserved },
+		{ "ascribe_switched_off", "gauge", "1 while the kill switch is there.", p->killed },
 		{ "ascribe_standing_by", "gauge", "1 while another process writes the store.",
-		  p.standing_by },
+		  p->standing_by },
 		{ "ascribe_store_written_bytes_total", "counter", "Bytes written into the store.",
-		  (double)p.store.bytes_written },
+		  (double)p->store.bytes_written },
 		{ "ascribe_store_shed_files_total", "counter",
-		  "Files of the store that went since the disk was full.", (double)p.store.shed },
+		  "Files of the store that went since the disk was full.", (double)p->store.shed },
 		{ "ascribe_ingest_profiles_total", "counter",
-		  "Profiles that others sent and that were stored.", (double)profiles },
-		{ "ascribe_ingest_samples_total", "counter", "Samples of those.", (double)samples },
+		  "Profiles that others sent and that were stored.", (double)i->profiles },
+		{ "ascribe_ingest_samples_total", "counter", "Samples of those.",
+		  (double)i->samples },
 		{ "ascribe_ingest_refused_total", "counter",
-		  "Profiles that could not be stored when they came.", (double)refused },
+		  "Profiles that could not be stored when they came.", (double)i->refused },
 		{ "ascribe_reads_late_total", "counter",
 		  "Reads of other processes without an answer at once.",
 		  (double)(n->reading.late + b->reading.late) },
@@ -211,61 +202,54 @@ int published_metrics(void *ctx, struct buf *out)
 		  (double)(n->thinned + b->thinned) },
 		{ "ascribe_pods", "gauge",
 		  "Pods whose names are known, also of some that are gone.",
-		  (double)p.pods.table.pods },
+		  (double)p->pods.table.pods },
 		{ "ascribe_containers", "gauge", "Containers whose names are known.",
-		  (double)p.pods.table.containers },
+		  (double)p->pods.table.containers },
 		{ "ascribe_pods_source_ok", "gauge", "1 while somebody names pods and containers.",
-		  p.pods.ok },
+		  p->pods.ok },
 		{ "ascribe_containers_late_total", "counter",
 		  "Containers that nobody named in time: their samples have ids alone.",
-		  (double)p.pods.late },
+		  (double)p->pods.late },
 		{ "ascribe_pods_refused_total", "counter",
-		  "Pods for whose names there was no room.", (double)p.pods.table.refused },
+		  "Pods for whose names there was no room.", (double)p->pods.table.refused },
+		{ "ascribe_server_starts_total", "counter",
+		  "Times that the process that serves was started.", (double)p->server_starts },
+		{ "process_cpu_seconds_total", "counter",
+		  "User and system time of the recorder's process.", (double)own_cpu_ns() / 1e9 },
+		{ "process_resident_memory_bytes", "gauge",
+		  "Resident memory of the recorder's process.", (double)own_rss_bytes() },
 		{ "ascribe_unwind_files", "gauge", "Files whose unwind rules were compiled.",
 		  (double)n->unwinding.compiled },
 	};
 	int rc = 0;
-	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)
-		rc = buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", v[i].name, v[i].help,
-				v[i].name, v[i].type, v[i].name, v[i].value);
-	rc = rc ? rc : add_parts(&p.account, out);
-	return rc ? rc : pushing_metrics(p.push, p.n_push, out);
+	for (size_t k = 0; !rc && k < sizeof(v) / sizeof(v[0]); k++)
+		rc = buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", v[k].name, v[k].help,
+				v[k].name, v[k].type, v[k].name, v[k].value);
+	rc = rc ? rc : add_parts(&p->account, out);
+	return rc ? rc : pushing_metrics(p->push, p->n_push, out);
 }
 
-int published_ingest(void *ctx, const struct profile *p, struct err *err)
+/* Why it is not ready whatever the time is; "": it is. */
+static const char *why_not_ready(const struct published *p)
 {
-	struct published *shared = ctx;
-	return ingest_put(&shared->ingest, p, err);
+	return p->killed ? "switched off by the kill switch"
+	       : p->gone ? "the store was deleted or moved: restart the daemon"
+			 : "";
 }
 
-int published_capture(void *ctx, const struct http_capture *asked, char ret[static 512],
-		      struct err *err)
+int published_state(struct published *p, const struct ingest *i, struct web_state *ret,
+		    struct buf *metrics)
 {
-	struct published *shared = ctx;
-	return capture_record(&shared->capture, asked, ret, err);
-}
-
-void published_capture_end(void *ctx)
-{
-	struct published *shared = ctx;
-	capture_end(&shared->capture);
-}
-
-void published_capture_stop(void *ctx, bool stop)
-{
-	struct published *shared = ctx;
-	capture_stop(&shared->capture, stop);
-}
-
-bool published_ready(void *ctx, const char **ret_why)
-{
-	struct published *p = ctx;
-	pthread_mutex_lock(&p->lock);
-	bool killed = p->killed, gone = p->gone,
-	     late = !p->standing_by && proc_now_ns() - p->committed_ns > p->late_ns;
-	pthread_mutex_unlock(&p->lock);
-	*ret_why = killed ? "switched off by the kill switch"
-		   : gone ? "the store was deleted or moved: restart the daemon"
-			  : "no window was written for three windows' time: see the log";
-	return !killed && !gone && !late;
+	const uint64_t since_ns = p->standing_by ? proc_now_ns() : p->committed_ns;
+	struct err err;
+	int rc = add_metrics(p, i, metrics);
+	rc = rc ? rc : metrics_prometheus(metrics, &err);
+	if (rc || metrics->len > WEB_METRICS_MAX)
+		return rc ? rc : -E2BIG;
+	*ret = (struct web_state){ .what = WEB_STATE,
+				   .metrics_len = (uint32_t)metrics->len,
+				   .ready_until_ns = since_ns + p->late_ns };
+	snprintf(ret->why, sizeof(ret->why), "%s", why_not_ready(p));
+	p->changed = false;
+	return 0;
 }

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the recorder tells the server's threads: copies, under a lock, so that neither waits for the
- * other's work.
- */
+/* What the recorder tells the process that serves (web_messages.h). One thread. */
 #ifndef ASCRIBE_DAEMON_METRICS_H
 #define ASCRIBE_DAEMON_METRICS_H
 
 #include "collect/collector.h"
-#include "daemon/capture.h"
 #include "daemon/ingest.h"
 #include "daemon/pushing.h"
 #include "daemon/saving.h"
+#include "daemon/web_messages.h"
 #include "util/buf.h"
 
-#include <pthread.h>
-
 struct published {
-	pthread_mutex_t lock;
+	bool changed; /* since it was told */
 	/* Of the recorder that runs; sums of those that ended */
 	struct collector_progress now, before;
 	struct store_writer_state store;
@@ -27,8 +22,7 @@ struct published {
 	struct pods_stats pods; /* without its text */
 	bool killed, gone;	/* gone: the store */
 	bool standing_by;	/* another process writes the store */
-	struct ingest ingest;
-	struct capture capture;
+	uint64_t server_starts;
 	struct push_published push[DAEMON_PUSH_MAX];
 	size_t n_push;
 };
@@ -47,13 +41,10 @@ void published_push(struct published *p, struct pushing *of);
 void published_killed(struct published *p, bool killed);
 void published_standing_by(struct published *p, bool standing_by);
 
-/* Hooks of the server; ctx is the struct published. */
-int published_metrics(void *ctx, struct buf *out);
-int published_ingest(void *ctx, const struct profile *p, struct err *err);
-int published_capture(void *ctx, const struct http_capture *asked, char ret[static 512],
-		      struct err *err);
-void published_capture_end(void *ctx);
-void published_capture_stop(void *ctx, bool stop);
-bool published_ready(void *ctx, const char **ret_why);
+void published_starts(struct published *p, uint64_t n);
+
+/* What the process that serves is told, its metrics behind. -ENOMEM, -E2BIG. */
+int published_state(struct published *p, const struct ingest *i, struct web_state *ret,
+		    struct buf *metrics);
 
 #endif

@@ -113,71 +113,6 @@ void daemon_end_collector(struct daemon *d)
 	d->failed = 0;
 }
 
-static bool listens_on_tcp(const struct daemon *d)
-{
-	for (size_t i = 0; i < d->s.http.n_listen; i++)
-		if (strncmp(d->s.http.listen[i], "unix:", 5))
-			return true;
-	return false;
-}
-
-static bool keep_token(struct daemon *d)
-{
-	struct err err = { 0 };
-	char path[512];
-	if (daemon_settings_keep_token(&d->s, path, &err)) {
-		log_line(LOG_LINE_ERROR, "http: %s", err.text);
-		return false;
-	}
-	log_line(LOG_LINE_INFO, "requests to TCP addresses need the token in %s", path);
-	return true;
-}
-
-void daemon_close_sockets(struct daemon *d)
-{
-	http_sockets_close(d->sockets);
-	d->sockets = NULL;
-}
-
-void daemon_start_http(struct daemon *d)
-{
-	struct err err = { 0 };
-	if (!d->s.http.n_listen || (d->s.own_token && listens_on_tcp(d) && !keep_token(d))) {
-		daemon_close_sockets(d);
-		return;
-	}
-	struct shares share;
-	shares_of(d->s.o.memory_max, d->saving.governor.memory.step, &share);
-	d->s.http.stores = &d->s.o.store;
-	d->s.http.n_stores = 1;
-	d->s.http.question_bytes = share.question;
-	d->s.http.sql = d->sql;
-	d->s.http.rules = d->rules;
-	d->s.http.hooks = (struct http_hooks){
-		&d->published,	   published_metrics,	  published_ready,	  published_ingest,
-		published_capture, published_capture_end, published_capture_stop,
-	};
-	if (http_sockets_open(&d->sockets, &d->s.http, &err) ||
-	    http_open(&d->http, &d->s.http, d->sockets, &err)) {
-		d->http = NULL;
-		daemon_close_sockets(d);
-		log_line(LOG_LINE_ERROR, "http: %s", err.text);
-		return;
-	}
-	for (size_t i = 0; http_address(d->http, i); i++)
-		log_line(LOG_LINE_INFO, "serving %s on %s%s", d->s.o.store,
-			 strncmp(http_address(d->http, i), "unix:", 5)
-				 ? d->s.http.tls_cert ? "https://" : "http://"
-				 : "",
-			 http_address(d->http, i));
-}
-
-void daemon_stop_http(struct daemon *d)
-{
-	http_close(d->http);
-	d->http = NULL;
-}
-
 int daemon_switch_collector(struct daemon *d, struct err *err)
 {
 	struct collector *c;
@@ -203,7 +138,7 @@ void daemon_restart(struct daemon *d, const char *why)
 	governor_new_minute(&d->saving.governor);
 }
 
-static bool same_list(const struct opt_list *a, const struct opt_list *b)
+bool daemon_same_list(const struct opt_list *a, const struct opt_list *b)
 {
 	bool same = a->n == b->n;
 	for (size_t i = 0; same && i < a->n; i++)
@@ -211,25 +146,10 @@ static bool same_list(const struct opt_list *a, const struct opt_list *b)
 	return same;
 }
 
-void daemon_renew_rules(struct daemon *d, struct daemon_settings *old)
-{
-	struct err err = { 0 };
-	if (same_list(&old->o.metrics, &d->s.o.metrics)) {
-		struct rule_section *live = old->rules;
-		old->rules = d->s.rules;
-		d->s.rules = live;
-		return;
-	}
-	metric_rules_free(d->rules);
-	d->rules = NULL;
-	if (daemon_settings_rules(&d->s, &d->rules, &err))
-		log_line(LOG_LINE_ERROR, "reload: metrics: %s", err.text);
-}
-
 void daemon_renew_push(struct daemon *d, const struct daemon_settings *old)
 {
 	struct err err = { 0 };
-	if (same_list(&old->o.push, &d->s.o.push))
+	if (daemon_same_list(&old->o.push, &d->s.o.push))
 		return;
 	pushing_end(&d->pushing);
 	if (pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.o.push.v, d->s.n_push, &err))

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runs in the daemon: a recorder and a server, begun and ended together.
+ * What runs in the daemon: a recorder in this process, and the process that serves (serving.h).
  *
  * Recording is changed (another rate, other events) by opening a second recorder beside the first,
- * stopping the one, starting the other: some milliseconds. The second needs a child forked before
- * there are threads, so the server rests meanwhile; connections wait in its sockets, which stay
- * open.
+ * stopping the one, starting the other: some milliseconds. Whoever serves goes on meanwhile.
  */
 #ifndef ASCRIBE_DAEMON_RUNNING_H
 #define ASCRIBE_DAEMON_RUNNING_H
 
+#include "daemon/capture.h"
 #include "daemon/metrics.h"
 #include "daemon/pushing.h"
 #include "daemon/saving.h"
+#include "daemon/serving.h"
 #include "daemon/settings.h"
 #include "labels/recipe.h"
+#include "sql/texts.h"
 
 struct daemon {
 	int argc;
@@ -27,8 +28,9 @@ struct daemon {
 	bool pods_ok;
 	char pods_said[256];
 	uint64_t pods_next_ns;
-	struct sql_texts *sql;	    /* NULL: not asked for */
-	struct metric_rules *rules; /* of settings s; NULL: there are none */
+	struct sql_asker sql;
+	int rules_fd;	       /* memory for the counters of `metrics:`; -1: none */
+	int64_t rules_from_ns; /* CLOCK_REALTIME: since when they count */
 	struct pushing pushing;
 	/*
 	 * Its key is nowhere else, and ends with us: what is redacted is the same in all recorders
@@ -36,10 +38,15 @@ struct daemon {
 	struct redactor redactor;
 	struct store_writer *writer;
 	struct collector *collector;  /* NULL: killed, or it could not begin again */
-	struct http_sockets *sockets; /* they stay open while the server rests */
-	struct http_server *http;
+	struct http_sockets *sockets; /* they stay open while nobody serves */
+	struct serving serving;
+	bool served; /* it could begin, at least once */
+	struct ingest ingest;
+	struct capture capture;
 	struct saving saving;
 	struct published published;
+	/* CLOCK_BOOTTIME: when the process that serves had the state last; until when it waits */
+	uint64_t told_ns, paused_until_ns;
 	bool resumed, killed, gone; /* gone: the store */
 	int signals;
 	uint64_t drains, drained_ns, failed;
@@ -61,21 +68,35 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 /* Write what it has, whatever becomes of the store, and close it. */
 void daemon_end_collector(struct daemon *d);
 
-/*
- * Serve at the addresses of the settings. What fails is logged: the daemon records without a
- * server.
- */
-void daemon_start_http(struct daemon *d);
-/* Rest: the sockets stay open, so that connections wait. */
-void daemon_stop_http(struct daemon *d);
-void daemon_close_sockets(struct daemon *d);
+/* ---- server.c ---- */
 
 /*
- * At a reload, with the settings that were. Rules that stay go on counting: their texts move to the
- * new settings.
+ * Serve at the addresses of the settings, as they are now. On failure nobody serves: the daemon
+ * records all the same.
  */
-void daemon_renew_rules(struct daemon *d, struct daemon_settings *old);
-/* Likewise: receivers of another list go on where their cursors are. */
+int daemon_start_server(struct daemon *d, struct err *err);
+/*
+ * Tell the process that serves how it goes, and do what it asks for. *io_until_ns (CLOCK_BOOTTIME)
+ * becomes the time of the next call, where that is earlier. -EIO: it could not begin, and never
+ * did.
+ */
+int daemon_serve(struct daemon *d, uint64_t *io_until_ns, struct err *err);
+/* Readable when the process that serves asks for something; -1: it does not. */
+int daemon_server_fd(const struct daemon *d);
+/* Wait for its end, and close the sockets. */
+void daemon_end_server(struct daemon *d);
+/* What a question may use has changed. */
+void daemon_limit_server(struct daemon *d);
+
+/* Counters of another list of rules begin anew. */
+void daemon_renew_rules(struct daemon *d, const struct daemon_settings *old);
+
+/* ---- running.c ---- */
+
+/* Receivers of another list than before a reload go on where their cursors are. */
 void daemon_renew_push(struct daemon *d, const struct daemon_settings *old);
+
+/* Whether two options name the same in the same order. */
+bool daemon_same_list(const struct opt_list *a, const struct opt_list *b);
 
 #endif

@@ -134,8 +134,8 @@ static struct governor_reading read_use(struct saving *s, struct collector *c,
 	const struct sampler_bpf_ns bpf = collector_bpf_ns(c, now);
 	s->sampling_ns += add_cpu(s, 2, bpf.sampling);
 	add_cpu(s, 3, bpf.others);
-	/* The server's threads are left out: recording less would not make questions cheaper. */
-	return (struct governor_reading){ now, s->cpu_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID),
+	/* The process that serves is left out: recording less makes no question cheaper. */
+	return (struct governor_reading){ now, s->cpu_ns + clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 					  s->sampling_ns, n > 0 ? (unsigned)n : 1,
 					  s->account.total + s->account.more +
 						  s->account.reserved };
@@ -241,7 +241,7 @@ static bool look_at_tables(struct saving *s, const struct saving_limits *l,
 }
 
 struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, struct collector *c,
-			       const struct collector_progress *p, uint64_t queries)
+			       const struct collector_progress *p, uint64_t server)
 {
 	struct governor *g = &s->governor;
 	const unsigned weight = governor_weight(g);
@@ -250,7 +250,7 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 						l->hz >= 4   ? 4
 						: l->hz >= 2 ? 2
 							     : 1 };
-	account_read(&s->account, p, s->program_bytes, queries);
+	account_read(&s->account, p, s->program_bytes, server);
 	if (!s->peaks)
 		s->account.more = 0;
 	s->peaks = own_begin_peak();

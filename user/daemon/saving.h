@@ -58,8 +58,8 @@ struct saving_todo {
 	bool caches; /* questions have another share, and caches go */
 };
 
-/* Every few seconds. queries: bytes that the server keeps. */
+/* Every few seconds. server: memory of the process that serves. */
 struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, struct collector *c,
-			       const struct collector_progress *p, uint64_t queries);
+			       const struct collector_progress *p, uint64_t server);
 
 #endif

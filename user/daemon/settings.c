@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/settings.h"
+#include "daemon/settings_http.h"
 
 #include "daemon/shares.h"
 #include "opt/debuginfod.h"
 #include "opt/files.h"
-#include "util/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -295,42 +294,6 @@ static int parse_debuginfod(struct daemon_settings *s, struct err *err)
 	return s->o.debuginfod.n ? debuginfod_check(&s->o.debuginfod, err) : 0;
 }
 
-static int parse_mode(struct daemon_settings *s, struct err *err)
-{
-	char *end = NULL;
-	unsigned long mode = s->o.socket_mode ? strtoul(s->o.socket_mode, &end, 8) : 0;
-	if (s->o.socket_mode && (end == s->o.socket_mode || *end || mode > 0777 || !mode))
-		return err_set(err, -EINVAL, "'%s' is no mode; try 0660", s->o.socket_mode);
-	s->http.socket_mode = (unsigned)mode;
-	return 0;
-}
-
-static int read_token(struct daemon_settings *s, struct err *err)
-{
-	int rc = 0;
-	s->own_token = !s->o.token_file && !s->o.anonymous;
-	if (s->o.token_file)
-		rc = cmd_read_token(s->o.token_file, &s->token, err);
-	else if (s->own_token) /* until the store is there, nobody has it */
-		rc = cmd_make_token(&s->token, err);
-	s->http.token = s->token;
-	s->http.token_tcp_only = s->own_token;
-	return rc ? rc : http_check_token(&s->http, err);
-}
-
-static int read_capture_token(struct daemon_settings *s, struct err *err)
-{
-	const char *file = s->o.capture_token_file;
-	int rc = file ? cmd_read_token(file, &s->capture_token, err) : 0;
-	size_t n = s->capture_token ? strlen(s->capture_token) : 16;
-	if (!rc && (n < 16 || n > 1024))
-		rc = err_set(err, -EINVAL, "a token has 16 to 1024 bytes");
-	if (!rc && file && s->token && !strcmp(s->token, s->capture_token))
-		rc = err_set(err, -EINVAL, "it is the token for reading, too");
-	s->http.capture_token = s->capture_token;
-	return rc;
-}
-
 /* A capture has the daemon's selection and rules, and nothing that speaks to others or adapts. */
 static void make_capture(struct daemon_options *o)
 {
@@ -339,42 +302,6 @@ static void make_capture(struct daemon_options *o)
 	o->wall = o->waker = o->stand_by = false;
 	o->postgres = NULL;
 	o->cpu_max = "0";
-}
-
-static int read_cert(struct daemon_settings *s, struct err *err)
-{
-	int rc = s->o.tls_cert ? cmd_read_text(s->o.tls_cert, 1 << 20, &s->cert, err) : 0;
-	s->http.tls_cert = s->cert;
-	return rc || !s->o.tls_cert || s->o.tls_key
-		       ? rc
-		       : err_set(err, -EINVAL, "needs its key: tls-key");
-}
-
-static int read_key(struct daemon_settings *s, struct err *err)
-{
-	int rc = s->o.tls_key ? cmd_read_text(s->o.tls_key, 1 << 20, &s->key, err) : 0;
-	s->http.tls_key = s->key;
-	return rc || !s->o.tls_key || s->o.tls_cert
-		       ? rc
-		       : err_set(err, -EINVAL, "needs its certificate: tls-cert");
-}
-
-static int parse_listen(struct daemon_settings *s, struct err *err)
-{
-	static const char *const by_default[] = { "127.0.0.1:4041" };
-	const struct daemon_options *o = &s->o;
-	struct http_config *h = &s->http;
-	h->listen = o->listen.n ? (const char *const *)o->listen.v : by_default;
-	h->n_listen = o->listen.n ? o->listen.n : 1;
-	h->anonymous = o->anonymous;
-	h->plain = o->plain;
-	h->hosts = (const char *const *)o->hosts.v;
-	h->n_hosts = o->hosts.n;
-	h->workers = (unsigned)o->workers;
-	h->connections = (unsigned)o->connections;
-	if (o->capture_ns || (o->listen.n == 1 && !strcmp(o->listen.v[0], "none")))
-		h->n_listen = 0;
-	return h->n_listen ? http_check(h, err) : 0;
 }
 
 static int check_store(struct daemon_settings *s, struct err *err)
@@ -436,6 +363,7 @@ static int parse_push(struct daemon_settings *s, struct err *err)
 static int parse_rules(struct daemon_settings *s, struct err *err)
 {
 	const struct opt_list *l = &s->o.metrics;
+	struct metric_rule v[RULES_MAX];
 	struct metric_rules *r = NULL;
 	struct err why = { 0 };
 	if (l->n > RULES_MAX)
@@ -447,8 +375,10 @@ static int parse_rules(struct daemon_settings *s, struct err *err)
 		int rc = rule_section_parse(&s->rules[s->n_rules++], l->v[i], &why);
 		if (rc)
 			return err_set(err, rc, "rule %zu: %.400s", i + 1, why.text);
+		v[i] = s->rules[i].r;
 	}
-	int rc = daemon_settings_rules(s, &r, err);
+	/* Together, too, they must make sense. */
+	int rc = s->n_rules ? metric_rules_new(&r, v, s->n_rules, 0, err) : 0;
 	metric_rules_free(r);
 	return rc;
 }
@@ -475,12 +405,12 @@ static const struct {
 	{ "event", parse_events },
 	{ "waker", check_waker },
 	{ "debuginfod", parse_debuginfod },
-	{ "socket-mode", parse_mode },
-	{ "token-file", read_token },
-	{ "capture-token-file", read_capture_token },
-	{ "tls-cert", read_cert },
-	{ "tls-key", read_key },
-	{ "listen", parse_listen },
+	{ "socket-mode", settings_parse_mode },
+	{ "token-file", settings_read_token },
+	{ "capture-token-file", settings_read_capture_token },
+	{ "tls-cert", settings_read_cert },
+	{ "tls-key", settings_read_key },
+	{ "listen", settings_parse_listen },
 	{ "push", parse_push },
 	{ "metrics", parse_rules },
 };
@@ -529,7 +459,11 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 	*s = (struct daemon_settings){ .o = { .store = DAEMON_STORE,
 					      .hz = 19,
 					      .cpu_max = "1%",
-					      .memory_max = shares_default() } };
+					      .memory_max = shares_default() },
+				       .token = -1,
+				       .capture_token = -1,
+				       .cert = -1,
+				       .key = -1 };
 	int rc = opt_parse(&daemon_command, argc, argv, &s->o, &args, err);
 	*ret_help = rc == OPT_HELP;
 	if (rc)
@@ -537,39 +471,6 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 	if (s->o.config)
 		rc = config_read(&s->config, s->o.config, &daemon_command, args.given, &s->o, err);
 	return rc ? rc : make_sense(s, err);
-}
-
-int daemon_settings_token_path(const struct daemon_settings *s, char ret_path[static 512],
-			       struct err *err)
-{
-	if (snprintf(ret_path, 512, "%s/http.token", s->o.store) >= 512)
-		return err_set(err, -ENAMETOOLONG, "%s: too long a name", s->o.store);
-	return 0;
-}
-
-int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512],
-			       struct err *err)
-{
-	char *token;
-	int rc = daemon_settings_token_path(s, ret_path, err);
-	rc = rc ? rc : cmd_keep_token(ret_path, &token, err);
-	if (rc)
-		return rc;
-	free(s->token);
-	s->http.token = s->token = token;
-	return http_check_token(&s->http, err);
-}
-
-int daemon_settings_rules(const struct daemon_settings *s, struct metric_rules **ret,
-			  struct err *err)
-{
-	struct metric_rule v[RULES_MAX];
-	for (size_t i = 0; i < s->n_rules; i++)
-		v[i] = s->rules[i].r;
-	*ret = NULL;
-	return s->n_rules ? metric_rules_new(ret, v, s->n_rules, (int64_t)clock_ns(CLOCK_REALTIME),
-					     err)
-			  : 0;
 }
 
 void daemon_settings_fini(struct daemon_settings *s)
@@ -585,9 +486,5 @@ void daemon_settings_fini(struct daemon_settings *s)
 	for (size_t i = 0; i < s->n_rules; i++)
 		rule_section_fini(&s->rules[i]);
 	free(s->rules);
-	free(s->token);
-	free(s->capture_token);
-	free(s->cert);
-	free(s->key);
-	*s = (struct daemon_settings){ 0 };
+	settings_close_secrets(s);
 }

@@ -43,8 +43,9 @@ struct daemon_settings {
 	struct event event[MAX_EVENTS]; /* at the highest rate */
 	unsigned n_events;
 	struct label_filter *filter; /* NULL: all labels */
-	struct http_config http;
-	char *token, *capture_token, *cert, *key;
+	struct http_config http;     /* without tokens, certificate and key */
+	/* Files of these, open for the process that serves; -1: none */
+	int token, capture_token, cert, key;
 	/* No token was configured: http.token in the store has it (daemon_settings_keep_token) */
 	bool own_token;
 	struct pods_config pods;
@@ -73,16 +74,13 @@ void daemon_settings_blame(const struct daemon_settings *s, const char *key, str
 int daemon_settings_token_path(const struct daemon_settings *s, char ret_path[static 512],
 			       struct err *err);
 /*
- * Take the token of http.token in the store, which exists by now, or write one there. *ret_path:
+ * Open the token of http.token in the store, which exists by now, or write one there. *ret_path:
  * its name.
  */
 int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512],
 			       struct err *err);
 /* The highest rate that is asked for: that of the events. */
 unsigned daemon_settings_hz(const struct daemon_settings *s);
-/* Metrics from profiles that begin to count now; NULL without rules. To be freed before s. */
-int daemon_settings_rules(const struct daemon_settings *s, struct metric_rules **ret,
-			  struct err *err);
 void daemon_settings_fini(struct daemon_settings *s);
 
 #endif

@@ -31,16 +31,18 @@ struct http_capture {
 	unsigned hz, seconds;
 };
 
+#define HTTP_WHY_MAX 120
+
 /* What only a daemon has; any may be NULL. Called by threads of the server. */
 struct http_hooks {
 	void *ctx;
 	/* Append families in Prometheus' text format. */
 	int (*metrics)(void *ctx, struct buf *out);
-	/* Whether recording goes on as it should; why not, a static text. */
-	bool (*ready)(void *ctx, const char **ret_why);
+	/* Whether recording goes on as it should; why not. */
+	bool (*ready)(void *ctx, char ret_why[static HTTP_WHY_MAX]);
 	/*
 	 * Store a profile (profile.h) that somebody sent; waits until that is done. -EAGAIN: not
-	 * now.
+	 * now; -EDQUOT: more comes than is taken in.
 	 */
 	int (*ingest)(void *ctx, const struct profile *p, struct err *err);
 	/*
@@ -126,9 +128,6 @@ void http_limit(struct http_server *s, size_t question_bytes);
 /* Check a configuration without listening. -EINVAL. */
 int http_check(const struct http_config *cfg, struct err *err);
 int http_check_token(const struct http_config *cfg, struct err *err); /* of it, the token */
-
-/* Bytes of answers that are kept. 0 without a server. */
-size_t http_memory(struct http_server *s);
 
 /*
  * "127.0.0.1:4041" or "unix:/path" of the i-th address, with the port that was really taken; NULL:

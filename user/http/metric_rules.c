@@ -1,45 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/metric_rules.h"
+#include "http/metric_rules_int.h"
 
 #include "util/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define VALUE_MAX 256 /* bytes of a label's value; longer ones are cut */
-#define TRACE_MAX 65  /* an exemplar has 128 characters at most, names included */
-#define TRACE_KEY "trace_id"
-#define OTHER "(other)"
-
-struct series {
-	char *values; /* one behind the other, each with its NUL */
-	size_t len;
-	uint64_t ns;
-	/* Exemplar: the trace with the most time in the last update that had any; "": none */
-	char trace[TRACE_MAX];
-	uint64_t trace_ns;
-	int64_t trace_at_ns;
-};
-
-struct rule_state {
-	struct metric_rule r;
-	struct series *series; /* [n], room for r.top */
-	unsigned n;
-	uint64_t other_ns;
-	int64_t next_ns; /* windows that begin then or later are not counted yet */
-	bool failed;
-};
-
-struct metric_rules {
-	pthread_mutex_t lock;
-	struct rule_state *v;
-	size_t n;
-	bool exemplars; /* somebody has asked for them, and may again */
-};
 
 /* ---- life ---- */
 
@@ -100,6 +68,7 @@ int metric_rules_new(struct metric_rules **ret, const struct metric_rule *v, siz
 		return rc == -ENOMEM ? err_set(err, rc, "out of memory") : rc;
 	}
 	pthread_mutex_init(&r->lock, NULL);
+	r->kept_fd = -1;
 	*ret = r;
 	return 0;
 }
@@ -331,6 +300,7 @@ int metric_rules_write(struct metric_rules *r, struct store *s, bool openmetrics
 		rc = rc == -EAGAIN || rc == -ESTALE || rc == -ENOMEM ? rc : 0;
 		rc = rc ? rc : add_family(&r->v[i], openmetrics, out);
 	}
+	metric_rules_save(r);
 	rc = rc ? rc : add_states(r, out);
 	if (!rc && openmetrics)
 		rc = buf_printf(out, "# EOF\n");

@@ -40,6 +40,12 @@ int metric_rules_new(struct metric_rules **ret, const struct metric_rule *v, siz
 void metric_rules_free(struct metric_rules *r);
 
 /*
+ * Go on with the counters that are in this file of memory, where they are of the same rules, and
+ * keep them there from now on: they outlive this process. fd is borrowed. Before the first write.
+ */
+int metric_rules_keep(struct metric_rules *r, int fd, struct err *err);
+
+/*
  * Count what is new in the store, and append the families: in Prometheus' text format, or as
  * OpenMetrics with trace ids as exemplars. A rule whose question fails keeps its counters;
  * ascribe_profile_rule_ok says so. -EAGAIN, -ESTALE: as of query_open; -ENOMEM.

@@ -105,12 +105,17 @@ static int add_durations(struct http_server *s, struct buf *out)
 
 static int add_process(struct http_server *s, struct buf *out)
 {
-	double cpu = (double)own_cpu_ns() / 1e9;
-	int rc = one(out, "process_cpu_seconds_total", "counter",
-		     "User and system time of this process.", cpu);
-	rc = rc ? rc
-		: one(out, "process_resident_memory_bytes", "gauge",
-		      "Resident memory of this process.", (double)own_rss_bytes());
+	const double cpu = (double)own_cpu_ns() / 1e9;
+	int rc;
+	if (s->cfg.hooks.metrics) /* beside a recorder, whose process has the other lines */
+		rc = one(out, "ascribe_server_cpu_seconds_total", "counter",
+			 "User and system time of the process that serves.", cpu);
+	else
+		rc = one(out, "process_cpu_seconds_total", "counter",
+			 "User and system time of this process.", cpu);
+	if (!rc && !s->cfg.hooks.metrics)
+		rc = one(out, "process_resident_memory_bytes", "gauge",
+			 "Resident memory of this process.", (double)own_rss_bytes());
 	return rc ? rc
 		  : one(out, "ascribe_uptime_seconds", "gauge", "Since the server was opened.",
 			(double)(http_now_ns() - s->started_ns) / 1e9);
@@ -205,18 +210,10 @@ int http_healthz(struct request *r, struct store *s, struct err *err)
 int http_readyz(struct request *r, struct store *s, struct err *err)
 {
 	const struct http_hooks *h = &r->server->cfg.hooks;
-	const char *why = "not ready";
+	char why[HTTP_WHY_MAX] = "not ready";
 	(void)s;
-	if (h->ready && !h->ready(h->ctx, &why))
+	if (h->ready && !h->ready(h->ctx, why))
 		return err_set(err, -EAGAIN, "%s", why);
 	r->type = "text/plain; charset=utf-8";
 	return buf_add(&r->out, "ready\n", 6);
-}
-
-size_t http_memory(struct http_server *s)
-{
-	uint64_t hits, misses, bytes = 0;
-	if (s)
-		cache_stats(s->cache, &hits, &misses, &bytes);
-	return (size_t)bytes;
 }

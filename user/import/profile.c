@@ -126,15 +126,21 @@ char *profile_text(struct profile *p, const void *s, size_t len)
 	return profile_own_text(p, c) ? NULL : c;
 }
 
+/* A name for selectors, files and pages. */
+void profile_clean_event(char *name)
+{
+	for (char *c = name; *c; c++)
+		if ((unsigned char)*c <= ' ' || strchr("{}\"',<>&", *c) || (unsigned char)*c > '~')
+			*c = '_';
+}
+
 int profile_add_type(struct profile *p, const char *event, const char *unit, uint64_t period,
 		     size_t *ret)
 {
 	struct profile_type t = { .period = period };
 	snprintf(t.event, sizeof(t.event), "%.15s%.60s", p->prefix ? p->prefix : "", event);
 	snprintf(t.unit, sizeof(t.unit), "%.30s", unit);
-	for (char *c = t.event; *c; c++) /* a name for selectors, files and pages */
-		if ((unsigned char)*c <= ' ' || strchr("{}\"',<>&", *c) || (unsigned char)*c > '~')
-			*c = '_';
+	profile_clean_event(t.event);
 	for (size_t i = 0; i < p->n_types; i++) {
 		if (strcmp(p->type[i].event, t.event) || p->type[i].period != period)
 			continue;

@@ -117,6 +117,9 @@ char *profile_text(struct profile *p, const void *s, size_t len);
 /* Take over a text of malloc, which is freed on failure, too. */
 int profile_own_text(struct profile *p, char *text);
 
+/* Put '_' for each character that names of events do not have. */
+void profile_clean_event(char *name);
+
 /* Find or add a type. period: see struct profile_type. */
 int profile_add_type(struct profile *p, const char *event, const char *unit, uint64_t period,
 		     size_t *ret);

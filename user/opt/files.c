@@ -5,12 +5,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#define TOKEN_FILE_MAX 4096
 #define TOKEN_BYTES 24 /* of randomness; the token has two hexadecimal digits for each */
 
 /* The number of the line that a text ends in. */
@@ -22,15 +26,31 @@ static size_t line_of(const char *text)
 	return n;
 }
 
-static int read_text(int fd, const char *path, size_t max, char **ret, struct err *err)
+int cmd_open_text(const char *path, int *ret_fd, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot read %s", path);
+	int rc = trust_check(fd, path, err);
+	if (rc)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return rc;
+}
+
+int cmd_read_open_text(int fd, const char *path, size_t max, char **ret, struct err *err)
 {
 	char *text = malloc(max + 1);
 	size_t n = 0;
 	ssize_t got = 0;
 	if (!text)
 		return err_set(err, -ENOMEM, "out of memory");
-	while (n < max && (got = read(fd, text + n, max - n)) > 0)
+	while (n < max && (got = pread(fd, text + n, max - n, (off_t)n)) > 0)
 		n += (size_t)got;
+	if (got < 0 && errno == ESPIPE) /* a pipe or a terminal has no places */
+		while (n < max && (got = read(fd, text + n, max - n)) > 0)
+			n += (size_t)got;
 	int rc = got < 0 ? -errno : 0;
 	text[n] = 0;
 	if (rc)
@@ -40,29 +60,47 @@ static int read_text(int fd, const char *path, size_t max, char **ret, struct er
 	else if (memchr(text, 0, n))
 		rc = err_set(err, -EINVAL, "%s:%zu: a NUL byte", path, line_of(text));
 	if (rc) {
-		free(text);
+		cmd_wipe_text(text);
 		return rc;
 	}
 	*ret = text;
 	return 0;
 }
 
+int cmd_read_open_token(int fd, const char *path, char **ret, struct err *err)
+{
+	int rc = cmd_read_open_text(fd, path, TOKEN_FILE_MAX, ret, err);
+	if (!rc)
+		(*ret)[strcspn(*ret, " \t\r\n")] = 0;
+	return rc;
+}
+
+void cmd_wipe_text(char *text)
+{
+	if (text)
+		explicit_bzero(text, malloc_usable_size(text));
+	free(text);
+}
+
 int cmd_read_text(const char *path, size_t max, char **ret, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return err_sys(err, -errno, "cannot read %s", path);
-	int rc = trust_check(fd, path, err);
-	rc = rc ? rc : read_text(fd, path, max, ret, err);
+	int fd;
+	int rc = cmd_open_text(path, &fd, err);
+	if (rc)
+		return rc;
+	rc = cmd_read_open_text(fd, path, max, ret, err);
 	close(fd);
 	return rc;
 }
 
 int cmd_read_token(const char *path, char **ret, struct err *err)
 {
-	int rc = cmd_read_text(path, 4096, ret, err);
-	if (!rc)
-		(*ret)[strcspn(*ret, " \t\r\n")] = 0;
+	int fd;
+	int rc = cmd_open_text(path, &fd, err);
+	if (rc)
+		return rc;
+	rc = cmd_read_open_token(fd, path, ret, err);
+	close(fd);
 	return rc;
 }
 
@@ -78,6 +116,7 @@ int cmd_make_token(char **ret, struct err *err)
 	}
 	for (size_t i = 0; i < TOKEN_BYTES; i++)
 		snprintf(text + 2 * i, 3, "%02x", random[i]);
+	explicit_bzero(random, sizeof(random));
 	*ret = text;
 	return 0;
 }
@@ -87,7 +126,9 @@ static int write_token(const char *path, const char *token, struct err *err)
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_sys(err, -errno, "cannot write the token into %s", path);
-	int rc = dprintf(fd, "%s\n", token) == (int)strlen(token) + 1 ? 0 : -EIO;
+	const struct iovec v[2] = { { (char *)(uintptr_t)token, strlen(token) },
+				    { (char *)"\n", 1 } };
+	int rc = writev(fd, v, 2) == (ssize_t)strlen(token) + 1 ? 0 : -EIO;
 	close(fd);
 	if (rc) {
 		unlink(path);
@@ -96,18 +137,15 @@ static int write_token(const char *path, const char *token, struct err *err)
 	return rc;
 }
 
-int cmd_keep_token(const char *path, char **ret, struct err *err)
+int cmd_keep_token(const char *path, struct err *err)
 {
 	char *token;
 	if (!access(path, F_OK))
-		return cmd_read_token(path, ret, err);
+		return 0;
 	int rc = cmd_make_token(&token, err);
 	if (rc)
 		return rc;
 	rc = write_token(path, token, err);
-	if (rc)
-		free(token);
-	else
-		*ret = token;
+	cmd_wipe_text(token);
 	return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/confine.h"
+#include "sandbox/confine_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,15 +31,14 @@ static int close_others(int keep)
 	return syscall(SYS_close_range, keep + 1, ~0u, 0) ? -errno : 0;
 }
 
-static int drop_capabilities(void)
+int confine_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { 0 };
 	return syscall(SYS_capset, &head, none) ? -errno : 0;
 }
 
-/* Bytes of private writable memory that we have now. */
-static int data_size(size_t *ret)
+int confine_data_size(size_t *ret)
 {
 	unsigned long size, resident, shared, text, lib, data;
 	char line[256];
@@ -67,7 +66,7 @@ static size_t data_before;
 int confine_privileges(int keep, unsigned user)
 {
 	int rc = close_others(keep);
-	rc = rc ? rc : data_size(&data_before);
+	rc = rc ? rc : confine_data_size(&data_before);
 	if (rc)
 		return rc;
 	/*
@@ -77,7 +76,7 @@ int confine_privileges(int keep, unsigned user)
 	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(user, user, user) &&
 	    setresuid(user, user, user) && errno != EPERM && errno != EINVAL)
 		return -errno;
-	rc = drop_capabilities();
+	rc = confine_capabilities();
 	if (rc)
 		return rc;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
@@ -107,7 +106,7 @@ int confine_reader(int keep)
 int confine_asker(int keep)
 {
 	int rc = close_others(keep);
-	rc = rc ? rc : drop_capabilities();
+	rc = rc ? rc : confine_capabilities();
 	if (rc)
 		return rc;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
@@ -125,13 +124,7 @@ int confine_asker(int keep)
 	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | \
 	 LANDLOCK_ACCESS_FS_MAKE_SYM)
 
-/* A directory, and what may be done below it. */
-struct allowed_path {
-	const char *path;
-	uint64_t access;
-};
-
-static int allow_path(int ruleset, const struct allowed_path *p)
+static int allow_path(int ruleset, const struct confine_path *p)
 {
 	struct landlock_path_beneath_attr attr = { .allowed_access = p->access };
 	attr.parent_fd = open(p->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -144,10 +137,7 @@ static int allow_path(int ruleset, const struct allowed_path *p)
 	return rc;
 }
 
-/*
- * No paths but these. Kernels without Landlock (before 5.13, or not configured) have seccomp alone.
- */
-static int forbid_paths(const struct allowed_path *but, size_t n)
+int confine_paths(const struct confine_path *but, size_t n)
 {
 	struct landlock_ruleset_attr attr = { .handled_access_fs = ALL_PATHS };
 	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0), rc = 0;
@@ -161,7 +151,7 @@ static int forbid_paths(const struct allowed_path *but, size_t n)
 	return rc;
 }
 
-static int limit(int what, rlim_t value)
+int confine_limit(int what, rlim_t value)
 {
 	struct rlimit l = { value, value };
 	return setrlimit((__rlimit_resource_t)what, &l) ? -errno : 0;
@@ -169,12 +159,12 @@ static int limit(int what, rlim_t value)
 
 static int limit_resources(size_t memory)
 {
-	int rc = limit(RLIMIT_DATA, data_before + memory);
-	rc = rc ? rc : limit(RLIMIT_AS, ADDRESS_SPACE);
-	rc = rc ? rc : limit(RLIMIT_CORE, 0);
-	rc = rc ? rc : limit(RLIMIT_FSIZE, 0);
-	rc = rc ? rc : limit(RLIMIT_NPROC, 0);
-	return rc ? rc : limit(RLIMIT_NOFILE, DESCRIPTORS);
+	int rc = confine_limit(RLIMIT_DATA, data_before + memory);
+	rc = rc ? rc : confine_limit(RLIMIT_AS, ADDRESS_SPACE);
+	rc = rc ? rc : confine_limit(RLIMIT_CORE, 0);
+	rc = rc ? rc : confine_limit(RLIMIT_FSIZE, 0);
+	rc = rc ? rc : confine_limit(RLIMIT_NPROC, 0);
+	return rc ? rc : confine_limit(RLIMIT_NOFILE, DESCRIPTORS);
 }
 
 static int allow_calls(scmp_filter_ctx f)
@@ -241,7 +231,7 @@ int confine_worker(size_t memory)
 	if (CONFINE_NOT)
 		return 0;
 	int rc = limit_resources(memory);
-	rc = rc ? rc : forbid_paths(NULL, 0);
+	rc = rc ? rc : confine_paths(NULL, 0);
 	return rc ? rc : forbid_calls();
 }
 
@@ -347,9 +337,9 @@ static int forbid_escape(void)
 #define MORE_PATHS 8
 
 /* Limits and paths of who asks servers: no file beyond file_bytes, system directories, n more. */
-static int confine_network(uint64_t file_bytes, const struct allowed_path *more, size_t n)
+static int confine_network(uint64_t file_bytes, const struct confine_path *more, size_t n)
 {
-	struct allowed_path paths[NETWORK_PATHS + MORE_PATHS] = {
+	struct confine_path paths[NETWORK_PATHS + MORE_PATHS] = {
 		{ "/usr", READING },
 		{ "/lib", READING },
 		{ "/lib64", READING },
@@ -360,38 +350,38 @@ static int confine_network(uint64_t file_bytes, const struct allowed_path *more,
 		{ "/run/nscd", READING },
 		{ "/var/lib/ca-certificates", READING },
 	};
-	int rc = limit(RLIMIT_FSIZE, file_bytes);
+	int rc = confine_limit(RLIMIT_FSIZE, file_bytes);
 	if (rc || CONFINE_NOT)
 		return rc;
 	if (n > MORE_PATHS)
 		return -E2BIG;
 	memcpy(paths + NETWORK_PATHS, more, n * sizeof(*more));
-	rc = limit(RLIMIT_AS, DOWNLOADER_ADDRESS_SPACE);
-	rc = rc ? rc : limit(RLIMIT_CORE, 0);
-	rc = rc ? rc : limit(RLIMIT_NOFILE, DOWNLOADER_DESCRIPTORS);
-	rc = rc ? rc : forbid_paths(paths, NETWORK_PATHS + n);
+	rc = confine_limit(RLIMIT_AS, DOWNLOADER_ADDRESS_SPACE);
+	rc = rc ? rc : confine_limit(RLIMIT_CORE, 0);
+	rc = rc ? rc : confine_limit(RLIMIT_NOFILE, DOWNLOADER_DESCRIPTORS);
+	rc = rc ? rc : confine_paths(paths, NETWORK_PATHS + n);
 	return rc ? rc : forbid_escape();
 }
 
 int confine_downloader(uint64_t file_bytes)
 {
-	const struct allowed_path here = { ".", FILING };
+	const struct confine_path here = { ".", FILING };
 	return confine_network(file_bytes, &here, 1);
 }
 
 int confine_client(const char *dir)
 {
-	const struct allowed_path more = { dir ? dir : "/usr", READING };
+	const struct confine_path more = { dir ? dir : "/usr", READING };
 	return confine_network(0, &more, 1);
 }
 
 int confine_pusher(const char *writable, const char *const *readable, size_t n)
 {
-	struct allowed_path more[MORE_PATHS] = { { writable, FILING } };
+	struct confine_path more[MORE_PATHS] = { { writable, FILING } };
 	if (n > MORE_PATHS - 1)
 		return -E2BIG;
 	for (size_t i = 0; i < n; i++)
-		more[i + 1] = (struct allowed_path){ readable[i], READING };
+		more[i + 1] = (struct confine_path){ readable[i], READING };
 	return confine_network(PUSHER_FILE_BYTES, more, n + 1);
 }
 

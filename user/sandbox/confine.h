@@ -22,12 +22,13 @@
 #endif
 
 /*
- * Who parses, and who downloads. No account, dynamic user, container or range of subordinate ids
- * has these numbers: they end below 2^31 (systemd, docs/UIDS-GIDS.md). So only root can signal
+ * Who parses, downloads and serves. No account, dynamic user, container or range of subordinate
+ * ids has these numbers: they end below 2^31 (systemd, docs/UIDS-GIDS.md). So only root can signal
  * these children.
  */
 #define CONFINE_PARSER 4294836223u
 #define CONFINE_DOWNLOADER 4294836222u
+#define CONFINE_WEB 4294836221u
 
 /*
  * Close every descriptor but keep, become user if we are root, drop all capabilities, gain no new
@@ -72,6 +73,15 @@ int confine_client(const char *dir);
  * read all that is in these directories.
  */
 int confine_pusher(const char *writable, const char *const *readable, size_t n);
+
+/*
+ * For who serves a store, which is its working directory: become CONFINE_WEB if we are root, with
+ * the group that we have, which reads the store's files; drop all capabilities. Only files of the
+ * store can be opened, for reading. Of system calls those remain that serving on open sockets
+ * takes: no new socket, process, program or signal. memory: bytes that may be allocated beyond what
+ * there is. Before there are threads. 0 or -errno.
+ */
+int confine_web(size_t memory);
 
 /* Of a child: the terminal's signals are ignored, the recorder decides when it ends. */
 void confine_signals(void);

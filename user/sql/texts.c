@@ -30,7 +30,6 @@ struct kept {
 struct sql_texts {
 	pthread_mutex_t lock;
 	int fd;
-	pid_t pid;
 	bool waiting; /* for an answer */
 	time_t failed_s;
 	char error[SQL_ERROR_MAX];
@@ -47,44 +46,52 @@ static time_t now_s(void)
 	return t.tv_sec + 1; /* never 0 */
 }
 
-int sql_texts_open(struct sql_texts **ret, const char *conninfo, struct err *err)
+int sql_asker_start(struct sql_asker *ret, const char *conninfo, struct err *err)
 {
-	struct sql_texts *t = calloc(1, sizeof(*t));
 	int fd[2];
-	if (!t)
-		return err_sys(err, -ENOMEM, "postgres");
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd)) {
-		free(t);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
 		return err_sys(err, -errno, "postgres: socketpair");
-	}
 	int room = 2 * (int)sizeof(struct sql_answer);
 	(void)setsockopt(fd[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	pthread_mutex_init(&t->lock, NULL);
-	t->fd = fd[0];
-	t->pid = fork();
-	if (!t->pid) {
+	pid_t pid = fork();
+	if (!pid) {
 		close(fd[0]);
 		sql_ask_run(fd[1], conninfo);
 	}
+	int rc = pid < 0 ? err_sys(err, -errno, "postgres: fork") : 0;
 	close(fd[1]);
-	if (t->pid < 0) {
-		int rc = err_sys(err, -errno, "postgres: fork");
-		sql_texts_close(t);
-		return rc;
+	if (rc)
+		close(fd[0]);
+	else
+		*ret = (struct sql_asker){ fd[0], pid };
+	return rc;
+}
+
+void sql_asker_stop(struct sql_asker *a)
+{
+	if (a->pid > 0) {
+		close(a->fd);
+		kill(a->pid, SIGKILL);
+		waitpid(a->pid, NULL, 0);
 	}
+	*a = (struct sql_asker){ -1, 0 };
+}
+
+int sql_texts_new(struct sql_texts **ret, int fd)
+{
+	struct sql_texts *t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	pthread_mutex_init(&t->lock, NULL);
+	t->fd = fd;
 	*ret = t;
 	return 0;
 }
 
-void sql_texts_close(struct sql_texts *t)
+void sql_texts_free(struct sql_texts *t)
 {
 	if (!t)
 		return;
-	close(t->fd);
-	if (t->pid > 0) {
-		kill(t->pid, SIGKILL);
-		waitpid(t->pid, NULL, 0);
-	}
 	for (size_t i = 0; i < SQL_KEPT_MAX; i++)
 		free(t->kept[i].text);
 	pthread_mutex_destroy(&t->lock);

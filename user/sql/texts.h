@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SQL_TEXT_MAX 1000 /* characters of a statement */
 #define SQL_IDS_MAX 64	  /* of one question */
@@ -19,14 +20,26 @@
 #define SQL_DEADLINE_S 1
 #define SQL_ERROR_MAX 200
 
-struct sql_texts;
+/* The process that asks, and our end of its socket. */
+struct sql_asker {
+	int fd;
+	pid_t pid;
+};
+
+#define SQL_ASKER_NONE { -1, 0 }
 
 /*
- * Fork the process that asks. conninfo is a connection string of libpq, which is not looked at
- * before the first question. Call it before there are threads.
+ * Fork the process. conninfo is a connection string of libpq, which is not looked at before the
+ * first question. Call it before there are threads.
  */
-int sql_texts_open(struct sql_texts **ret, const char *conninfo, struct err *err);
-void sql_texts_close(struct sql_texts *t);
+int sql_asker_start(struct sql_asker *ret, const char *conninfo, struct err *err);
+void sql_asker_stop(struct sql_asker *a);
+
+struct sql_texts;
+
+/* Texts of the process whose socket this is, which is borrowed. -ENOMEM. */
+int sql_texts_new(struct sql_texts **ret, int fd);
+void sql_texts_free(struct sql_texts *t);
 
 /* The end of a look-up: why texts are missing. */
 enum sql_state {

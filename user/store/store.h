@@ -236,6 +236,12 @@ struct store_writer_state {
 const struct store_writer_state *store_writer_state(const struct store_writer *w);
 
 /*
+ * Let the group of this process read the store, whatever modes its files have. Files that it owns
+ * change to that group.
+ */
+void store_open_to_group(struct store_writer *w);
+
+/*
  * False: the directory was deleted or moved, or its header was deleted; what is written finds no
  * reader any more.
  */

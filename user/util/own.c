@@ -108,11 +108,19 @@ static uint64_t stat_cpu_ns(const char *text)
 	return (uint64_t)(user + system) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-static pid_t left_out; /* atomic */
+static pid_t left_out[N_OWN_CHILDREN];
 
-void own_leave_out(pid_t pid)
+void own_leave_out(enum own_child which, pid_t pid)
 {
-	__atomic_store_n(&left_out, pid, __ATOMIC_RELAXED);
+	left_out[which] = pid;
+}
+
+static bool is_left_out(long pid)
+{
+	bool is = false;
+	for (size_t i = 0; i < N_OWN_CHILDREN; i++)
+		is |= pid == left_out[i];
+	return is;
 }
 
 static void add_children(struct own_memory *m, long pid, unsigned depth)
@@ -125,7 +133,7 @@ static void add_children(struct own_memory *m, long pid, unsigned depth)
 		long child = strtol(p, &end, 10);
 		if (end == p)
 			return;
-		if (child != __atomic_load_n(&left_out, __ATOMIC_RELAXED))
+		if (!is_left_out(child))
 			add_process(m, child, true, depth);
 	}
 }

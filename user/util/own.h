@@ -50,7 +50,10 @@ void own_raise_file_limit(void);
  */
 uint64_t own_memory_limit(void);
 
-/* Leave a child with its descendants out of own_memory; 0: none. Any thread. */
-void own_leave_out(pid_t pid);
+/* Children with budgets of their own. */
+enum own_child { OWN_CAPTURE, OWN_SERVER, N_OWN_CHILDREN };
+
+/* Leave a child with its descendants out of own_memory; 0: none. One thread. */
+void own_leave_out(enum own_child which, pid_t pid);
 
 #endif

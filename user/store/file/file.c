@@ -70,7 +70,7 @@ int file_replace(int dir_fd, const char *name, const void *data, size_t len)
 {
 	char tmp[256];
 	snprintf(tmp, sizeof(tmp), "%s.tmp", name);
-	int fd = openat(dir_fd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(dir_fd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (fd < 0)
 		return -errno;
 	int rc = write_all(fd, data, len, 0);
@@ -98,7 +98,7 @@ static int make_dirs(int dir_fd, const char **path, int *ret_fd)
 		size_t n = strcspn(*path, "/");
 		snprintf(part, sizeof(part), "%.*s", (int)n, *path);
 		*path += n + 1;
-		if (mkdirat(at, part, 0700) && errno != EEXIST)
+		if (mkdirat(at, part, 0750) && errno != EEXIST)
 			rc = -errno;
 		else if (fsync(at))
 			rc = -errno;

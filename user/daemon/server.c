@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the process that serves (serving.h) is told, and what it asks for. */
+#include "daemon/log.h"
+#include "daemon/running.h"
+#include "daemon/shares.h"
+#include "proc/proc.h"
+#include "util/clock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define TELL_NS 5000000000ull /* it hears from us at least so often */
+#define END_MS 3000
+#define REQUESTS 16	    /* that are taken at a time, */
+#define PAUSE_NS 2000000ull /* and so long none after as many */
+
+/* ---- life ---- */
+
+static bool listens_on_tcp(const struct daemon *d)
+{
+	for (size_t i = 0; i < d->s.http.n_listen; i++)
+		if (strncmp(d->s.http.listen[i], "unix:", 5))
+			return true;
+	return false;
+}
+
+static int keep_token(struct daemon *d, struct err *err)
+{
+	char path[512];
+	if (!d->s.own_token || !listens_on_tcp(d))
+		return 0;
+	int rc = daemon_settings_keep_token(&d->s, path, err);
+	if (!rc)
+		log_line(LOG_LINE_INFO, "requests to TCP addresses need the token in %s", path);
+	return rc;
+}
+
+static int make_rules_memory(struct daemon *d, struct err *err)
+{
+	if (!d->s.n_rules || d->rules_fd >= 0)
+		return 0;
+	d->rules_fd = memfd_create("ascribe-rules", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return d->rules_fd < 0 ? err_sys(err, -errno, "memory for the counters of metrics") : 0;
+}
+
+static uint64_t question_bytes(const struct daemon *d)
+{
+	struct shares share;
+	shares_of(d->s.o.memory_max, d->saving.governor.memory.step, &share);
+	return share.question;
+}
+
+static int begin(struct daemon *d, struct err *err)
+{
+	int rc = keep_token(d, err);
+	rc = rc ? rc : make_rules_memory(d, err);
+	rc = rc ? rc : http_sockets_open(&d->sockets, &d->s.http, err);
+	if (rc)
+		return rc;
+	d->s.http.question_bytes = question_bytes(d);
+	const struct serving_setup setup = { .store = d->s.o.store,
+					     .http = &d->s.http,
+					     .sockets = d->sockets,
+					     .fd = { [WEB_STORE] = -1,
+						     [WEB_TOKEN] = d->s.token,
+						     [WEB_CAPTURE_TOKEN] = d->s.capture_token,
+						     [WEB_CERT] = d->s.cert,
+						     [WEB_KEY] = d->s.key,
+						     [WEB_SQL] = d->sql.fd,
+						     [WEB_RULES] = d->rules_fd },
+					     .rules = d->s.o.metrics.v,
+					     .n_rules = d->s.n_rules,
+					     .rules_from_ns = d->rules_from_ns };
+	return serving_begin(&d->serving, &setup, err);
+}
+
+static void close_sockets(struct daemon *d)
+{
+	http_sockets_close(d->sockets);
+	d->sockets = NULL;
+}
+
+int daemon_start_server(struct daemon *d, struct err *err)
+{
+	int rc = d->s.http.n_listen ? begin(d, err) : 0;
+	if (rc || !d->s.http.n_listen) {
+		serving_rest(&d->serving);
+		close_sockets(d);
+	}
+	return rc;
+}
+
+void daemon_end_server(struct daemon *d)
+{
+	serving_end(&d->serving, END_MS);
+	capture_fini(&d->capture);
+	close_sockets(d);
+	if (d->rules_fd >= 0)
+		close(d->rules_fd);
+	d->rules_fd = -1;
+}
+
+void daemon_limit_server(struct daemon *d)
+{
+	d->s.http.question_bytes = question_bytes(d);
+	serving_limit(&d->serving, d->s.http.question_bytes);
+}
+
+void daemon_renew_rules(struct daemon *d, const struct daemon_settings *old)
+{
+	if (daemon_same_list(&old->o.metrics, &d->s.o.metrics))
+		return;
+	if (d->rules_fd >= 0)
+		close(d->rules_fd);
+	d->rules_fd = -1;
+	d->rules_from_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+}
+
+int daemon_server_fd(const struct daemon *d)
+{
+	return proc_now_ns() < d->paused_until_ns ? -1 : d->serving.fd;
+}
+
+/* ---- what it asks for ---- */
+
+static void log_addresses(const struct daemon *d)
+{
+	for (size_t i = 0; i < d->sockets->n; i++) {
+		const struct http_socket *s = &d->sockets->v[i];
+		log_line(LOG_LINE_INFO, "serving %s on %s%s", d->s.o.store,
+			 s->at.unix_path[0] ? ""
+			 : d->s.cert >= 0   ? "https://"
+					    : "http://",
+			 s->name);
+	}
+}
+
+static void take_profile(struct daemon *d, const struct web_profile *p, int fd)
+{
+	struct err err = { 0 };
+	int rc = ingest_take(&d->ingest, fd, p->until_ns, d->collector ? d->writer : NULL,
+			     d->s.filter, &d->redactor, &err);
+	serving_done(&d->serving, p->id, rc, err.text);
+	d->published.changed = true;
+}
+
+static void begin_capture(struct daemon *d, const struct web_capture *c)
+{
+	struct err err = { 0 };
+	const struct http_capture asked = { c->hz, c->seconds };
+	int rc = d->s.capture_token < 0 ? err_set(&err, -EPERM, "nobody may have captures made")
+					: capture_start(&d->capture, c->id, &asked, &err);
+	if (rc)
+		serving_done(&d->serving, c->id, rc, err.text);
+}
+
+static void look_at_capture(struct daemon *d)
+{
+	struct err err = { 0 };
+	uint64_t id;
+	int rc = capture_look(&d->capture, &id, &err);
+	if (rc != -EAGAIN)
+		serving_done(&d->serving, id, rc, err.text);
+}
+
+/* It failed with settings that never worked: who starts the daemon must know. */
+static int take_failure(struct daemon *d, const char *text, struct err *err)
+{
+	log_line(LOG_LINE_ERROR, "http: %s", text);
+	return d->served ? 0 : err_set(err, -EIO, "the server could not begin");
+}
+
+static int take_request(struct daemon *d, const union web_to_recorder *r, int fd, struct err *err)
+{
+	switch (r->what) {
+	case WEB_UP:
+		d->served |= d->serving.up;
+		if (d->serving.up) /* not if it ends already */
+			log_addresses(d);
+		return 0;
+	case WEB_FAILED:
+		return d->serving.ending ? 0 : take_failure(d, r->failed.text, err);
+	case WEB_PROFILE:
+		take_profile(d, &r->profile, fd);
+		close(fd);
+		return 0;
+	case WEB_CAPTURE:
+		begin_capture(d, &r->capture);
+		return 0;
+	case WEB_CAPTURE_END:
+		capture_end(&d->capture);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static void tell(struct daemon *d)
+{
+	const uint64_t now = proc_now_ns();
+	struct buf metrics = BUF_INIT;
+	struct web_state state;
+	published_starts(&d->published, d->serving.starts);
+	if (!serving_may_tell(&d->serving) ||
+	    (!d->published.changed && d->serving.told && now - d->told_ns < TELL_NS))
+		return;
+	if (!published_state(&d->published, &d->ingest, &state, &metrics))
+		serving_tell(&d->serving, &state, &metrics);
+	d->told_ns = now;
+	buf_fini(&metrics);
+}
+
+/*
+ * Take what there is. A process that was taken over may ask without end: the recorder has other
+ * work.
+ */
+static int take_requests(struct daemon *d, struct err *err)
+{
+	union web_to_recorder r;
+	int fd, rc = 0;
+	if (proc_now_ns() < d->paused_until_ns)
+		return 0;
+	for (unsigned i = 0; !rc; i++) {
+		const bool up = d->serving.up;
+		if (i == REQUESTS) {
+			d->paused_until_ns = proc_now_ns() + PAUSE_NS;
+			break;
+		}
+		int got = serving_take(&d->serving, &r, &fd);
+		if (got == -EAGAIN)
+			break;
+		if (!got) {
+			rc = take_request(d, &r, fd, err);
+			continue;
+		}
+		capture_end(&d->capture); /* nobody is there any more who wants it */
+		if (up)
+			log_line(LOG_LINE_WARNING,
+				 "the process that serves has ended; another one is started");
+	}
+	return rc;
+}
+
+int daemon_serve(struct daemon *d, uint64_t *io_until_ns, struct err *err)
+{
+	uint64_t wait_ns;
+	int rc = take_requests(d, err);
+	if (serving_look(&d->serving, &wait_ns)) {
+		capture_end(&d->capture);
+		log_line(LOG_LINE_WARNING,
+			 "the process that serves did not answer and was killed; another one is "
+			 "started");
+	}
+	look_at_capture(d);
+	tell(d);
+	const uint64_t capture_ns = capture_wait_ns(&d->capture), now = proc_now_ns();
+	wait_ns = capture_ns < wait_ns ? capture_ns : wait_ns;
+	wait_ns = now < d->paused_until_ns && PAUSE_NS < wait_ns ? PAUSE_NS : wait_ns;
+	if (now < *io_until_ns && wait_ns < *io_until_ns - now)
+		*io_until_ns = now + wait_ns;
+	return rc;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/serving.h"
+
+#include "client/web.h"
+#include "sandbox/confine.h"
+#include "util/clock.h"
+#include "util/own.h"
+#include "util/packet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MS 1000000ull
+#ifndef HUNG_NS		     /* the tests have a build with less patience */
+#define HUNG_NS (30000 * MS) /* without an answer to a state */
+#endif
+#define END_NS (5000 * MS)    /* for requests to end */
+#define LIVED_NS (60000 * MS) /* one that lived so long is started again at once */
+#define REAP_NS (10 * MS)
+
+static uint64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+void serving_init(struct serving *s)
+{
+	*s = (struct serving){ .fd = -1 };
+}
+
+/* ---- the first packet ---- */
+
+static int add_texts(struct buf *out, const char *const *texts, size_t n)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = buf_add(out, texts[i], strlen(texts[i]) + 1);
+	return rc;
+}
+
+static int write_config(const struct serving_setup *setup, struct buf *out, struct err *err)
+{
+	const struct http_config *h = setup->http;
+	struct web_config c = { .what = WEB_CONFIG,
+				.n_listen = (uint32_t)setup->sockets->n,
+				.n_hosts = (uint32_t)h->n_hosts,
+				.n_rules = (uint32_t)setup->n_rules,
+				.anonymous = h->anonymous,
+				.plain = h->plain,
+				.token_tcp_only = h->token_tcp_only,
+				.workers = h->workers,
+				.connections = h->connections,
+				.question_bytes = h->question_bytes,
+				.rules_from_ns = setup->rules_from_ns };
+	for (unsigned i = 0; i < WEB_LISTEN; i++)
+		c.has |= i == WEB_STORE || setup->fd[i] >= 0 ? 1u << i : 0;
+	for (size_t i = 0; i < setup->sockets->n; i++) {
+		const struct http_socket *from = &setup->sockets->v[i];
+		snprintf(c.listen[i].text, sizeof(c.listen[i].text), "%s", from->text);
+		snprintf(c.listen[i].name, sizeof(c.listen[i].name), "%s", from->name);
+		c.listen[i].is_unix = from->at.unix_path[0] != 0;
+	}
+	out->len = 0;
+	int rc = buf_add(out, &c, sizeof(c));
+	rc = rc ? rc : add_texts(out, h->hosts, h->n_hosts);
+	rc = rc ? rc : add_texts(out, (const char *const *)setup->rules, setup->n_rules);
+	if (rc)
+		return err_sys(err, rc, "serving");
+	return out->len > sizeof(c) + WEB_TEXTS_MAX
+		       ? err_set(err, -E2BIG,
+				 "hosts and metrics together have more than %u KiB of text",
+				 WEB_TEXTS_MAX >> 10)
+		       : 0;
+}
+
+/* ---- the process ---- */
+
+static int spawn(int fd, pid_t *ret)
+{
+	const char *zone = getenv("TZ");
+	char text[300];
+	char *argv[] = { (char *)"ascribe", (char *)"serve", (char *)"--web", NULL };
+	char *envp[] = { zone ? text : NULL, NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t none;
+	sigemptyset(&none);
+	snprintf(text, sizeof(text), "TZ=%s", zone ? zone : "");
+	int rc = posix_spawn_file_actions_init(&files);
+	if (rc)
+		return -rc;
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	/* Reports of a sanitizer go to stderr. */
+	rc = posix_spawn_file_actions_adddup2(&files, fd, WEB_FD);
+	rc = rc ? rc : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
+	rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, 0, 1);
+	if (!CONFINE_NOT)
+		rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, 0, 2);
+	rc = rc ? rc : posix_spawn(ret, "/proc/self/exe", &files, &attributes, argv, envp);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attributes);
+	return -rc;
+}
+
+static int send_config(struct serving *s)
+{
+	int fd[WEB_DESCRIPTORS];
+	size_t n = 0;
+	const int store = open(s->setup.store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store < 0)
+		return -errno;
+	fd[n++] = store;
+	for (unsigned i = WEB_STORE + 1; i < WEB_LISTEN; i++)
+		if (s->setup.fd[i] >= 0)
+			fd[n++] = s->setup.fd[i];
+	for (size_t i = 0; i < s->setup.sockets->n; i++)
+		fd[n++] = s->setup.sockets->v[i].fd;
+	int rc = packet_send(s->fd, s->config.data, s->config.len, NULL, 0, fd, n);
+	close(store);
+	return rc;
+}
+
+/* What is left of it is killed and reaped by serving_look. */
+static void disconnect(struct serving *s)
+{
+	const uint64_t now = now_ns();
+	if (s->fd >= 0)
+		close(s->fd);
+	if (s->pid)
+		kill(s->pid, SIGKILL);
+	s->fd = -1;
+	s->failures = s->ending || now - s->began_ns > LIVED_NS ? 0 : s->failures + 1;
+	s->next_ns = s->failures ? now + web_backoff_ms(s->failures - 1) * MS : now;
+	s->up = s->ending = false;
+}
+
+static void start(struct serving *s)
+{
+	int pair[2];
+	s->began_ns = now_ns();
+	s->asked_ns = 0;
+	s->limit_unsent = s->told = false;
+	s->starts++;
+	int rc = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ? -errno : 0;
+	if (!rc) {
+		s->fd = pair[0];
+		rc = spawn(pair[1], &s->pid);
+		close(pair[1]);
+	}
+	own_leave_out(OWN_SERVER, s->pid);
+	rc = rc ? rc : send_config(s);
+	if (rc)
+		disconnect(s);
+}
+
+int serving_begin(struct serving *s, const struct serving_setup *setup, struct err *err)
+{
+	struct buf config = BUF_INIT;
+	int rc = write_config(setup, &config, err);
+	if (rc) {
+		buf_fini(&config);
+		return rc;
+	}
+	serving_rest(s);
+	buf_fini(&s->config);
+	s->config = config;
+	s->setup = *setup;
+	s->wanted = true;
+	s->failures = 0;
+	s->next_ns = 0;
+	return 0;
+}
+
+void serving_rest(struct serving *s)
+{
+	s->wanted = s->up = false;
+	if (s->fd < 0 || s->ending)
+		return;
+	shutdown(s->fd, SHUT_WR);
+	s->ending = true;
+	s->ends_ns = now_ns() + END_NS;
+}
+
+/* True: there is none any more. */
+static bool reap(struct serving *s)
+{
+	if (s->pid && s->fd < 0 && waitpid(s->pid, NULL, WNOHANG)) {
+		s->pid = 0;
+		own_leave_out(OWN_SERVER, 0);
+	}
+	return !s->pid;
+}
+
+bool serving_look(struct serving *s, uint64_t *ret_ns)
+{
+	const uint64_t now = now_ns();
+	const bool hung = s->fd >= 0 && !s->ending &&
+			  ((!s->up && now - s->began_ns > HUNG_NS) ||
+			   (s->asked_ns && now - s->asked_ns > HUNG_NS));
+	*ret_ns = UINT64_MAX;
+	if (hung || (s->ending && now > s->ends_ns))
+		disconnect(s);
+	if (s->fd < 0 && reap(s) && s->wanted && now >= s->next_ns)
+		start(s);
+	if (s->limit_unsent)
+		serving_limit(s, s->setup.http->question_bytes);
+	if (s->fd >= 0)
+		*ret_ns = s->ending ? REAP_NS : HUNG_NS;
+	else if (s->pid)
+		*ret_ns = REAP_NS;
+	else if (s->wanted)
+		*ret_ns = s->next_ns > now ? s->next_ns - now : 0;
+	return hung;
+}
+
+void serving_end(struct serving *s, unsigned wait_ms)
+{
+	union web_to_recorder r;
+	int fd;
+	serving_rest(s);
+	for (unsigned ms = 0; s->fd >= 0 && ms < wait_ms; ms++) {
+		if (serving_take(s, &r, &fd) == -EAGAIN)
+			usleep(1000);
+		else if (s->fd >= 0 && fd >= 0)
+			close(fd);
+	}
+	if (s->fd >= 0)
+		disconnect(s);
+	while (s->pid && waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	s->pid = 0;
+	buf_fini(&s->config);
+}
+
+/* ---- messages ---- */
+
+static bool is_whole(const union web_to_recorder *r, size_t len)
+{
+	switch (r->what) {
+	case WEB_UP:
+	case WEB_ALIVE:
+	case WEB_CAPTURE_END:
+		return len == sizeof(r->plain);
+	case WEB_FAILED:
+		return len == sizeof(r->failed);
+	case WEB_PROFILE:
+		return len == sizeof(r->profile);
+	case WEB_CAPTURE:
+		return len == sizeof(r->capture);
+	default:
+		return false;
+	}
+}
+
+/* Text of a process that may have been taken over: it goes to the log, in one line. */
+static void clean_text(char text[WEB_TEXT_MAX])
+{
+	text[WEB_TEXT_MAX - 1] = 0;
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+}
+
+int serving_take(struct serving *s, union web_to_recorder *ret, int *ret_fd)
+{
+	size_t len = 0, n = 0;
+	*ret_fd = -1;
+	if (s->fd < 0)
+		return -EAGAIN;
+	int rc = packet_recv(s->fd, ret, sizeof(*ret), &len, ret_fd, 1, &n, MSG_DONTWAIT);
+	if (rc == -EAGAIN)
+		return rc;
+	if (rc || len < sizeof(ret->what) || !is_whole(ret, len) ||
+	    (n != 0) != (ret->what == WEB_PROFILE)) {
+		if (n)
+			close(*ret_fd);
+		*ret_fd = -1;
+		disconnect(s);
+		return -EPIPE;
+	}
+	if (ret->what == WEB_UP) {
+		s->up = !s->ending;
+	} else if (ret->what == WEB_ALIVE) {
+		s->asked_ns = 0;
+	} else if (ret->what == WEB_FAILED) {
+		clean_text(ret->failed.text);
+	}
+	return 0;
+}
+
+bool serving_may_tell(const struct serving *s)
+{
+	return s->fd >= 0 && !s->ending && !s->asked_ns;
+}
+
+void serving_tell(struct serving *s, const struct web_state *state, const struct buf *metrics)
+{
+	if (!packet_send(s->fd, state, sizeof(*state), metrics->data, metrics->len, NULL, 0)) {
+		s->asked_ns = now_ns();
+		s->told = true;
+	}
+}
+
+void serving_done(struct serving *s, uint64_t id, int rc, const char *text)
+{
+	struct web_done d = { .what = WEB_DONE, .rc = rc, .id = id };
+	snprintf(d.text, sizeof(d.text), "%s", text);
+	if (s->fd >= 0) /* without room for it, whoever waits gives up in the end */
+		(void)!packet_send(s->fd, &d, sizeof(d), NULL, 0, NULL, 0);
+}
+
+void serving_limit(struct serving *s, uint64_t question_bytes)
+{
+	const struct web_limit l = { .what = WEB_LIMIT, .question_bytes = question_bytes };
+	struct web_config c;
+	if (s->config.len >= sizeof(c)) { /* of the next process, too */
+		memcpy(&c, s->config.data, sizeof(c));
+		c.question_bytes = question_bytes;
+		memcpy(s->config.data, &c, sizeof(c));
+	}
+	s->limit_unsent = s->up && packet_send(s->fd, &l, sizeof(l), NULL, 0, NULL, 0) == -EAGAIN;
+}
+
+uint64_t serving_memory(const struct serving *s)
+{
+	return s->pid ? own_child_bytes(s->pid) : 0;
+}

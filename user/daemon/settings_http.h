@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings of the server, one function for each key (settings.c). 0, or -EINVAL with the text. */
+#ifndef ASCRIBE_DAEMON_SETTINGS_HTTP_H
+#define ASCRIBE_DAEMON_SETTINGS_HTTP_H
+
+#include "daemon/settings.h"
+
+int settings_parse_mode(struct daemon_settings *s, struct err *err);
+int settings_read_token(struct daemon_settings *s, struct err *err);
+int settings_read_capture_token(struct daemon_settings *s, struct err *err);
+int settings_read_cert(struct daemon_settings *s, struct err *err);
+int settings_read_key(struct daemon_settings *s, struct err *err);
+int settings_parse_listen(struct daemon_settings *s, struct err *err);
+/* Close the files of tokens, certificate and key. */
+void settings_close_secrets(struct daemon_settings *s);
+
+#endif

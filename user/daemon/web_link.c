@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/web_link.h"
+
+#include "daemon/capture.h"
+#include "import/pack.h"
+#include "util/clock.h"
+#include "util/packet.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS 1000000000ull
+#define WEB_ORDER_MAX (sizeof(union web_to_server) + WEB_METRICS_MAX)
+#define PROFILE_NS (5 * NS)  /* until the recorder begins to store a profile */
+#define STORING_NS (10 * NS) /* and until it has */
+
+int web_link_init(struct web_link *l, int fd)
+{
+	pthread_condattr_t monotonic;
+	*l = (struct web_link){ .fd = fd };
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	int rc = pthread_cond_init(&l->news, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	return -rc;
+}
+
+int web_link_send(struct web_link *l, const void *packet, size_t len)
+{
+	return packet_send(l->fd, packet, len, NULL, 0, NULL, 0);
+}
+
+static struct timespec time_of(uint64_t ns)
+{
+	return (struct timespec){ (time_t)(ns / NS), (long)(ns % NS) };
+}
+
+/* ---- profiles ---- */
+
+/* The profile in a file of memory. */
+static int write_profile(const struct profile *p, int *ret_fd)
+{
+	struct buf bytes = BUF_INIT;
+	int rc = profile_pack(p, &bytes), fd = -1;
+	if (!rc && (fd = memfd_create("ascribe-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0)
+		rc = -errno;
+	for (size_t at = 0; !rc && at < bytes.len;) {
+		ssize_t n = write(fd, bytes.data + at, bytes.len - at);
+		if (n < 0 && errno != EINTR)
+			rc = -errno;
+		at += n > 0 ? (size_t)n : 0;
+	}
+	buf_fini(&bytes);
+	if (rc && fd >= 0)
+		close(fd);
+	else if (!rc)
+		*ret_fd = fd;
+	return rc;
+}
+
+/* Wait until this request is answered. With the lock. False: it was not. */
+static bool wait_for(struct web_link *l, const struct web_waiting *w, uint64_t until_ns)
+{
+	const struct timespec until = time_of(until_ns);
+	int rc = 0;
+	while (!w->done && !l->ended && !rc)
+		rc = pthread_cond_timedwait(&l->news, &l->lock, &until);
+	return w->done;
+}
+
+/* One at a time: the recorder takes no more. */
+static int send_profile(struct web_link *l, int fd, struct err *err)
+{
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + PROFILE_NS;
+	const struct timespec until = time_of(until_ns);
+	int rc = 0;
+	pthread_mutex_lock(&l->lock);
+	while (l->profile.id && !l->ended && !rc)
+		rc = pthread_cond_timedwait(&l->news, &l->lock, &until);
+	if (rc || l->ended) {
+		pthread_mutex_unlock(&l->lock);
+		return err_set(err, -EAGAIN, "other profiles are being stored");
+	}
+	l->profile = (struct web_waiting){ .id = ++l->last_id };
+	const struct web_profile m = { .what = WEB_PROFILE,
+				       .id = l->last_id,
+				       .until_ns = until_ns };
+	rc = packet_send(l->fd, &m, sizeof(m), NULL, 0, &fd, 1);
+	if (!rc && wait_for(l, &l->profile, until_ns + STORING_NS))
+		rc = l->profile.answer.rc
+			     ? err_set(err, l->profile.answer.rc, "%s", l->profile.answer.text)
+			     : 0;
+	else
+		rc = err_set(err, -EAGAIN, "nothing is written now");
+	l->profile.id = 0;
+	pthread_cond_broadcast(&l->news); /* the next one's turn */
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
+static int ingest(void *ctx, const struct profile *p, struct err *err)
+{
+	int fd;
+	int rc = write_profile(p, &fd);
+	if (rc == -E2BIG)
+		return err_set(err, rc, "a profile of more than %u MiB", PROFILE_PACKED_MAX >> 20);
+	if (rc)
+		return err_sys(err, -EAGAIN, "a profile in memory");
+	rc = send_profile(ctx, fd, err);
+	close(fd);
+	return rc;
+}
+
+/* ---- captures ---- */
+
+static int request_capture(struct web_link *l, const struct http_capture *asked, struct err *err)
+{
+	l->capture = (struct web_waiting){ .id = ++l->last_id };
+	l->capturing = true;
+	const struct web_capture m = {
+		.what = WEB_CAPTURE, .hz = asked->hz, .seconds = asked->seconds, .id = l->last_id
+	};
+	if (web_link_send(l, &m, sizeof(m)))
+		return err_set(err, -EAGAIN, "no capture can begin now");
+	/* The recorder has its own limit of time, and answers when it is over. */
+	while (!l->capture.done && !l->ended && !l->no_captures)
+		pthread_cond_wait(&l->news, &l->lock);
+	if (!l->capture.done)
+		return err_set(err, -EINTR, "the capture was ended with the server");
+	return l->capture.answer.rc
+		       ? err_set(err, l->capture.answer.rc, "%s", l->capture.answer.text)
+		       : 0;
+}
+
+static int capture(void *ctx, const struct http_capture *asked, char ret[static 512],
+		   struct err *err)
+{
+	struct web_link *l = ctx;
+	pthread_mutex_lock(&l->lock);
+	int rc = l->capturing ? err_set(err, -EBUSY, "another capture is running")
+			      : request_capture(l, asked, err);
+	if (rc && rc != -EBUSY)
+		l->capturing = false;
+	l->capture.id = 0;
+	pthread_mutex_unlock(&l->lock);
+	snprintf(ret, 512, CAPTURE_DIR); /* our working directory is the store */
+	return rc;
+}
+
+static void capture_read(void *ctx)
+{
+	struct web_link *l = ctx;
+	const struct web_plain m = { .what = WEB_CAPTURE_END };
+	pthread_mutex_lock(&l->lock);
+	l->capturing = false;
+	(void)web_link_send(l, &m, sizeof(m));
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void capture_stop(void *ctx, bool stop)
+{
+	struct web_link *l = ctx;
+	pthread_mutex_lock(&l->lock);
+	l->no_captures = stop;
+	pthread_cond_broadcast(&l->news);
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- what the recorder told ---- */
+
+static int metrics(void *ctx, struct buf *out)
+{
+	struct web_link *l = ctx;
+	pthread_mutex_lock(&l->lock);
+	int rc = buf_add(out, l->metrics.data, l->metrics.len);
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
+static bool ready(void *ctx, char ret_why[static HTTP_WHY_MAX])
+{
+	struct web_link *l = ctx;
+	pthread_mutex_lock(&l->lock);
+	const bool late = clock_ns(CLOCK_BOOTTIME) > l->state.ready_until_ns;
+	snprintf(ret_why, HTTP_WHY_MAX, "%s",
+		 l->state.why[0] ? l->state.why
+				 : "no window was written for three windows' time: see the log");
+	const bool is = !l->state.why[0] && !late;
+	pthread_mutex_unlock(&l->lock);
+	return is;
+}
+
+struct http_hooks web_link_hooks(struct web_link *l)
+{
+	return (struct http_hooks){
+		l, metrics, ready, ingest, capture, capture_read, capture_stop
+	};
+}
+
+/* ---- orders ---- */
+
+static void take_state(struct web_link *l, const struct web_state *state, const void *text)
+{
+	const struct web_plain alive = { .what = WEB_ALIVE };
+	l->metrics.len = 0;
+	(void)buf_add(&l->metrics, text, state->metrics_len);
+	l->state = *state;
+	l->state.why[sizeof(l->state.why) - 1] = 0;
+	(void)web_link_send(l, &alive, sizeof(alive));
+}
+
+static void take_done(struct web_link *l, const struct web_done *d)
+{
+	struct web_waiting *w = d->id == l->profile.id	 ? &l->profile
+				: d->id == l->capture.id ? &l->capture
+							 : NULL;
+	if (!w || !d->id)
+		return; /* whoever asked has given up */
+	w->answer = *d;
+	w->answer.text[WEB_TEXT_MAX - 1] = 0;
+	w->done = true;
+	pthread_cond_broadcast(&l->news);
+}
+
+static void take_order(struct web_link *l, struct http_server *server, const union web_to_server *o,
+		       size_t len)
+{
+	if (o->what == WEB_LIMIT && len >= sizeof(o->limit)) {
+		http_limit(server, (size_t)o->limit.question_bytes);
+		return;
+	}
+	pthread_mutex_lock(&l->lock);
+	if (o->what == WEB_STATE && len == sizeof(o->state) + o->state.metrics_len)
+		take_state(l, &o->state, (const uint8_t *)o + sizeof(o->state));
+	else if (o->what == WEB_DONE && len >= sizeof(o->done))
+		take_done(l, &o->done);
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* Wait for an order, and carry it out. False: the recorder wants no more. */
+static bool next_order(struct web_link *l, struct http_server *server, union web_to_server *room)
+{
+	size_t len = 0, n;
+	int rc = packet_recv(l->fd, room, WEB_ORDER_MAX, &len, NULL, 0, &n, 0);
+	if (!rc && len >= sizeof(room->what))
+		take_order(l, server, room, len);
+	return !rc && len;
+}
+
+int web_link_begin(struct web_link *l)
+{
+	union web_to_server *room = malloc(WEB_ORDER_MAX);
+	bool goes_on = room != NULL;
+	while (goes_on && !l->state.what)
+		goes_on = next_order(l, NULL, room);
+	free(room);
+	return goes_on ? 0 : room ? -EPIPE : -ENOMEM;
+}
+
+void web_link_run(struct web_link *l, struct http_server *server)
+{
+	union web_to_server *room = malloc(WEB_ORDER_MAX);
+	while (room && next_order(l, server, room))
+		;
+	free(room);
+	pthread_mutex_lock(&l->lock);
+	l->ended = true;
+	pthread_cond_broadcast(&l->news);
+	pthread_mutex_unlock(&l->lock);
+}

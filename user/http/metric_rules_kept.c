@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counters of rules in a file of memory: a head, then all rules as bytes. A process that is killed
+ * while it writes leaves a wrong checksum, and the next one counts from 0.
+ */
+#include "http/metric_rules_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define KEPT_MAX (32u << 20) /* more than RULES_MAX rules with RULE_TOP_MAX series have */
+
+#define VALUE_BYTES (3 * VALUE_MAX + 1) /* of a value that is all repaired UTF-8 */
+
+struct kept_head {
+	uint64_t len, hash; /* of the bytes behind it */
+};
+
+/* ---- writing ---- */
+
+static int add_text(struct buf *out, const char *s, size_t len)
+{
+	int rc = buf_add_u32(out, (uint32_t)len);
+	return rc ? rc : buf_add(out, s, len);
+}
+
+static int add_series(const struct series *s, struct buf *out)
+{
+	int rc = add_text(out, s->values, s->len);
+	rc = rc ? rc : buf_add_u64(out, s->ns);
+	rc = rc ? rc : add_text(out, s->trace, strlen(s->trace));
+	rc = rc ? rc : buf_add_u64(out, s->trace_ns);
+	return rc ? rc : buf_add_u64(out, (uint64_t)s->trace_at_ns);
+}
+
+static int add_rules(const struct metric_rules *r, struct buf *out)
+{
+	int rc = buf_add_u32(out, (uint32_t)r->n);
+	rc = rc ? rc : buf_add_u8(out, r->exemplars);
+	for (size_t i = 0; !rc && i < r->n; i++) {
+		const struct rule_state *s = &r->v[i];
+		rc = add_text(out, s->r.name, strlen(s->r.name));
+		rc = rc ? rc : buf_add_u64(out, (uint64_t)s->next_ns);
+		rc = rc ? rc : buf_add_u64(out, s->other_ns);
+		rc = rc ? rc : buf_add_u32(out, s->n);
+		for (unsigned k = 0; !rc && k < s->n; k++)
+			rc = add_series(&s->series[k], out);
+	}
+	return rc;
+}
+
+static int write_at(int fd, const void *data, size_t len, off_t at)
+{
+	for (const char *p = data; len;) {
+		ssize_t n = pwrite(fd, p, len, at);
+		if (n <= 0 && errno != EINTR)
+			return -errno;
+		p += n > 0 ? n : 0;
+		at += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+/* Without memory for it the counters that are there stay: the next write has them all. */
+void metric_rules_save(const struct metric_rules *r)
+{
+	struct buf bytes = BUF_INIT;
+	int rc = r->kept_fd < 0 ? -ENOENT : add_rules(r, &bytes);
+	const struct kept_head head = { bytes.len, rc ? 0 : XXH3_64bits(bytes.data, bytes.len) };
+	rc = rc ? rc : write_at(r->kept_fd, bytes.data, bytes.len, sizeof(head));
+	if (!rc)
+		write_at(r->kept_fd, &head, sizeof(head), 0);
+	buf_fini(&bytes);
+}
+
+/* ---- reading ---- */
+
+/* The bytes of a text of at most max; NULL: there are none. */
+static const char *take_text(struct cursor *c, size_t max, size_t *ret_len)
+{
+	*ret_len = cursor_u32(c);
+	const uint8_t *p = *ret_len <= max ? cursor_bytes(c, *ret_len) : NULL;
+	return (const char *)p;
+}
+
+/* Does each key have its value, with a NUL? */
+static bool has_values(const char *values, size_t len, size_t n_keys)
+{
+	for (size_t i = 0; i < len; i++)
+		n_keys -= !values[i];
+	return len && !values[len - 1] && !n_keys;
+}
+
+static int take_series(struct cursor *c, size_t n_keys, struct series *to)
+{
+	size_t len, trace_len;
+	const char *values = take_text(c, n_keys * VALUE_BYTES, &len);
+	if (!values || !has_values(values, len, n_keys))
+		return -EBADMSG;
+	*to = (struct series){ .len = len, .ns = cursor_u64(c) };
+	const char *trace = take_text(c, TRACE_MAX - 1, &trace_len);
+	if (!trace)
+		return -EBADMSG;
+	memcpy(to->trace, trace, trace_len);
+	to->trace_ns = cursor_u64(c);
+	to->trace_at_ns = (int64_t)cursor_u64(c);
+	to->values = c->bad ? NULL : malloc(len);
+	if (!to->values)
+		return c->bad ? -EBADMSG : -ENOMEM;
+	memcpy(to->values, values, len);
+	return 0;
+}
+
+static int take_rule(struct cursor *c, struct rule_state *s)
+{
+	size_t len;
+	const char *name = take_text(c, VALUE_MAX, &len);
+	if (!name || strlen(s->r.name) != len || memcmp(name, s->r.name, len) != 0)
+		return -EBADMSG;
+	s->next_ns = (int64_t)cursor_u64(c);
+	s->other_ns = cursor_u64(c);
+	uint32_t n = cursor_u32(c);
+	int rc = c->bad || n > s->r.top ? -EBADMSG : 0;
+	for (; !rc && s->n < n; s->n += !rc)
+		rc = take_series(c, s->r.n_keys, &s->series[s->n]);
+	return rc;
+}
+
+static int take_rules(struct metric_rules *r, const struct buf *bytes)
+{
+	struct cursor c = cursor_of(bytes);
+	int rc = cursor_u32(&c) == r->n ? 0 : -EBADMSG;
+	r->exemplars = cursor_u8(&c);
+	for (size_t i = 0; !rc && i < r->n; i++)
+		rc = take_rule(&c, &r->v[i]);
+	return rc ? rc : c.bad ? -EBADMSG : 0;
+}
+
+/* -ENODATA: there is nothing, or what is there was not written to its end. */
+static int read_kept(int fd, struct buf *ret)
+{
+	struct kept_head head;
+	struct stat st;
+	if (fstat(fd, &st))
+		return -errno;
+	if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.len > KEPT_MAX ||
+	    (uint64_t)st.st_size < sizeof(head) + head.len)
+		return -ENODATA;
+	int rc = buf_reserve(ret, head.len + 1);
+	if (rc)
+		return rc;
+	if (pread(fd, ret->data, head.len, sizeof(head)) != (ssize_t)head.len ||
+	    XXH3_64bits(ret->data, head.len) != head.hash)
+		return -ENODATA;
+	ret->len = head.len;
+	return 0;
+}
+
+/* Nothing of counters that make no sense is kept. */
+static void forget(struct metric_rules *r, const int64_t *from_ns)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		struct rule_state *s = &r->v[i];
+		while (s->n)
+			free(s->series[--s->n].values);
+		s->other_ns = 0;
+		s->next_ns = from_ns[i];
+	}
+}
+
+int metric_rules_keep(struct metric_rules *r, int fd, struct err *err)
+{
+	struct buf bytes = BUF_INIT;
+	int64_t from_ns[RULES_MAX];
+	for (size_t i = 0; i < r->n && i < RULES_MAX; i++)
+		from_ns[i] = r->v[i].next_ns;
+	int rc = read_kept(fd, &bytes);
+	rc = rc ? rc : take_rules(r, &bytes);
+	buf_fini(&bytes);
+	if (rc)
+		forget(r, from_ns);
+	if (rc && rc != -ENODATA && rc != -EBADMSG)
+		return err_sys(err, rc, "cannot read the counters of the rules");
+	r->kept_fd = fd;
+	metric_rules_save(r);
+	return 0;
+}
