@@ -355,6 +355,7 @@ static void test_bounded(void **state)
 		close(fd);
 		uint64_t now = proc_now_ns();
 		procs_exec(w->procs, (uint32_t)getpid(), "many", now);
+		procs_forget(w->procs, now); /* one process maps PROC_FILES_MAX at most */
 		struct proc_file *f = procs_mmap(w->procs, (uint32_t)getpid(), 4096, 4096, 0, path,
 						 st.st_dev, st.st_ino, NULL, 0, now);
 		struct proc_image *im = procs_find(w->procs, (uint32_t)getpid(), UINT64_MAX);
