@@ -2,7 +2,7 @@
 #include "daemon/serving.h"
 
 #include "client/web.h"
-#include "sandbox/confine.h"
+#include "sandbox/anew.h"
 #include "util/clock.h"
 #include "util/own.h"
 #include "util/packet.h"
@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,33 +81,15 @@ static int write_config(const struct serving_setup *setup, struct buf *out, stru
 
 /* ---- the process ---- */
 
+/* Of the environment it knows the time zone. */
 static int spawn(int fd, pid_t *ret)
 {
 	const char *zone = getenv("TZ");
 	char text[300];
 	char *argv[] = { (char *)"ascribe", (char *)"serve", (char *)"--web", NULL };
 	char *envp[] = { zone ? text : NULL, NULL };
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t none;
-	sigemptyset(&none);
 	snprintf(text, sizeof(text), "TZ=%s", zone ? zone : "");
-	int rc = posix_spawn_file_actions_init(&files);
-	if (rc)
-		return -rc;
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-	/* Reports of a sanitizer go to stderr. */
-	rc = posix_spawn_file_actions_adddup2(&files, fd, WEB_FD);
-	rc = rc ? rc : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
-	rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, 0, 1);
-	if (!CONFINE_NOT)
-		rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, 0, 2);
-	rc = rc ? rc : posix_spawn(ret, "/proc/self/exe", &files, &attributes, argv, envp);
-	posix_spawn_file_actions_destroy(&files);
-	posix_spawnattr_destroy(&attributes);
-	return -rc;
+	return anew_spawn(argv, envp, &fd, 1, ret);
 }
 
 static int send_config(struct serving *s)
@@ -261,15 +242,6 @@ static bool is_whole(const union web_to_recorder *r, size_t len)
 	}
 }
 
-/* Text of a process that may have been taken over: it goes to the log, in one line. */
-static void clean_text(char text[WEB_TEXT_MAX])
-{
-	text[WEB_TEXT_MAX - 1] = 0;
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-}
-
 int serving_take(struct serving *s, union web_to_recorder *ret, int *ret_fd)
 {
 	size_t len = 0, n = 0;
@@ -292,7 +264,7 @@ int serving_take(struct serving *s, union web_to_recorder *ret, int *ret_fd)
 	} else if (ret->what == WEB_ALIVE) {
 		s->asked_ns = 0;
 	} else if (ret->what == WEB_FAILED) {
-		clean_text(ret->failed.text);
+		ret->failed.text[WEB_TEXT_MAX - 1] = 0;
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include "import/pack.h"
 #include "util/clock.h"
 #include "util/packet.h"
+#include "util/write_at.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,12 +51,7 @@ static int write_profile(const struct profile *p, int *ret_fd)
 	int rc = profile_pack(p, &bytes), fd = -1;
 	if (!rc && (fd = memfd_create("ascribe-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0)
 		rc = -errno;
-	for (size_t at = 0; !rc && at < bytes.len;) {
-		ssize_t n = write(fd, bytes.data + at, bytes.len - at);
-		if (n < 0 && errno != EINTR)
-			rc = -errno;
-		at += n > 0 ? (size_t)n : 0;
-	}
+	rc = rc ? rc : write_at(fd, bytes.data, bytes.len, 0);
 	buf_fini(&bytes);
 	if (rc && fd >= 0)
 		close(fd);

@@ -26,8 +26,6 @@
 
 #include <stdint.h>
 
-#define WEB_FD 3 /* of the socket, in ascribe-web */
-
 enum web_message {
 	WEB_CONFIG = 1,
 	WEB_STATE,

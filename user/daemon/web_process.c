@@ -5,6 +5,7 @@
 #include "http/metric_rules.h"
 #include "opt/files.h"
 #include "opt/rule_options.h"
+#include "sandbox/anew.h"
 #include "sandbox/confine.h"
 #include "sql/texts.h"
 #include "util/packet.h"
@@ -62,7 +63,7 @@ static int take_config(struct web *w)
 	w->config = calloc(1, ANY_CONFIG + 1);
 	if (!w->config)
 		return -ENOMEM;
-	int rc = packet_recv(WEB_FD, w->config, ANY_CONFIG, &w->config_len, got, WEB_DESCRIPTORS,
+	int rc = packet_recv(ANEW_FD, w->config, ANY_CONFIG, &w->config_len, got, WEB_DESCRIPTORS,
 			     &n, 0);
 	if (rc)
 		return rc;
@@ -221,10 +222,10 @@ int web_process_run(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_DUMPABLE, 0); /* it has a token */
 	confine_signals();
-	syscall(SYS_close_range, WEB_FD + 1, ~0u, 0);
+	syscall(SYS_close_range, ANEW_FD + 1, ~0u, 0);
 	setpriority(PRIO_PROCESS, 0, 0); /* the recorder has a higher one */
 	keep_little_memory();
-	int rc = web_link_init(&w.link, WEB_FD);
+	int rc = web_link_init(&w.link, ANEW_FD);
 	rc = rc ? rc : begin(&w, &server, &err);
 	if (rc) {
 		snprintf(failed.text, sizeof(failed.text), "%s", err.text);

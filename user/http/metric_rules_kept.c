@@ -4,6 +4,7 @@
  * while it writes leaves a wrong checksum, and the next one counts from 0.
  */
 #include "http/metric_rules_int.h"
+#include "util/write_at.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,19 +52,6 @@ static int add_rules(const struct metric_rules *r, struct buf *out)
 			rc = add_series(&s->series[k], out);
 	}
 	return rc;
-}
-
-static int write_at(int fd, const void *data, size_t len, off_t at)
-{
-	for (const char *p = data; len;) {
-		ssize_t n = pwrite(fd, p, len, at);
-		if (n <= 0 && errno != EINTR)
-			return -errno;
-		p += n > 0 ? n : 0;
-		at += n > 0 ? n : 0;
-		len -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
 }
 
 /* Without memory for it the counters that are there stay: the next write has them all. */

@@ -3,6 +3,7 @@
 
 #include "util/buf.h"
 #include "util/crc32c.h"
+#include "util/write_at.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,17 +91,6 @@ int push_cursor_lock(const char *path, struct err *err)
 			    : err_sys(err, rc, "cannot lock the cursor %s", path);
 }
 
-static int write_all(int fd, const struct buf *b)
-{
-	for (size_t at = 0; at < b->len;) {
-		ssize_t n = write(fd, b->data + at, b->len - at);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		at += n > 0 ? (size_t)n : 0;
-	}
-	return fdatasync(fd) ? -errno : 0;
-}
-
 static int put(const struct push_cursor *c, const struct buf *text)
 {
 	char temp[sizeof(c->path) + 8];
@@ -108,7 +98,9 @@ static int put(const struct push_cursor *c, const struct buf *text)
 	int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	int rc = write_all(fd, text);
+	int rc = write_at(fd, text->data, text->len, 0);
+	if (!rc && fdatasync(fd))
+		rc = -errno;
 	if (close(fd) && !rc)
 		rc = -errno;
 	if (!rc && rename(temp, c->path))

@@ -90,9 +90,9 @@ int rotate_store(const char *dir, bool *ret_moved, struct err *err)
 			return err_sys(err, -errno, "removing %s", old);
 	}
 	if (rename(name, old))
-		return err_sys(err, -errno,
-			       "another place with -o is needed: cannot rename %s to %s", name,
-			       old);
+		return err_set(err, -errno,
+			       "cannot rename %s to %s: %s; choose another place with -o", name,
+			       old, strerror(errno));
 	*ret_moved = true;
 	return 0;
 }

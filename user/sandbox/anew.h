@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Children that are this program, executed anew: their memory holds no setting, token or key of the
- * recorder, and has other addresses. Each kind has a constructor that runs before main() and knows
- * its own argv[0].
+ * recorder, and has other addresses. Those of the sandbox have a constructor that runs before
+ * main() and knows its own argv[0]; the one that serves is a command.
  */
 #ifndef ASCRIBE_SANDBOX_ANEW_H
 #define ASCRIBE_SANDBOX_ANEW_H

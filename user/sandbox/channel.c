@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/channel.h"
 #include "util/clock.h"
+#include "util/passed.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -67,31 +68,13 @@ static int move_all(int fd, void *bytes, size_t len, int out, uint64_t until_ns)
 	return 0;
 }
 
-union control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(SANDBOX_FDS_MAX * sizeof(int))];
-};
-
-static void attach(struct msghdr *m, union control *c, const int *fds, size_t n_fds)
-{
-	if (!n_fds)
-		return;
-	m->msg_control = c->bytes;
-	m->msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-	struct cmsghdr *cm = CMSG_FIRSTHDR(m);
-	cm->cmsg_level = SOL_SOCKET;
-	cm->cmsg_type = SCM_RIGHTS;
-	cm->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-	memcpy(CMSG_DATA(cm), fds, n_fds * sizeof(int));
-}
-
 int channel_send_head(int fd, const struct channel_head *h, const int *fds, size_t n_fds)
 {
 	struct channel_head head = *h;
-	union control c = { 0 };
+	union passed room;
 	struct iovec iov = { &head, sizeof(head) };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	attach(&m, &c, fds, n_fds);
+	passed_attach(&m, &room, fds, n_fds);
 	ssize_t n = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
@@ -102,12 +85,12 @@ int channel_send(int fd, const struct channel_head *h, const void *bytes, const 
 		 size_t n_fds, uint64_t until_ns)
 {
 	struct channel_head head = *h;
-	union control c = { 0 };
+	union passed room;
 	struct iovec iov[2] = { { &head, sizeof(head) }, { (void *)(uintptr_t)bytes, h->len } };
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = h->len ? 2 : 1 };
 	if (n_fds > SANDBOX_FDS_MAX)
 		return -EINVAL;
-	attach(&m, &c, fds, n_fds);
+	passed_attach(&m, &room, fds, n_fds);
 	ssize_t n = move(fd, &m, 1, until_ns);
 	if (n < 0)
 		return (int)n;
@@ -126,33 +109,20 @@ int channel_recv(int fd, void *out, size_t len, uint64_t until_ns)
 int channel_recv_head(int fd, struct channel_head *h, int *fds, size_t max, size_t *ret_n,
 		      uint64_t until_ns)
 {
-	union control c = { 0 };
+	union passed room;
 	struct iovec iov = { h, sizeof(*h) };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
-			    .msg_control = c.bytes,
-			    .msg_controllen = sizeof(c.bytes) };
+			    .msg_control = room.bytes,
+			    .msg_controllen = sizeof(room.bytes) };
 	if (!max) { /* what is sent all the same, the kernel closes */
 		m.msg_control = NULL;
 		m.msg_controllen = 0;
 	}
 	ssize_t n = move(fd, &m, 0, until_ns);
-	size_t got = 0;
 	if (n < 0)
 		return (int)n;
-	for (struct cmsghdr *cm = max ? CMSG_FIRSTHDR(&m) : NULL; cm; cm = CMSG_NXTHDR(&m, cm)) {
-		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
-			continue;
-		size_t here = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < here; i++) {
-			int one;
-			memcpy(&one, CMSG_DATA(cm) + i * sizeof(int), sizeof(one));
-			if (got < max)
-				fds[got++] = one;
-			else
-				close(one);
-		}
-	}
-	*ret_n = got;
+	size_t got = max ? passed_take(&m, fds, max) : 0;
+	*ret_n = got < max ? got : max;
 	return move_all(fd, (uint8_t *)h + n, sizeof(*h) - (size_t)n, 0, until_ns);
 }

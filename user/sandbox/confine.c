@@ -31,11 +31,25 @@ static int close_others(int keep)
 	return syscall(SYS_close_range, keep + 1, ~0u, 0) ? -errno : 0;
 }
 
-int confine_capabilities(void)
+/* Drop all capabilities, and gain no rights by what is executed. */
+static int drop_rights(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { 0 };
-	return syscall(SYS_capset, &head, none) ? -errno : 0;
+	return syscall(SYS_capset, &head, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno
+											  : 0;
+}
+
+int confine_user(uid_t user, gid_t group)
+{
+	/*
+	 * Without CAP_SETUID, or where our user namespace has no such user, we stay who we are,
+	 * without capabilities.
+	 */
+	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(group, group, group) &&
+	    setresuid(user, user, user) && errno != EPERM && errno != EINVAL)
+		return -errno;
+	return drop_rights();
 }
 
 int confine_data_size(size_t *ret)
@@ -67,19 +81,7 @@ int confine_privileges(int keep, unsigned user)
 {
 	int rc = close_others(keep);
 	rc = rc ? rc : confine_data_size(&data_before);
-	if (rc)
-		return rc;
-	/*
-	 * Without CAP_SETUID, or where our user namespace has no such user, we stay who we are,
-	 * without capabilities.
-	 */
-	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(user, user, user) &&
-	    setresuid(user, user, user) && errno != EPERM && errno != EINVAL)
-		return -errno;
-	rc = confine_capabilities();
-	if (rc)
-		return rc;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+	return rc ? rc : confine_user(user, user);
 }
 
 int confine_reader(int keep)
@@ -106,10 +108,7 @@ int confine_reader(int keep)
 int confine_asker(int keep)
 {
 	int rc = close_others(keep);
-	rc = rc ? rc : confine_capabilities();
-	if (rc)
-		return rc;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+	return rc ? rc : drop_rights();
 }
 
 #define READING \
@@ -167,6 +166,26 @@ static int limit_resources(size_t memory)
 	return rc ? rc : confine_limit(RLIMIT_NOFILE, DESCRIPTORS);
 }
 
+int confine_calls(scmp_filter_ctx f, uint32_t action, const int *calls, size_t n)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++) {
+		rc = seccomp_rule_add(f, action, calls[i], 0);
+		if (rc == -EDOM)
+			rc = 0; /* this machine has no such call */
+	}
+	return rc;
+}
+
+int confine_no_code(scmp_filter_ctx f)
+{
+	int rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				  SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	return rc ? rc
+		  : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+}
+
 static int allow_calls(scmp_filter_ctx f)
 {
 	static const int plain[] = { SCMP_SYS(recvmsg),	       SCMP_SYS(sendmsg),
@@ -186,11 +205,9 @@ static int allow_calls(scmp_filter_ctx f)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < sizeof(plain) / sizeof(plain[0]); i++)
 		rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, plain[i], 0);
-	for (size_t i = 0; !rc && i < sizeof(refused) / sizeof(refused[0]); i++) {
-		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), refused[i], 0);
-		if (rc == -EDOM)
-			rc = 0; /* this machine has no such call */
-	}
+	rc = rc ? rc
+		: confine_calls(f, SCMP_ACT_ERRNO(EACCES), refused,
+				sizeof(refused) / sizeof(refused[0]));
 	/* fstat of a descriptor is a newfstatat with an empty path. */
 	rc = rc ? rc
 		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
@@ -198,12 +215,7 @@ static int allow_calls(scmp_filter_ctx f)
 	rc = rc ? rc
 		: seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(newfstatat), 1,
 				   SCMP_A3(SCMP_CMP_NE, AT_EMPTY_PATH));
-	rc = rc ? rc
-		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-				   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	rc = rc ? rc
-		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-				   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	rc = rc ? rc : confine_no_code(f);
 	rc = rc ? rc
 		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
 				   SCMP_A1(SCMP_CMP_EQ, F_DUPFD_CLOEXEC));
@@ -281,13 +293,7 @@ static int forbid_some(scmp_filter_ctx f)
 		SCMP_SYS(personality),
 		SCMP_SYS(memfd_create),
 	};
-	int rc = 0;
-	for (size_t i = 0; !rc && i < sizeof(calls) / sizeof(calls[0]); i++) {
-		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), calls[i], 0);
-		if (rc == -EDOM)
-			rc = 0; /* this machine has no such call */
-	}
-	return rc;
+	return confine_calls(f, SCMP_ACT_ERRNO(EPERM), calls, sizeof(calls) / sizeof(calls[0]));
 }
 
 /* Threads, to resolve names; no processes, which could stay when we are killed. */

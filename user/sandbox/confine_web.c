@@ -4,35 +4,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/landlock.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #define DESCRIPTORS 16384      /* connections, and files of the store */
 #define FILE_BYTES (64u << 20) /* of memory: profiles that are sent on, counters of rules */
 
+/* Its group reads the store, so it is kept. */
 static int become_user(void)
 {
-	/*
-	 * Without CAP_SETUID, or where our user namespace has no such user, we stay who we are,
-	 * without capabilities.
-	 */
-	if (geteuid() == 0 && !setgroups(0, NULL) &&
-	    setresuid(CONFINE_WEB, CONFINE_WEB, CONFINE_WEB) && errno != EPERM && errno != EINVAL)
-		return -errno;
-	int rc = confine_capabilities();
-	if (rc)
-		return rc;
+	int rc = confine_user(CONFINE_WEB, getegid());
 	/* A change of user clears what was asked for before. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || prctl(PR_SET_DUMPABLE, 0))
-		return -errno;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+	return rc ? rc : prctl(PR_SET_PDEATHSIG, SIGKILL) || prctl(PR_SET_DUMPABLE, 0) ? -errno : 0;
 }
 
 static int limit_resources(size_t before, size_t memory)
@@ -46,17 +34,6 @@ static int limit_resources(size_t before, size_t memory)
 	return rc ? rc
 		  : confine_limit(RLIMIT_NOFILE,
 				  files.rlim_max < DESCRIPTORS ? files.rlim_max : DESCRIPTORS);
-}
-
-static int allow(scmp_filter_ctx f, const int *calls, size_t n)
-{
-	int rc = 0;
-	for (size_t i = 0; !rc && i < n; i++) {
-		rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, calls[i], 0);
-		if (rc == -EDOM)
-			rc = 0; /* this machine has no such call */
-	}
-	return rc;
 }
 
 /* Whatever the arguments are. */
@@ -137,7 +114,7 @@ static int allow_plain(scmp_filter_ctx f)
 		SCMP_SYS(getpriority),
 		SCMP_SYS(getrlimit),
 	};
-	return allow(f, calls, sizeof(calls) / sizeof(calls[0]));
+	return confine_calls(f, SCMP_ACT_ALLOW, calls, sizeof(calls) / sizeof(calls[0]));
 }
 
 /* Opening for reading, memory without execution, threads, names of threads. */
@@ -146,12 +123,7 @@ static int allow_some(scmp_filter_ctx f)
 	const uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC, thread = CLONE_THREAD;
 	int rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
 				  SCMP_A2(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
-	rc = rc ? rc
-		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-				   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	rc = rc ? rc
-		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-				   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	rc = rc ? rc : confine_no_code(f);
 	rc = rc ? rc
 		: seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
 				   SCMP_A0(SCMP_CMP_MASKED_EQ, thread, thread));

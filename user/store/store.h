@@ -201,10 +201,9 @@ int store_carry_frame(struct store_writer *w, uint32_t old, uint32_t *ret_id);
 void store_renew_end(struct store_writer *w);
 
 /*
- * Keep at most `max` rows in the open window. Where there are more, of each label set and event
- * the rows with the smallest values go into one row with the stack `other`, until half of `max` are
- * left. Only rows of these events, and not those with the stack `pinned`. Sums of each
- * label set stay. *ret_samples: of the rows that went. -ENOMEM: nothing changed.
+ * Keep at most `max` rows in the open window. Of more, those with the smallest values go into a row
+ * of their label set and event with the stack `other`, until half of `max` are left. Only rows of
+ * these events, and not with the stack `pinned`. *ret_samples: of these rows. -ENOMEM: no change.
  */
 struct store_folding_rule {
 	size_t max;
@@ -235,16 +234,10 @@ struct store_writer_state {
 };
 const struct store_writer_state *store_writer_state(const struct store_writer *w);
 
-/*
- * Let the group of this process read the store, whatever modes its files have. Files that it owns
- * change to that group.
- */
+/* Let this process's group read the store, whatever modes files have; files we own change to it. */
 void store_open_to_group(struct store_writer *w);
 
-/*
- * False: the directory was deleted or moved, or its header was deleted; what is written finds no
- * reader any more.
- */
+/* False: directory or header were deleted or moved; what is written finds no reader any more. */
 bool store_writer_is_there(const struct store_writer *w);
 
 /* Write every parent whose slot has ended, without the grace. */

@@ -6,11 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PACKET_FDS_MAX 24u
-
 /*
- * Send without waiting, the head and then the bytes as one packet. -EAGAIN: there is no room;
- * -EPIPE: the other end is gone; -errno.
+ * Send without waiting, the head and then the bytes as one packet, with at most PASSED_MAX
+ * descriptors (passed.h). -EAGAIN: there is no room; -EPIPE: the other end is gone; -errno.
  */
 int packet_send(int fd, const void *head, size_t head_len, const void *bytes, size_t len,
 		const int *fds, size_t n_fds);

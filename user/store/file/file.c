@@ -2,6 +2,7 @@
 #include "store/file/file.h"
 
 #include "util/crc32c.h"
+#include "util/write_at.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,19 +52,8 @@ static void put64(uint8_t *p, uint64_t v)
 
 static int write_all(int fd, const void *data, size_t len, uint64_t offset)
 {
-	const uint8_t *p = data;
-	while (len) {
-		ssize_t n = pwrite(fd, p, len, (off_t)offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			/* a limit or a quota: as full */
-			return !n ? -EIO : errno == EFBIG || errno == EDQUOT ? -ENOSPC : -errno;
-		p += n;
-		len -= (size_t)n;
-		offset += (size_t)n;
-	}
-	return 0;
+	int rc = write_at(fd, data, len, offset);
+	return rc == -EFBIG || rc == -EDQUOT ? -ENOSPC : rc; /* a limit or a quota: as full */
 }
 
 int file_replace(int dir_fd, const char *name, const void *data, size_t len)
