@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 needs_recording
 for name in read capture; do
-	head -c 20 /dev/urandom | xxd -p >$name.token
+	head -c 20 /dev/urandom | od -An -tx1 -v | tr -d ' \n' >$name.token
 	chmod 600 $name.token
 done
 reader=(-u ":$(cat read.token)") capturer=(-u ":$(cat capture.token)")

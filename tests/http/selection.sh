@@ -78,6 +78,14 @@ below = lambda p: sum(s for q, s in u.values() if q.startswith(p + "/"))
 json.dump({g: [p, s - below(p)] for g, (p, s) in u.items()}, open(sys.argv[1], "w"))' "$1"
 }
 
+# What a recording may wait for, in $awaited: rules that match nothing, the window that the load
+# ended in.
+tells_rules() { grep -q 'nothing matches' "$name.err"; }
+has_window() {
+	"$ascribe" stat "st_$name" --json 2>/dev/null |
+		jq -e --argjson t "$ended" '.to >= $t' >window
+}
+
 # record_groups NAME ROUNDS OPTIONS...: leaves NAME.json, NAME.stat.json, before.json, after.json
 record_groups() {
 	local name=$1 rounds=$2
@@ -90,6 +98,8 @@ record_groups() {
 	used before.json
 	run_groups "$rounds"
 	used after.json
+	ended=$(date +%s)
+	[ -z "${awaited:-}" ] || within 30 $awaited
 	sleep 2 # its metrics are of the last look
 	curl -gsS --max-time 10 --unix-socket socket http://x/metrics >"$name.metrics"
 	kill -INT "$pid"
@@ -120,7 +130,8 @@ PY
 
 record_groups out 6 -F 499 --annotated out --exclude '{namespace="other"}'
 judge out web post huge host
-record_groups in 6 -F 499 --annotated in --select '{namespace="shop",pod_label_tier="web"}' \
+awaited=tells_rules record_groups in 6 -F 499 --annotated in \
+	--select '{namespace="shop",pod_label_tier="web"}' \
 	--select '{namespace="none"}'
 judge in web post
 ok "in: a rule that matches nothing is told" \
@@ -138,7 +149,8 @@ check "waits: of threads that are selected, and of no others" r=off.json a=after
 	'{k: v["seconds"] for k, v in rows(r).items()}'
 
 # Rates: what each group has, and what a sample of it stands for.
-record_groups rates 30 -F 19 --rate '99{namespace="shop"}' --rate '49{cgroup=~".*/host"}'
+awaited=has_window record_groups rates 30 -F 19 --rate '99{namespace="shop"}' \
+	--rate '49{cgroup=~".*/host"}'
 cat >rates.py <<PY
 (lambda got, used, hz: all(
     abs(got[a[g][0]] - used[g]) < 0.05 + 4 * (used[g] / hz.get(g, 19)) ** 0.5 for g in used)
