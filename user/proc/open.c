@@ -46,13 +46,15 @@ int proc_root_open(struct proc_root *io_root, uint32_t tgid)
 	return rc;
 }
 
-/* A new reader does not have this root: open it again, if the process is still the same. */
+/*
+ * A new reader does not have this root: open it again. -ENOENT: the process is another by now.
+ */
 static int reopen(const struct proc_root *r)
 {
 	uint64_t start;
 	int rc = proc_start(r->tgid, &start);
 	if (rc || start != r->start)
-		return -ESTALE;
+		return -ENOENT;
 	return ask(&(struct reader_request){ .op = ROOT_OPEN, .tgid = r->tgid, .a = r->name });
 }
 
@@ -64,7 +66,8 @@ static int open_file(const struct proc_root *r, enum reader_op op, const char *f
 	if (rc != -ESTALE)
 		return rc;
 	rc = reopen(r);
-	return rc ? rc : proc_ask_file(&q, file, ret);
+	rc = rc ? rc : proc_ask_file(&q, file, ret);
+	return rc == -ESTALE ? -EINPROGRESS : rc; /* that reader ended, too */
 }
 
 int proc_root_file(const struct proc_root *r, const char *file, struct proc_opened *ret)
