@@ -247,6 +247,13 @@ if [ "$(id -u)" = 0 ] && "$ascribe" record --wall --waker -o waits -- sh work.sh
 		ok "serve: $q" cmp of_store.json of_fleet.json
 		ok "rows: $q" jq -e '.rows // .cells | length > 0' of_fleet.json
 	done
+	for event in off-cpu runq waker; do
+		for at in "$of_store" "$url"; do
+			curl -gsS --max-time 60 "$at/pyroscope/render?query=$event%7B%7D" |
+				jq -S .flamebearer
+		done >graphs.json
+		ok "serve: render of $event" jq -es '.[0] == .[1] and .[0].numTicks > 0' graphs.json
+	done
 else
 	echo "waits are left out: $(tail -1 out 2>/dev/null)"
 fi
@@ -277,7 +284,71 @@ gets 200 '"findings"' "$url/api/v1/findings?$range"
 gets 400 'none of cpu' "$url/api/v1/table?metric=nix"
 gets 200 '"fired"' "$url/api/v1/stat?$range"
 refused 400 'no blame times' "$url/api/v1/blame?$range"
-refused 501 'not served from ClickHouse' "$url/pyroscope/render?query=x"
+refused 501 'not served from ClickHouse' "$url/api/v1/histogram?route=flame"
+
+# As Pyroscope: the same questions to both, by random selectors and ranges.
+cat >pyroscope.py <<'PY'
+import gzip, json, random, sys, urllib.error, urllib.parse, urllib.request
+from wire import numbers, parse
+of_store, of_fleet, draw, first, last = sys.argv[1], sys.argv[2], random.Random(sys.argv[3]), 1777629600, 1777632600
+def ask(base, path, body=None, kind='json'):
+    r = urllib.request.Request(base + path, body, {'Content-Type': 'application/' + kind} if body is not None else {})
+    try:
+        return 200, urllib.request.urlopen(r, timeout=60).read()
+    except urllib.error.HTTPError as e:
+        return e.code, e.read()
+def drawn(text):  # steps at the end, where nothing was recorded, may be left out
+    o = json.loads(text)
+    t = o.get('timeline', {'samples': []})
+    while t['samples'] and not t['samples'][-1]:
+        t['samples'].pop()
+    return o
+def call(method, body):
+    return '/querier.v1.QuerierService/' + method, json.dumps(body).encode()
+def same(path, body=None, of=json.loads):
+    (a, x), (b, y) = ask(of_store, path, body), ask(of_fleet, path, body)
+    assert (a, a == 200 and of(x)) == (b, b == 200 and of(y)), (path, body, a, x[:600], b, y[:600])
+    return a, x
+types = json.loads(same(*call('ProfileTypes', {}))[1])['profileTypes']
+names = [set(json.loads(ask(b, *call('LabelNames', {}))[1])['names']) - {'host'} for b in (of_store, of_fleet)]
+assert names[0] == names[1], names
+stats = [json.loads(ask(b, *call('GetProfileStats', {}))[1]) for b in (of_store, of_fleet)]
+assert all(s['dataIngested'] and int(s['oldestProfileTime']) == first * 1000 for s in stats), stats
+selectors = ['{}', '{comm="postgres"}', '{comm!~"p.*"}', '{tenant=~"a|b"}', '{service_name="nginx"}', '{tenant=""}', '{comm="nobody"}', '{__session_id__="x"}']
+filled = 0
+for i in range(int(sys.argv[4])):
+    t = sorted(draw.sample(range(first, last, 60), 2))
+    kind = draw.choice(types)['ID']
+    where = dict(profileTypeID=kind, labelSelector=draw.choice(selectors), start=str(t[0] * 1000), end=str(t[1] * 1000))
+    other = dict(where, labelSelector=draw.choice(selectors))
+    keys = draw.choice([[], ['comm'], ['tenant', 'service_name']])
+    matchers = [where['labelSelector'], '{__profile_type__="%s"}' % kind]
+    for method, body in (('SelectMergeStacktraces', where), ('Diff', dict(left=where, right=other)), ('SelectSeries', dict(where, groupBy=keys, step=draw.choice([60, 300, 1200]))),
+                         ('LabelValues', dict(name=draw.choice(['comm', 'tenant', 'service_name', 'nix']), matchers=matchers, start=where['start'], end=where['end'])),
+                         ('Series', dict(labelNames=keys or ['__profile_type__'], matchers=matchers, start=where['start'], end=where['end']))):
+        def sets(text):
+            o = json.loads(text)
+            for list_of in 'labelsSet', 'series', 'names':
+                if list_of in o and method != 'SelectMergeStacktraces':
+                    o[list_of] = sorted(o[list_of], key=lambda v: json.dumps(v, sort_keys=True))
+            return o
+        status, text = same(*call(method, body), of=sets)
+        filled += status == 200 and len(text) > 200
+    q = urllib.parse.urlencode({'query': kind + where['labelSelector'], 'from': t[0], 'until': t[1]})
+    same('/pyroscope/render?' + q, of=drawn)
+    same('/pyroscope/label-values?' + urllib.parse.urlencode({'label': 'comm', 'from': t[0], 'until': t[1]}), of=lambda x: sorted(json.loads(x)))
+    same('/pyroscope/render-diff?' + urllib.parse.urlencode({'leftQuery': where['labelSelector'], 'rightQuery': other['labelSelector'], 'leftFrom': t[0], 'leftUntil': t[1], 'rightFrom': first, 'rightUntil': t[1]}))
+def values(text):
+    return sorted(tuple(numbers(parse(s)[2][0])) for s in parse(gzip.decompress(text))[2])
+end = int(stats[1]['newestProfileTime']) // 1000  # the store goes on
+for where in '', '&where=' + urllib.parse.quote('{tenant="a"}'):
+    a = ask(of_fleet, '/debug/pprof/profile?seconds=600' + where)[1]
+    b = ask(of_store, f'/export/profile.pb.gz?from={end - 600}&to={end}' + where)[1]
+    assert values(a) == values(b) and len(values(a)) > 10, (where, len(values(a)), len(values(b)))
+assert filled > 3, filled
+print(filled, 'answers of some size')
+PY
+ok "as Pyroscope" python3 pyroscope.py "$of_store" "$url" "$seed" "$(in_part 8 100)"
 ok "no store of a question stays" test "$(find "${TMPDIR:-/var/tmp}"/ascribe-*/ask-* -maxdepth 0 \
 	2>/dev/null | wc -l)" = 0
 finish

@@ -3,6 +3,7 @@
  * /debug/pprof/profile, for `go tool pprof`: the last seconds that were written, or a capture at a
  * rate that is asked for. A capture has a thread of its own.
  */
+#include "http/fleet.h"
 #include "http/pyroscope.h"
 #include "http/server_int.h"
 
@@ -45,7 +46,9 @@ static int write_range(struct request *r, struct store *store, int64_t from_ns, 
 	for (uint32_t i = 0; spec.event && i < store_n_events(store); i++)
 		if (!strcmp(store_event(store, i)->name, spec.event))
 			pyro_of_type(store, i, &spec);
-	int rc = query_open(&q, store, &spec, err);
+	int rc = fleet_ask(r, &store, &(struct fleet_need){ .spec = &spec, .what = FLEET_SETS },
+			   err);
+	rc = rc ? rc : query_open(&q, store, &spec, err);
 	if (!rc) {
 		struct export_source src = {
 			.store = store, .query = q, .where = spec.where, .idle = spec.idle

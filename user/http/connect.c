@@ -2,6 +2,7 @@
 /* querier.v1.QuerierService: what is summed, over time and as flame graphs. */
 #include "http/connect.h"
 
+#include "http/fleet.h"
 #include "http/levels.h"
 #include "http/pyro_selector.h"
 
@@ -43,9 +44,9 @@ int call_range(struct query_spec *s, int64_t start_ms, int64_t end_ms, struct er
 }
 
 /* *ret_where is what s->where points to, to be freed. */
-static int make_spec(struct query_spec *s, struct store *store, const char *type,
-		     const char *selector, int64_t start_ms, int64_t end_ms, char **ret_where,
-		     struct err *err)
+static int make_spec(struct query_spec *s, const struct request *r, struct store *store,
+		     const char *type, const char *selector, int64_t start_ms, int64_t end_ms,
+		     char **ret_where, struct err *err)
 {
 	uint32_t event;
 	char *v[] = { (char *)(uintptr_t)selector };
@@ -53,7 +54,7 @@ static int make_spec(struct query_spec *s, struct store *store, const char *type
 	*s = (struct query_spec){ .labels = QUERY_NO_LABELS };
 	int rc = pyro_find_type(store, type, &event, err);
 	rc = rc ? rc : call_range(s, start_ms, end_ms, err);
-	rc = rc ? rc : pyro_names_read(&names, store, err);
+	rc = rc ? rc : pyro_names_read(&names, r, store, err);
 	rc = rc ? rc : pyro_selector(&names, store_event(store, event), v, 1, ret_where, err);
 	pyro_names_fini(&names);
 	if (rc)
@@ -64,13 +65,13 @@ static int make_spec(struct query_spec *s, struct store *store, const char *type
 }
 
 /* The store's keys behind the names of a question about an event; to be freed with free_keys. */
-static int find_keys(struct store *store, const char *type, char *const *names, size_t n,
-		     char **ret, struct err *err)
+static int find_keys(const struct request *r, struct store *store, const char *type,
+		     char *const *names, size_t n, char **ret, struct err *err)
 {
 	uint32_t event;
 	struct pyro_names known = { 0 };
 	int rc = pyro_find_type(store, type, &event, err);
-	rc = rc ? rc : pyro_names_read(&known, store, err);
+	rc = rc ? rc : pyro_names_read(&known, r, store, err);
 	for (size_t i = 0; !rc && i < n; i++) {
 		ret[i] = strdup(pyro_names_key(&known, store_event(store, event), names[i]));
 		rc = ret[i] ? 0 : err_set(err, -ENOMEM, "out of memory");
@@ -177,11 +178,12 @@ int pyro_select_series(struct request *r, struct store *store, struct err *err)
 	if (rc)
 		return rc;
 	const Pyro__SelectSeriesRequest *m = (const Pyro__SelectSeriesRequest *)c.msg;
-	rc = make_spec(&spec.range, store, m->profile_typeid, m->label_selector, m->start, m->end,
-		       &where, err);
+	rc = make_spec(&spec.range, r, store, m->profile_typeid, m->label_selector, m->start,
+		       m->end, &where, err);
 	if (!rc && m->n_group_by > GROUP_MAX)
 		rc = err_set(err, -EINVAL, "group_by: at most %d", GROUP_MAX);
-	rc = rc ? rc : find_keys(store, m->profile_typeid, m->group_by, m->n_group_by, keys, err);
+	rc = rc ? rc
+		: find_keys(r, store, m->profile_typeid, m->group_by, m->n_group_by, keys, err);
 	if (!rc && !(m->step > 0 && m->step < 1e9))
 		rc = err_set(err, -EINVAL, "step: seconds, more than 0");
 	if (!rc) {
@@ -189,8 +191,14 @@ int pyro_select_series(struct request *r, struct store *store, struct err *err)
 		spec.keys = m->n_group_by ? (const char *const *)keys : NULL;
 		spec.n_keys = m->n_group_by;
 		spec.top = m->limit > 0 && m->limit < SERIES_MAX ? (size_t)m->limit : SERIES_MAX;
-		rc = query_series(&s, store, &spec, err);
+		struct fleet_need need = { .spec = &spec.range,
+					   .what = FLEET_STEPS,
+					   .keys = spec.keys,
+					   .n_keys = spec.n_keys,
+					   .step_ns = spec.step_ns };
+		rc = fleet_ask(r, &store, &need, err);
 	}
+	rc = rc ? rc : query_series(&s, store, &spec, err);
 	rc = rc ? rc : answer_points(&c, s, m->group_by, m->n_group_by, err);
 	query_series_free(s);
 	free_keys(keys, GROUP_MAX);
@@ -229,10 +237,13 @@ int pyro_stacktraces(struct request *r, struct store *store, struct err *err)
 	if (rc)
 		return rc;
 	const Pyro__SelectRequest *m = (const Pyro__SelectRequest *)c.msg;
-	rc = make_spec(&spec, store, m->profile_typeid, m->label_selector, m->start, m->end, &where,
-		       err);
+	rc = make_spec(&spec, r, store, m->profile_typeid, m->label_selector, m->start, m->end,
+		       &where, err);
 	if (!rc && m->format == 2)
 		rc = err_set(err, -EOPNOTSUPP, "format: flame graphs alone");
+	rc = rc ? rc
+		: fleet_ask(r, &store, &(struct fleet_need){ .spec = &spec, .what = FLEET_STACKS },
+			    err);
 	rc = rc ? rc : query_open(&q, store, &spec, err);
 	if (!rc) {
 		struct export_source src = { .store = store, .query = q, .where = where };
@@ -257,8 +268,8 @@ int pyro_stacktraces(struct request *r, struct store *store, struct err *err)
 	return rc;
 }
 
-static int diff_levels(struct store *store, const Pyro__SelectRequest *const m[2], struct levels *l,
-		       struct err *err)
+static int diff_levels(struct request *r, struct store *store,
+		       const Pyro__SelectRequest *const m[2], struct levels *l, struct err *err)
 {
 	struct query_spec spec[2];
 	struct query *q[2] = { NULL, NULL };
@@ -266,11 +277,18 @@ static int diff_levels(struct store *store, const Pyro__SelectRequest *const m[2
 	int64_t scale[2];
 	int rc = m[0] && m[1] ? 0 : err_set(err, -EINVAL, "left and right are needed");
 	for (int i = 0; !rc && i < 2; i++) {
-		rc = make_spec(&spec[i], store, m[i]->profile_typeid, m[i]->label_selector,
+		rc = make_spec(&spec[i], r, store, m[i]->profile_typeid, m[i]->label_selector,
 			       m[i]->start, m[i]->end, &where[i], err);
 		spec[i].by_start = true;
 		spec[i].parts = 3; /* and the difference */
-		rc = rc ? rc : query_open(&q[i], store, &spec[i], err);
+	}
+	rc = rc ? rc
+		: fleet_ask(r, &store,
+			    &(struct fleet_need){
+				    .spec = &spec[0], .against = &spec[1], .what = FLEET_STACKS },
+			    err);
+	for (int i = 0; !rc && i < 2; i++) {
+		rc = query_open(&q[i], store, &spec[i], err);
 		scale[i] = rc ? 1 : pyro_scale(query_info(q[i])->event);
 	}
 	rc = rc ? rc : levels_of_diff(l, q[0], q[1], node_limit(m[0]->max_nodes), scale, err);
@@ -293,7 +311,7 @@ int pyro_diff(struct request *r, struct store *store, struct err *err)
 		return rc;
 	const Pyro__DiffRequest *m = (const Pyro__DiffRequest *)c.msg;
 	const Pyro__SelectRequest *const sides[2] = { m->left, m->right };
-	rc = diff_levels(store, sides, &l, err);
+	rc = diff_levels(r, store, sides, &l, err);
 	if (!rc && make_levels(&l, &levels, &graph.levels))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	graph.n_levels = l.n;
@@ -344,8 +362,11 @@ int pyro_profile(struct request *r, struct store *store, struct err *err)
 	if (c.json)
 		rc = err_set(err, -EOPNOTSUPP, "a profile is answered as application/proto alone");
 	rc = rc ? rc
-		: make_spec(&spec, store, m->profile_typeid, m->label_selector, m->start, m->end,
+		: make_spec(&spec, r, store, m->profile_typeid, m->label_selector, m->start, m->end,
 			    &where, err);
+	rc = rc ? rc
+		: fleet_ask(r, &store, &(struct fleet_need){ .spec = &spec, .what = FLEET_STACKS },
+			    err);
 	rc = rc ? rc : query_open(&q, store, &spec, err);
 	if (!rc) {
 		struct export_source src = { .store = store, .query = q, .where = where };

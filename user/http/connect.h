@@ -42,7 +42,8 @@ void pyro_list_fini(struct pyro_list *s);
  * The values that a label has by its Pyroscope name, those with the most samples of an event first:
  * of the profile type that the matchers ask for, else of all types.
  */
-int pyro_list_values(struct store *s, const struct query_spec *range, const char *name,
-		     char *const *matchers, size_t n, struct pyro_list *ret, struct err *err);
+int pyro_list_values(struct request *r, struct store *s, const struct query_spec *range,
+		     const char *name, char *const *matchers, size_t n, struct pyro_list *ret,
+		     struct err *err);
 
 #endif

@@ -2,6 +2,7 @@
 /* querier.v1.QuerierService: which types, labels, values and series there are. */
 #include "http/connect.h"
 
+#include "http/fleet.h"
 #include "http/pyro_selector.h"
 
 #include "query/found.h"
@@ -55,7 +56,7 @@ int pyro_label_names(struct request *r, struct store *store, struct err *err)
 	struct pyro_list s = { 0 };
 	struct pyro_names names = { 0 };
 	int rc = call_begin(&c, r, &pyro__label_names_request__descriptor, err);
-	rc = rc ? rc : pyro_names_read(&names, store, err);
+	rc = rc ? rc : pyro_names_read(&names, r, store, err);
 	for (size_t i = 0; !rc && i < names.n; i++)
 		rc = pyro_list_add(&s, names.names[i], strlen(names.names[i]));
 	rc = rc ? rc : pyro_list_add(&s, PYRO_SERVICE, strlen(PYRO_SERVICE));
@@ -73,8 +74,8 @@ static bool is_asked(const struct store *s, uint32_t event, const char *type)
 	return pyro_is_type(s, event) && (!*type || !strcmp(type, id));
 }
 
-static int add_values(struct store *s, const struct query_spec *range, const char *key,
-		      struct pyro_list *ret, struct err *err)
+static int add_values(struct request *r, struct store *s, const struct query_spec *range,
+		      const char *key, struct pyro_list *ret, struct err *err)
 {
 	struct query_spec spec = *range;
 	struct query *q = NULL;
@@ -82,7 +83,9 @@ static int add_values(struct store *s, const struct query_spec *range, const cha
 	spec.labels = QUERY_KEYS;
 	spec.keys = &key;
 	spec.n_keys = 1;
-	int rc = query_open(&q, s, &spec, err);
+	int rc = fleet_ask(r, &s, &(struct fleet_need){ .spec = &spec, .keys = &key, .n_keys = 1 },
+			   err);
+	rc = rc ? rc : query_open(&q, s, &spec, err);
 	rc = rc ? rc : found_collect(&l, s, q, &spec, key, err);
 	for (size_t i = 0; !rc && i < l.n && ret->n < VALUES_MAX; i++) {
 		size_t len;
@@ -95,13 +98,14 @@ static int add_values(struct store *s, const struct query_spec *range, const cha
 	return rc;
 }
 
-int pyro_list_values(struct store *s, const struct query_spec *range, const char *name,
-		     char *const *matchers, size_t n, struct pyro_list *ret, struct err *err)
+int pyro_list_values(struct request *r, struct store *s, const struct query_spec *range,
+		     const char *name, char *const *matchers, size_t n, struct pyro_list *ret,
+		     struct err *err)
 {
 	char type[PYRO_ID_MAX];
 	struct pyro_names names = { 0 };
 	pyro_selector_type(matchers, n, type, sizeof(type));
-	int rc = pyro_names_read(&names, s, err);
+	int rc = pyro_names_read(&names, r, s, err);
 	for (uint32_t i = 0; !rc && i < store_n_events(s); i++) {
 		const struct store_event *e = store_event(s, i);
 		struct query_spec spec = *range;
@@ -111,7 +115,7 @@ int pyro_list_values(struct store *s, const struct query_spec *range, const char
 		pyro_of_type(s, i, &spec);
 		rc = pyro_selector(&names, e, matchers, n, &where, err);
 		spec.where = where;
-		rc = rc ? rc : add_values(s, &spec, pyro_names_key(&names, e, name), ret, err);
+		rc = rc ? rc : add_values(r, s, &spec, pyro_names_key(&names, e, name), ret, err);
 		free(where);
 	}
 	pyro_names_fini(&names);
@@ -142,7 +146,7 @@ int pyro_label_values(struct request *r, struct store *store, struct err *err)
 		rc = err_set(err, -EINVAL, "name: of which label? 1 to 255 bytes");
 	rc = rc ? rc : call_range(&range, m->start, m->end, err);
 	rc = rc ? rc
-		: pyro_list_values(store, &range, m->name, m->matchers, m->n_matchers, &s, err);
+		: pyro_list_values(r, store, &range, m->name, m->matchers, m->n_matchers, &s, err);
 	return answer_strings(&c, &s, rc, err);
 }
 
@@ -265,12 +269,15 @@ static int add_set(struct label_sets *sets, const struct series_question *q,
 	return rc;
 }
 
-static int add_series(struct label_sets *sets, struct store *store, const struct query_spec *spec,
-		      const struct series_question *question, struct err *err)
+static int add_series(struct request *r, struct label_sets *sets, struct store *store,
+		      const struct query_spec *spec, const struct series_question *question,
+		      struct err *err)
 {
 	struct query *q = NULL;
 	struct query_table *t = NULL;
-	int rc = query_open(&q, store, spec, err);
+	struct fleet_need need = { .spec = spec, .keys = spec->keys, .n_keys = spec->n_keys };
+	int rc = fleet_ask(r, &store, &need, err);
+	rc = rc ? rc : query_open(&q, store, spec, err);
 	rc = rc ? rc : query_table(q, spec->keys, spec->n_keys, &t, err);
 	for (size_t i = 0; !rc && i < t->n_rows && sets->n < SERIES_MAX; i++)
 		rc = t->rows[i].samples ? add_set(sets, question, &t->rows[i]) : 0;
@@ -280,8 +287,8 @@ static int add_series(struct label_sets *sets, struct store *store, const struct
 }
 
 /* Of one event, by the keys that the names have for it. */
-static int add_event(struct label_sets *sets, struct store *store, uint32_t event,
-		     const struct query_spec *range, const struct pyro_names *names,
+static int add_event(struct request *r, struct label_sets *sets, struct store *store,
+		     uint32_t event, const struct query_spec *range, const struct pyro_names *names,
 		     const Pyro__SeriesRequest *m, struct series_question *q, struct err *err)
 {
 	const struct store_event *e = store_event(store, event);
@@ -298,13 +305,13 @@ static int add_event(struct label_sets *sets, struct store *store, uint32_t even
 	spec.n_keys = q->n_keys;
 	int rc = pyro_selector(names, e, m->matchers, m->n_matchers, &where, err);
 	spec.where = where;
-	rc = rc ? rc : add_series(sets, store, &spec, q, err);
+	rc = rc ? rc : add_series(r, sets, store, &spec, q, err);
 	free(where);
 	return rc;
 }
 
-static int list_series(struct label_sets *sets, struct store *store, const Pyro__SeriesRequest *m,
-		       struct err *err)
+static int list_series(struct request *r, struct label_sets *sets, struct store *store,
+		       const Pyro__SeriesRequest *m, struct err *err)
 {
 	static char comm[] = "comm";
 	static char *by_default[] = { comm };
@@ -317,10 +324,10 @@ static int list_series(struct label_sets *sets, struct store *store, const Pyro_
 		return err_set(err, -EINVAL, "label_names: at most %d", KEYS_MAX);
 	pyro_selector_type(m->matchers, m->n_matchers, type, sizeof(type));
 	int rc = call_range(&range, m->start, m->end, err);
-	rc = rc ? rc : pyro_names_read(&names, store, err);
+	rc = rc ? rc : pyro_names_read(&names, r, store, err);
 	for (uint32_t i = 0; !rc && i < store_n_events(store); i++)
 		if (is_asked(store, i, type))
-			rc = add_event(sets, store, i, &range, &names, m, &q, err);
+			rc = add_event(r, sets, store, i, &range, &names, m, &q, err);
 	pyro_names_fini(&names);
 	return rc;
 }
@@ -331,7 +338,7 @@ int pyro_series(struct request *r, struct store *store, struct err *err)
 	struct label_sets sets = { 0 };
 	Pyro__SeriesResponse out = PYRO__SERIES_RESPONSE__INIT;
 	int rc = call_begin(&c, r, &pyro__series_request__descriptor, err);
-	rc = rc ? rc : list_series(&sets, store, (const Pyro__SeriesRequest *)c.msg, err);
+	rc = rc ? rc : list_series(r, &sets, store, (const Pyro__SeriesRequest *)c.msg, err);
 	out.labels_set = sets.v;
 	out.n_labels_set = sets.n;
 	rc = rc ? rc : message_write(r, &out.base, c.json, err);

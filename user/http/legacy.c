@@ -4,6 +4,7 @@
  * "flamebearer" JSON.
  */
 #include "http/connect.h"
+#include "http/fleet.h"
 #include "http/levels.h"
 #include "http/pyro_selector.h"
 
@@ -63,7 +64,7 @@ static int take_query(const struct request *r, struct store *s, const char *name
 			event = i;
 	int rc = n && event == UINT32_MAX ? pyro_find_type(s, type, &event, err) : 0;
 	struct pyro_names names = { 0 };
-	rc = rc ? rc : pyro_names_read(&names, s, err);
+	rc = rc ? rc : pyro_names_read(&names, r, s, err);
 	rc = rc ? rc
 		: pyro_selector(&names, event == UINT32_MAX ? NULL : store_event(s, event), v, 1,
 				&to->where, err);
@@ -140,14 +141,18 @@ static json_t *graph_json(const struct levels *l, const struct store_event *e, b
 }
 
 /* Samples in steps, for the line above the graph. */
-static int add_timeline(json_t *o, struct store *s, const struct side *side,
+static int add_timeline(json_t *o, struct request *r, struct store *s, const struct side *side,
 			const struct query_info *info, struct err *err)
 {
 	struct query_series *series = NULL;
 	struct query_series_spec spec = {
 		.range = side->spec, .step_ns = (info->to_ns - info->from_ns) / TIMELINE_STEPS + 1
 	};
-	int rc = query_series(&series, s, &spec, err);
+	struct fleet_need need = { .spec = &spec.range,
+				   .what = FLEET_STEPS,
+				   .step_ns = spec.step_ns };
+	int rc = fleet_ask(r, &s, &need, err);
+	rc = rc ? rc : query_series(&series, s, &spec, err);
 	json_t *v = json_array();
 	for (size_t i = 0; !rc && v && i < series->n_steps; i++)
 		json_array_append_new(v, json_count(series->n_rows ? series->rows[0].points[i] *
@@ -168,22 +173,26 @@ int pyro_render(struct request *r, struct store *s, struct err *err)
 {
 	static const char *const names[3] = { "query", "from", "until" };
 	struct side side = { 0 };
+	struct store *whole = s; /* of the whole range, without steps */
 	struct query *q = NULL;
 	struct levels l = { 0 };
 	json_t *o = NULL;
 	uint64_t nodes;
 	int rc = take_side(r, s, names, &side, err);
 	rc = rc ? rc : take_nodes(r, &nodes, err);
-	rc = rc ? rc : query_open(&q, s, &side.spec, err);
+	rc = rc ? rc
+		: fleet_ask(r, &whole,
+			    &(struct fleet_need){ .spec = &side.spec, .what = FLEET_STACKS }, err);
+	rc = rc ? rc : query_open(&q, whole, &side.spec, err);
 	if (!rc) {
-		struct export_source src = { .store = s, .query = q, .where = side.where };
+		struct export_source src = { .store = whole, .query = q, .where = side.where };
 		side.scale = pyro_scale(query_info(q)->event);
 		rc = levels_of_query(&l, &src, nodes, side.scale, err);
 	}
 	if (!rc && !(o = graph_json(&l, query_info(q)->event, false)))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	if (!rc && query_info(q)->blocks)
-		rc = add_timeline(o, s, &side, query_info(q), err);
+		rc = add_timeline(o, r, s, &side, query_info(q), err);
 	if (rc)
 		json_decref(o);
 	else
@@ -207,8 +216,13 @@ int pyro_render_diff(struct request *r, struct store *s, struct err *err)
 		rc = take_side(r, s, names[i], &side[i], err);
 		side[i].spec.by_start = true;
 		side[i].spec.parts = 3;
-		rc = rc ? rc : query_open(&q[i], s, &side[i].spec, err);
 	}
+	struct fleet_need need = { .spec = &side[0].spec,
+				   .against = &side[1].spec,
+				   .what = FLEET_STACKS };
+	rc = rc ? rc : fleet_ask(r, &s, &need, err);
+	for (int i = 0; !rc && i < 2; i++)
+		rc = query_open(&q[i], s, &side[i].spec, err);
 	if (!rc) {
 		int64_t scale[2] = { pyro_scale(query_info(q[0])->event),
 				     pyro_scale(query_info(q[1])->event) };
@@ -232,7 +246,7 @@ int pyro_legacy_values(struct request *r, struct store *s, struct err *err)
 	int rc = take_time(r, "from", INT64_MIN, &spec.from_ns, err);
 	rc = rc ? rc : take_time(r, "until", INT64_MAX, &spec.to_ns, err);
 	struct pyro_list values = { 0 };
-	rc = rc ? rc : pyro_list_values(s, &spec, label, NULL, 0, &values, err);
+	rc = rc ? rc : pyro_list_values(r, s, &spec, label, NULL, 0, &values, err);
 	json_t *v = rc ? NULL : json_array();
 	for (size_t i = 0; v && i < values.n; i++)
 		json_array_append_new(v, json_text(values.v[i], strlen(values.v[i])));

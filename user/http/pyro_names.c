@@ -38,13 +38,27 @@ static char *make_name(const struct pyro_names *n, const char *key)
 	return name;
 }
 
-int pyro_names_read(struct pyro_names *n, struct store *s, struct err *err)
+static int read_keys(struct pyro_names *n, struct store *s, struct err *err)
 {
 	struct store_wide_key k;
 	int rc = store_narrow_keys(s, add_key, n, err);
 	for (size_t i = 0; !rc && store_wide_key(s, i, &k); i++)
 		if (k.to_ns == INT64_MAX)
 			rc = add_key(n, k.key, 0);
+	return rc;
+}
+
+static int take_keys(struct pyro_names *n, const struct fleet_result *listed)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < listed->n_keys; i++)
+		rc = add_key(n, listed->keys[i].name, 0);
+	return rc;
+}
+
+int pyro_names_read(struct pyro_names *n, const struct request *r, struct store *s, struct err *err)
+{
+	int rc = r->filled ? take_keys(n, r->filled) : read_keys(n, s, err);
 	n->names = calloc(n->n + 1, sizeof(*n->names));
 	for (size_t i = 0; !rc && n->names && i < n->n; i++) {
 		n->names[i] = make_name(n, n->keys[i]);

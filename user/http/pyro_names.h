@@ -7,7 +7,7 @@
 #ifndef ASCRIBE_HTTP_PYRO_NAMES_H
 #define ASCRIBE_HTTP_PYRO_NAMES_H
 
-#include "store/store.h"
+#include "http/request.h"
 
 #define PYRO_SERVICE "service_name"
 #define PYRO_TYPE "__profile_type__"
@@ -17,8 +17,9 @@ struct pyro_names {
 	size_t n, cap;
 };
 
-/* Those of the newest file. To be released either way. */
-int pyro_names_read(struct pyro_names *n, struct store *s, struct err *err);
+/* Those of the newest file, or that ClickHouse listed. To be released either way. */
+int pyro_names_read(struct pyro_names *n, const struct request *r, struct store *s,
+		    struct err *err);
 void pyro_names_fini(struct pyro_names *n);
 
 /* The key behind a name in a question about an event; name itself where there is none. */

@@ -51,6 +51,7 @@ struct request {
 	struct param *params;
 	size_t n_params;
 	struct fleet_result *filled; /* the store is one of ClickHouse's answers */
+	struct fleet_asking *asking; /* and has names alone: see http/fleet.h */
 	struct buf body;
 	size_t held;	     /* bytes of it that the server's intake holds */
 	size_t charged;	     /* bytes that were charged before it is known what it adds */
