@@ -49,7 +49,7 @@ ok "another one meanwhile is told to come later" test "$(cat busy.status)" = 429
 ok "and when" grep -qi '^Retry-After: 10' busy.head
 ok "the process was there, and is gone" sh -c "[ -s process ] && ! [ -e /proc/\$(cat process) ]"
 ok "its store is gone" test ! -e store/capture
-ok "its memory is not the daemon's: $memory, $(cat during)" \
+ok "the daemon's memory stays: $memory, $(cat during)" \
 	test "$(cat during)" -lt $((memory + (40 << 20)))
 gets 200 'ascribe_cpu_step 0' "${reader[@]}" "$url/metrics"
 ok "nothing was given up" grep -q '^ascribe_sample_weight 1$' body
@@ -146,6 +146,34 @@ refused 403 'capture-token-file' "$url/debug/pprof/profile?seconds=1&hz=99"
 kill "$pid"
 wait "$pid"
 ok "the store is whole" "$ascribe" store verify store
+
+# ---- its budget: what memory-max leaves, and an hour's part of cpu-max ----
+serve log4 "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --token-file read.token \
+	--capture-token-file capture.token --cpu-max 0.005% || finish
+daemon=$pid profile=$url/debug/pprof/profile
+within 30 recorded
+(within 20 pgrep -P "$daemon" -f -- --capture= >process &&
+	tr '\0' '\n' <"/proc/$(cat process)/cmdline" >args
+	sleep 8 && value ascribe_memory_reserved_bytes >kept) &
+gets 200 '' "${capturer[@]}" "$profile?seconds=12&hz=99"
+wait $!
+given=$(sed -n 's/^--memory-max=//p' args)
+ok "of 256 MiB it may take $((given >> 20))" \
+	test "$given" -gt $((64 << 20)) -a "$given" -lt $((160 << 20))
+ok "the daemon keeps that: $(cat kept)" awk -v g="$given" '{ exit !($1 >= g) }' kept
+for i in 1 2; do
+	refused 429 'may use 0.4 s an hour by cpu-max: the next one may begin in' \
+		"${capturer[@]}" "$profile?seconds=1&hz=99"
+done
+kill "$pid"
+wait "$pid"
+serve log5 "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --token-file read.token \
+	--capture-token-file capture.token --memory-max 130MiB || finish
+daemon=$pid profile=$url/debug/pprof/profile
+within 30 recorded
+refused 500 'that the daemon leaves of memory-max' "${capturer[@]}" "$profile?seconds=1&hz=99"
+kill "$pid"
+wait "$pid"
 serve log3 "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish
 refused 501 'no daemon' "$url/debug/pprof/profile?seconds=1&hz=99"
 finish

@@ -113,8 +113,8 @@ static void look_at_store(struct daemon *d)
 static void look_at_use(struct daemon *d, const struct collector_progress *p)
 {
 	const struct saving_limits limits = daemon_saving_limits(d);
-	struct saving_todo todo =
-		saving_look(&d->saving, &limits, d->collector, p, serving_memory(&d->serving));
+	struct saving_todo todo = saving_look(&d->saving, &limits, d->collector, p,
+					      serving_memory(&d->serving), d->capture.memory);
 	if (todo.caches) {
 		daemon_limit_server(d);
 		if (d->writer)

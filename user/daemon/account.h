@@ -37,7 +37,7 @@ struct account {
 	uint64_t total;
 	/* Beyond the total: our own pages that came and went since the last look */
 	uint64_t more;
-	/* Beyond the total: what parsers may still allocate before the next look */
+	/* Beyond the total: what parsers and a capture may allocate before the next look */
 	uint64_t reserved;
 	uint64_t children_cpu_ns; /* of the direct children themselves, not of workers */
 };

@@ -7,18 +7,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define MORE_S 30 /* to begin, and to write what was recorded */
 #define LOOK_NS 100000000ull
 #define STORE_MAX "64MiB"
-#define N_MORE 4 /* arguments besides those of the daemon */
+#define N_MORE 5 /* arguments besides those of the daemon */
+#define MEMORY_LEAST (32u << 20)
+#define HOUR_S 3600
 
 void capture_init(struct capture *c, int argc, char *const *argv, const char *store)
 {
@@ -58,6 +62,7 @@ static int make_arguments(const struct capture *c, const struct http_capture *as
 	snprintf(a->text[1], sizeof(a->text[1]), "--frequency=%u", asked->hz);
 	snprintf(a->text[2], sizeof(a->text[2]), "--store=%s", c->dir);
 	snprintf(a->text[3], sizeof(a->text[3]), "--store-max=" STORE_MAX);
+	snprintf(a->text[4], sizeof(a->text[4]), "--memory-max=%" PRIu64, c->memory);
 	a->v = calloc((size_t)c->argc + 2 + N_MORE, sizeof(*a->v));
 	if (!a->v)
 		return -ENOMEM;
@@ -141,9 +146,16 @@ static const char *last_line(char *said)
 	return line ? line + 1 : said;
 }
 
-/* The process has ended: nothing of it is left but its store. */
-static void forget_process(struct capture *c)
+static double seconds_of(struct timeval t)
 {
+	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+/* The process has ended: nothing of it is left but its store. */
+static void forget_process(struct capture *c, const struct rusage *used)
+{
+	c->used_s += seconds_of(used->ru_utime) + seconds_of(used->ru_stime);
+	c->memory = 0;
 	if (c->out >= 0)
 		close(c->out);
 	c->out = -1;
@@ -159,7 +171,30 @@ static void remove_store(struct capture *c)
 
 /* ---- one at a time ---- */
 
-int capture_start(struct capture *c, uint64_t id, const struct http_capture *asked, struct err *err)
+/* Is there CPU time and memory for one? */
+static int look_at_budget(struct capture *c, const struct capture_budget *b, struct err *err)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const double most = b->cpu * HOUR_S, worn = b->cpu * (double)(now - c->worn_ns) / 1e9;
+	c->used_s = c->used_s > worn ? c->used_s - worn : 0;
+	c->worn_ns = now;
+	if (b->cpu > 0 && c->used_s >= most)
+		return err_set(
+			err, -EBUSY,
+			"captures used %.1f s of CPU, and may use %.1f s an hour by cpu-max: "
+			"the next one may begin in %.0f s",
+			c->used_s, most, (c->used_s - most) / b->cpu + 1);
+	if (b->memory < MEMORY_LEAST)
+		return err_set(err, -EBUSY,
+			       "the daemon leaves %.0f MiB of memory-max, and a capture needs "
+			       "%u MiB at least: give it more memory-max",
+			       (double)b->memory / (1 << 20), MEMORY_LEAST >> 20);
+	c->memory = b->memory == UINT64_MAX ? 0 : b->memory;
+	return 0;
+}
+
+int capture_start(struct capture *c, uint64_t id, const struct http_capture *asked,
+		  const struct capture_budget *budget, struct err *err)
 {
 	if (c->busy)
 		return err_set(err, -EBUSY, "another capture is running");
@@ -176,13 +211,15 @@ int capture_start(struct capture *c, uint64_t id, const struct http_capture *ask
 	c->said[0] = 0;
 	c->late = c->unwanted = false;
 	c->until_ns = clock_ns(CLOCK_MONOTONIC) + (asked->seconds + MORE_S) * 1000000000ull;
-	int rc = start(c, asked, err);
+	int rc = look_at_budget(c, budget, err);
+	rc = rc ? rc : start(c, asked, err);
 	c->busy = !rc;
 	return rc;
 }
 
 int capture_look(struct capture *c, uint64_t *ret_id, struct err *err)
 {
+	struct rusage used;
 	int status;
 	if (!c->pid)
 		return -EAGAIN;
@@ -190,9 +227,10 @@ int capture_look(struct capture *c, uint64_t *ret_id, struct err *err)
 		c->late = true;
 		kill(c->pid, SIGKILL);
 	}
-	if (!read_output(c) || waitpid(c->pid, &status, WNOHANG) != c->pid)
+	if (!read_output(c) || wait4(c->pid, &status, WNOHANG, &used) != c->pid)
 		return -EAGAIN;
-	forget_process(c);
+	const double memory = (double)c->memory / (1 << 20);
+	forget_process(c, &used);
 	if (c->unwanted) {
 		remove_store(c);
 		return -EAGAIN;
@@ -201,9 +239,13 @@ int capture_look(struct capture *c, uint64_t *ret_id, struct err *err)
 	if (!c->late && WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
 	remove_store(c);
-	return c->late ? err_set(err, -EIO, "the capture took longer than %u s",
-				 c->seconds + MORE_S)
-		       : err_set(err, -EIO, "the capture failed: %s", last_line(c->said));
+	if (c->late)
+		return err_set(err, -EIO, "the capture took longer than %u s", c->seconds + MORE_S);
+	return memory > 0 ? err_set(err, -EIO,
+				    "the capture failed with the %.0f MiB that the daemon leaves "
+				    "of memory-max: %s",
+				    memory, last_line(c->said))
+			  : err_set(err, -EIO, "the capture failed: %s", last_line(c->said));
 }
 
 uint64_t capture_wait_ns(const struct capture *c)
@@ -224,9 +266,10 @@ void capture_fini(struct capture *c)
 {
 	if (c->pid) {
 		kill(c->pid, SIGKILL);
-		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+		struct rusage used = { 0 };
+		while (wait4(c->pid, NULL, 0, &used) < 0 && errno == EINTR)
 			;
-		forget_process(c);
+		forget_process(c, &used);
 	}
 	if (c->busy)
 		remove_store(c);

@@ -6,8 +6,10 @@
  *          <-- capture_look --- its end
  *
  * The process has the daemon's arguments and file, so it keeps to the same selection and rules for
- * labels. It has a recorder, a store and a budget of memory of its own, serves nothing and pushes
- * nothing. It dies with the daemon. One at a time; nothing here waits. One thread.
+ * labels. It has a recorder and a store of its own, serves nothing and pushes nothing. Its memory is
+ * what the daemon leaves of memory-max. Of CPU time captures may use as much as cpu-max allows for
+ * an hour, at once; what they used wears off at that rate. It dies with the daemon. One at a time;
+ * nothing here waits. One thread.
  */
 #ifndef ASCRIBE_DAEMON_CAPTURE_H
 #define ASCRIBE_DAEMON_CAPTURE_H
@@ -19,6 +21,12 @@
 #define CAPTURE_DIR "capture" /* in the store */
 #define CAPTURE_SAID_MAX 400
 
+/* What captures may take. */
+struct capture_budget {
+	uint64_t memory; /* bytes, now; UINT64_MAX: no limit */
+	double cpu;	 /* CPUs, on average; 0: no limit */
+};
+
 struct capture {
 	char *const *argv; /* of the daemon */
 	int argc;
@@ -27,6 +35,9 @@ struct capture {
 	pid_t pid;     /* 0: none runs */
 	int out;       /* what it says; -1: none */
 	uint64_t id, until_ns;
+	uint64_t memory; /* that the one that runs may take; 0: none runs, or no limit */
+	double used_s;	 /* CPU time of captures that did not wear off yet, at worn_ns */
+	uint64_t worn_ns;
 	unsigned seconds;
 	bool late, unwanted;
 	char said[CAPTURE_SAID_MAX];
@@ -38,9 +49,12 @@ void capture_init(struct capture *c, int argc, char *const *argv, const char *st
 /* Ends the one that is running. */
 void capture_fini(struct capture *c);
 
-/* Start one. -EBUSY: another one is running, or was not read yet; -EINVAL: out of bounds. */
+/*
+ * Start one. -EBUSY: another one is running, or was not read yet, or the budget has no room;
+ * -EINVAL: out of bounds.
+ */
 int capture_start(struct capture *c, uint64_t id, const struct http_capture *asked,
-		  struct err *err);
+		  const struct capture_budget *budget, struct err *err);
 /*
  * 0: the one with this id has ended, and its store is there until capture_end. -EIO: it failed; the
  * text is what the process said. -EAGAIN: there is no news.

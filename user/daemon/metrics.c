@@ -165,7 +165,7 @@ static int add_metrics(const struct published *p, const struct ingest *i, struct
 		  "Of our own pages, what came and went between two looks.",
 		  (double)p->account.more },
 		{ "ascribe_memory_reserved_bytes", "gauge",
-		  "What parsers may allocate beyond that; memory-max leaves room for it.",
+		  "What parsers and a capture may allocate beyond that; memory-max leaves room for it.",
 		  (double)p->account.reserved },
 		{ "ascribe_switched_off", "gauge", "1 while the kill switch is there.", p->killed },
 		{ "ascribe_standing_by", "gauge", "1 while another process writes the store.",

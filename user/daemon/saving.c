@@ -68,6 +68,8 @@ int saving_check(struct saving *s, const struct saving_limits *l, struct collect
 	if (!s->base)
 		s->base = a.total - kernel_bytes(&a);
 	a.total = s->base + kernel_bytes(&a);
+	if (!s->account.total)
+		s->account = a;
 	uint64_t needs = account_needs(&a);
 	if (!l->memory || l->memory >= needs)
 		return 0;
@@ -83,6 +85,14 @@ int saving_check(struct saving *s, const struct saving_limits *l, struct collect
 bool saving_has_room(const struct saving *s, const struct saving_limits *l)
 {
 	return !l->memory || s->account.total + kernel_bytes(&s->account) <= l->memory;
+}
+
+uint64_t saving_room(const struct saving *s, const struct saving_limits *l)
+{
+	/* The governor begins to give things up at 95% */
+	const uint64_t taken = s->account.total + s->account.reserved - s->kept;
+	const uint64_t most = l->memory / 10 * 9;
+	return !l->memory ? UINT64_MAX : most > taken ? most - taken : 0;
 }
 
 /* ---- looking ---- */
@@ -168,12 +178,13 @@ static void log_memory(const struct saving *s, const struct saving_limits *l,
 		if (!(s->governor.memory.moved >> step & 1))
 			continue;
 		if (move == GOVERNOR_GIVE_UP)
-			log_line(LOG_LINE_WARNING,
-				 "%.1f MiB of memory are in use (%s), %.1f MiB are for parsers, "
-				 "close to memory-max (%.1f MiB): %s",
-				 used, account_text(&s->account, text, sizeof(text)),
-				 (double)s->account.reserved / MIB, (double)l->memory / MIB,
-				 memory_given_up[step]);
+			log_line(
+				LOG_LINE_WARNING,
+				"%.1f MiB of memory are in use (%s), %.1f MiB are kept for parsers "
+				"and a capture, close to memory-max (%.1f MiB): %s",
+				used, account_text(&s->account, text, sizeof(text)),
+				(double)s->account.reserved / MIB, (double)l->memory / MIB,
+				memory_given_up[step]);
 		else
 			log_line(LOG_LINE_INFO, "memory use is low again (%.1f MiB): %s", used,
 				 memory_taken_back[step]);
@@ -241,7 +252,7 @@ static bool look_at_tables(struct saving *s, const struct saving_limits *l,
 }
 
 struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, struct collector *c,
-			       const struct collector_progress *p, uint64_t server)
+			       const struct collector_progress *p, uint64_t server, uint64_t kept)
 {
 	struct governor *g = &s->governor;
 	const unsigned weight = governor_weight(g);
@@ -251,6 +262,8 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 						: l->hz >= 2 ? 2
 							     : 1 };
 	account_read(&s->account, p, s->program_bytes, server);
+	s->account.reserved += kept;
+	s->kept = kept;
 	if (!s->peaks)
 		s->account.more = 0;
 	s->peaks = own_begin_peak();

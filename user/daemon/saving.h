@@ -13,6 +13,7 @@
 struct saving {
 	struct governor governor;
 	struct account account; /* at the last look */
+	uint64_t kept;		/* of its reserve: for another process */
 	uint64_t program_bytes;
 	/* Of the account at the start, all but the kernel's memory; 0: not measured yet */
 	uint64_t base;
@@ -47,6 +48,9 @@ int saving_check(struct saving *s, const struct saving_limits *l, struct collect
 /* Is there room for a second recorder beside the one that runs? */
 bool saving_has_room(const struct saving *s, const struct saving_limits *l);
 
+/* Bytes of memory-max that a process beside the daemon may take now; UINT64_MAX: no limit. */
+uint64_t saving_room(const struct saving *s, const struct saving_limits *l);
+
 /* A recorder is new: it gives up what the one before did. */
 void saving_apply(const struct saving *s, const struct saving_limits *l, struct collector *c);
 
@@ -58,8 +62,11 @@ struct saving_todo {
 	bool caches; /* questions have another share, and caches go */
 };
 
-/* Every few seconds. server: memory of the process that serves. */
+/*
+ * Every few seconds. server: memory of the process that serves; kept: that another process may
+ * take.
+ */
 struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, struct collector *c,
-			       const struct collector_progress *p, uint64_t server);
+			       const struct collector_progress *p, uint64_t server, uint64_t kept);
 
 #endif

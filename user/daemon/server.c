@@ -150,8 +150,12 @@ static void begin_capture(struct daemon *d, const struct web_capture *c)
 {
 	struct err err = { 0 };
 	const struct http_capture asked = { c->hz, c->seconds };
+	const struct saving_limits limits = daemon_saving_limits(d);
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	const struct capture_budget budget = { saving_room(&d->saving, &limits),
+					       limits.cpu * (double)(cpus > 0 ? cpus : 1) };
 	int rc = d->s.capture_token < 0 ? err_set(&err, -EPERM, "nobody may have captures made")
-					: capture_start(&d->capture, c->id, &asked, &err);
+					: capture_start(&d->capture, c->id, &asked, &budget, &err);
 	if (rc)
 		serving_done(&d->serving, c->id, rc, err.text);
 }

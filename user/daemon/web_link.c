@@ -139,11 +139,14 @@ static int capture(void *ctx, const struct http_capture *asked, char ret[static 
 {
 	struct web_link *l = ctx;
 	pthread_mutex_lock(&l->lock);
-	int rc = l->capturing ? err_set(err, -EBUSY, "another capture is running")
-			      : request_capture(l, asked, err);
-	if (rc && rc != -EBUSY)
-		l->capturing = false;
-	l->capture.id = 0;
+	int rc;
+	if (l->capturing) {
+		rc = err_set(err, -EBUSY, "another capture is running");
+	} else {
+		rc = request_capture(l, asked, err);
+		l->capturing = !rc;
+		l->capture.id = 0;
+	}
 	pthread_mutex_unlock(&l->lock);
 	snprintf(ret, 512, CAPTURE_DIR); /* our working directory is the store */
 	return rc;
