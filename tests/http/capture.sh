@@ -161,7 +161,7 @@ given=$(sed -n 's/^--memory-max=//p' args)
 ok "of 256 MiB it may take $((given >> 20))" \
 	test "$given" -gt $((64 << 20)) -a "$given" -lt $((160 << 20))
 ok "the daemon keeps that: $(cat kept)" awk -v g="$given" '{ exit !($1 >= g) }' kept
-for i in 1 2; do
+for _ in 1 2; do
 	refused 429 'may use 0.4 s an hour by cpu-max: the next one may begin in' \
 		"${capturer[@]}" "$profile?seconds=1&hz=99"
 done
