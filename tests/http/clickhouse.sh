@@ -246,6 +246,41 @@ ok "windows: none is missing" test "$(ask 'SELECT count() FROM ascribe_windows')
 kill "$server"
 wait "$server" 2>/dev/null
 
+# ---- three hosts at a time, of the same stacks and label sets; the engine dies meanwhile ----
+engine hosts
+make_tables
+{ yes take | head -n 9 && echo 'die 0.004'; } >hosts/plan
+pushers=()
+for h in h1 h2 h3; do
+	"$build/tests/mkstore" $h host $h >/dev/null
+	background "$ascribe" push --format clickhouse $h "$url" 2>$h.said
+	pushers+=("$pid")
+done
+wait "$server" 2>/dev/null
+rm -f hosts/plan
+engine hosts
+wait "${pushers[@]}"
+sees "each host's windows, once" "SELECT groupArray((host, n)) FROM
+	(SELECT host, count() AS n FROM ascribe_windows GROUP BY host ORDER BY host)" \
+	"[('h1',3),('h2',3),('h3',3)]"
+rows_of() { # by tenant and comm, each $n times
+	"$ascribe" report "$@" --by tenant,comm --json -n 0 |
+		jq -cS ".rows | map([.key, .samples * $n])"
+}
+n=1
+for h in h1 h2 h3; do
+	ok "$h has what its store has" test "$(rows_of $h)" = \
+		"$(rows_of --clickhouse "$url" --where "{host=\"$h\"}")"
+done
+all=$(rows_of --clickhouse "$url")
+n=3
+ok "all have three times that" test "$(rows_of h1)" = "$all"
+sees "stacks and label sets are there once, whoever sent them" "
+	SELECT uniqExact(hash) * 3 = (SELECT sum(n) FROM (SELECT uniqExact(stack) AS n
+		FROM ascribe_samples WHERE stack != 0 GROUP BY host)) FROM ascribe_stacks" 1
+kill "$server"
+wait "$server" 2>/dev/null
+
 # ---- a full disk ----
 if [ "$(id -u)" = 0 ] && mkdir -p full && mount -t tmpfs -o size=24m none full 2>/dev/null; then
 	at_end='umount -l full'

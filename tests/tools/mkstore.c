@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mkstore DIR [host|empty|wide|crowd|long|cut|grow|drip|names]: a synthetic store, and on stdout
- * what is in it, as JSON: the oracle of tests/cli.
+ * mkstore DIR [host|empty|wide|crowd|long|cut|grow|drip|names [HOST]]: a synthetic store, and on
+ * stdout what is in it, as JSON: the oracle of tests/cli.
  *
  *   host   3 windows, 2 CPUs, two events, idle samples, losses, tenants a, b, c; names made to
  *          break formats
@@ -409,7 +409,7 @@ int main(int argc, char **argv)
 {
 	const char *kind = argc > 2 ? argv[2] : "host";
 	const struct store_meta meta = {
-		.host = "test\033[31mhost\xff",
+		.host = argc > 3 ? argv[3] : "test\033[31mhost\xff",
 		.os = "Linux 6.1.0 x86_64",
 		.what = "all processes, cpu-clock at 99 Hz",
 		.lost_names = lost_names,
