@@ -296,7 +296,8 @@ test-with-packages:
 			'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
 		'layers=tools/check-layers' \
 		'lint=$(MAKE) --no-print-directory lint' \
-		$(if $(ASCRIBE_TEST_ALL),'tidy=$(MAKE) --no-print-directory tidy') \
+		$(if $(ASCRIBE_TEST_ALL),'tidy=$(MAKE) --no-print-directory tidy' \
+			'tsan/races=$(MAKE) --no-print-directory races') \
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
 		$(foreach t,$(BESIDE_KERNELS),$(call one_test,$(t))) \
@@ -312,6 +313,14 @@ test-asan-programs: $(filter-out $(UNIT_OUT:%=$(BUILD)/tests/%),$(UNIT)) \
 
 test-all: ## the same with whole sweeps, and plain builds beside sanitizers: half an hour
 	$(Q)$(MAKE) --no-print-directory ASCRIBE_TEST_ALL=1 test
+
+# ThreadSanitizer over all of the program.
+RACES := $(BUILD)/tsan
+races: ## recorder, server and readers beside each other, built with ThreadSanitizer; 3 minutes
+	$(Q)$(MAKE) --no-print-directory BUILD=$(RACES) SANITIZE=thread CFLAGS='$(ASAN_CFLAGS)' \
+		$(RACES)/ascribe
+	@mkdir -p $(RACES)/tests
+	$(Q)BUILD=$(RACES) bash tests/tsan/races.sh
 
 test-fresh: ## `make run` and `make test` on minimal Debian 12 and 13, as root; RELEASE=trixie
 	$(Q)tools/fresh $(BUILD)/fresh $(or $(RELEASE),bookworm trixie)
@@ -350,7 +359,8 @@ check-headers: ## every header compiles by itself
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) \
 			-fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-with-packages test-all test-fresh test-others test-programs test-asan-programs unit \
+.PHONY: test-with-packages races test-all test-fresh test-others test-programs \
+	test-asan-programs unit \
 	cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)
 

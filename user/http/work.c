@@ -72,7 +72,7 @@ void work_answer(struct http_server *s, struct request *r)
 	bool cached = false;
 	int rc = request_check_params(r, &err);
 	if (!rc && (r->route->flags & ROUTE_CACHE)) {
-		rc = write_question(r);
+		rc = r->question.len ? 0 : write_question(r); /* others read it by now */
 		cached = !rc && cache_find(s->cache, &r->question, state_of(s), &r->out, &r->type);
 	}
 	if (!rc && !cached)
