@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <malloc.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -379,6 +381,39 @@ static void test_scan_self(void **state)
 	procs_free(p);
 }
 
+/* A program that is unlinked while it runs, in a directory whose name has the kernel's mark. */
+static void test_marked_path(void **state)
+{
+	static const char dir[] = "/tmp/ascribe (deleted) proc",
+			  exe[] = "/tmp/ascribe (deleted) proc/a";
+	struct procs *p;
+	int status;
+	(void)state;
+	assert_int_equal(system("mkdir -p '/tmp/ascribe (deleted) proc' && "
+				"cp /bin/sleep '/tmp/ascribe (deleted) proc/a'"),
+			 0);
+	pid_t child = fork();
+	if (!child) {
+		execl(exe, "a", "60", NULL);
+		_exit(1);
+	}
+	char link[64], now[4096] = "";
+	snprintf(link, sizeof(link), "/proc/%d/exe", child);
+	while (strcmp(now, exe) && !waitpid(child, &status, WNOHANG)) {
+		ssize_t n = readlink(link, now, sizeof(now) - 1);
+		now[n > 0 ? n : 0] = 0;
+	}
+	assert_int_equal(unlink(exe) | rmdir(dir), 0);
+	assert_int_equal(procs_new(&p, NULL), 0);
+	assert_int_equal(procs_scan_one(p, (uint32_t)child), 0);
+	const struct proc_image *im = procs_find(p, (uint32_t)child, proc_now_ns());
+	assert_non_null(im);
+	assert_string_equal(im->exe->path, exe);
+	procs_free(p);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+}
+
 /* What was unmapped fills the list, as no record tells of it: then /proc is read again. */
 static void test_mappings_fill(void **state)
 {
@@ -496,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_many_files),
 		cmocka_unit_test(test_scan_self),
+		cmocka_unit_test(test_marked_path),
 		cmocka_unit_test(test_mappings_fill),
 		cmocka_unit_test(test_open_refuses),
 		cmocka_unit_test(test_cgroup_names),

@@ -204,6 +204,9 @@ int proc_namespace(uint32_t *ret, struct err *err);
  * nothing; ask the same again.
  */
 
+/* Cut the mark " (deleted)" that the kernel puts behind the path of a file that was unlinked. */
+void proc_path_unmark(char *path);
+
 /*
  * Read one process, with its mappings. -ENOENT: no such process. -ESRCH: it has ended. Others: from
  * the reader.

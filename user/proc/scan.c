@@ -113,15 +113,21 @@ struct process {
 	char exe[PATH_MAX]; /* "": none, or not readable */
 };
 
+void proc_path_unmark(char *path)
+{
+	static const char mark[] = " (deleted)";
+	size_t len = strlen(path), n = sizeof(mark) - 1;
+	if (len > n && !strcmp(path + len - n, mark))
+		path[len - n] = 0;
+}
+
 static void read_exe(uint32_t tid, char out[PATH_MAX])
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%u/exe", tid);
 	ssize_t n = readlink(path, out, PATH_MAX - 1);
 	out[n > 0 ? n : 0] = 0;
-	char *del = strstr(out, " (deleted)");
-	if (del)
-		*del = 0;
+	proc_path_unmark(out);
 }
 
 /*
@@ -177,10 +183,7 @@ static void add_line(struct procs *p, struct proc_image *im, char *line)
 	char *path;
 	if (!proc_parse_line(line, &l, &path) || !l.exec)
 		return;
-	size_t len = strlen(path);
-	static const char deleted[] = " (deleted)";
-	if (len > sizeof(deleted) - 1 && !strcmp(path + len - (sizeof(deleted) - 1), deleted))
-		path[len - (sizeof(deleted) - 1)] = 0;
+	proc_path_unmark(path);
 	if (!*path)
 		path = (char *)"[anon]";
 	struct proc_map m = { .start = l.start, .end = l.end, .pgoff = l.pgoff };

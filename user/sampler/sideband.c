@@ -250,18 +250,12 @@ static int by_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/*
- * The kernel marks the path of a file that has been unlinked; it is the same file, as in
- * proc/scan.c.
- */
+/* As proc/scan.c has it. */
 static const char *without_mark(const char *path, char out[PATH_MAX])
 {
-	static const char deleted[] = " (deleted)";
-	size_t len = strlen(path), mark = sizeof(deleted) - 1;
-	if (path[0] != '/' || len <= mark || len >= PATH_MAX || strcmp(path + len - mark, deleted))
+	if (path[0] != '/' || strlen(path) >= PATH_MAX)
 		return path;
-	memcpy(out, path, len - mark);
-	out[len - mark] = 0;
+	proc_path_unmark(strcpy(out, path));
 	return out;
 }
 
