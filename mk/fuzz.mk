@@ -31,6 +31,7 @@ $(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ)
 		--redefine-sym $(f)=fuzz_$(f)) $@
 
 $(BUILD)/fuzz/starve.o: tests/fuzz/starve.c
+	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -c -o $@ $<
 
 $(FUZZ): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/starve.o $(BUILD)/fuzz/libfuzzed.a \
