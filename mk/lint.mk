@@ -28,7 +28,7 @@ $(LINT_MODULES)/.fetched: tools/eslint/package.json tools/eslint/package-lock.js
 format: ## lay out all C and C++ files as .clang-format says
 	$(Q)$(CLANG_FORMAT) -i $(LINT_C)
 
-lint: lint-c lint-shell lint-js lint-lines lint-subjects lint-ddl
+lint: lint-c lint-shell lint-js lint-lines lint-subjects lint-ddl lint-roles
 lint: ## layout of the sources, shell and JavaScript, subjects of commits
 
 lint-c:
@@ -60,6 +60,23 @@ lint-ddl:
 		$(call ddl,$$k) | cmp - deploy/clickhouse/$$k.sql || \
 		{ echo "run make $(DDL)" >&2; exit 1; }; done
 
+# The table of processes in docs/security.md is made of user/sandbox/roles.c: it stands between two
+# marks there.
+ROLES := $(BUILD)/tools/roles
+$(ROLES): tools/roles.c $(addprefix user/sandbox/,roles.c role_calls.c roles.h roles_int.h \
+	confine.h)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -o $@ $(filter %.c,$^)
+
+with_roles = { sed '/^<!-- processes -->$$/q' docs/security.md; $(ROLES); \
+	sed -n '/^<!-- end of processes -->$$/,$$p' docs/security.md; }
+docs/security.md: $(ROLES)
+	$(Q)$(with_roles) >$(BUILD)/security.md && cp $(BUILD)/security.md $@
+
+lint-roles: $(ROLES)
+	$(Q)$(with_roles) | cmp - docs/security.md || \
+		{ echo "run make docs/security.md" >&2; exit 1; }
+
 tidy: $(TIDY) ## clang-tidy over the program, for what .clang-tidy selects; minutes
 
 $(BUILD)/tidy/%.ok: %.c $(BUILD)/%.o .clang-tidy
@@ -70,4 +87,4 @@ $(BUILD)/tidy/%.ok: %.c $(BUILD)/%.o .clang-tidy
 			2>/dev/null
 	@touch $@
 
-.PHONY: lint-c lint-shell lint-js lint-lines lint-subjects lint-ddl tidy
+.PHONY: lint-c lint-shell lint-js lint-lines lint-subjects lint-ddl lint-roles tidy

@@ -4,15 +4,15 @@
 . "$(dirname "$0")/lib.bash"
 pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)
 [ -n "$pg" ] && id postgres >/dev/null 2>&1 && [ "$(id -u)" = 0 ] || skip "no postgres, or not root"
-mkdir data && chown postgres data && chmod 755 "$dir"
+mkdir data run && chown postgres data run && chmod 755 "$dir" run
 as() { timeout 60 setpriv --reuid postgres --regid postgres --clear-groups -- "$@"; }
 as "$pg/initdb" -D data -A trust -U postgres -N >/dev/null 2>&1
-as "$pg/pg_ctl" -D data -w -t 50 -l data/log -o "-k $dir/data -c listen_addresses= -c fsync=off -c compute_query_id=on -c shared_preload_libraries=pg_stat_statements" \
+as "$pg/pg_ctl" -D data -w -t 50 -l data/log -o "-k $dir/run -c listen_addresses= -c fsync=off -c compute_query_id=on -c shared_preload_libraries=pg_stat_statements" \
 	start >/dev/null 2>&1 || skip "postgres does not start with pg_stat_statements"
 at_end='stop_postgres'
 stop_postgres() { timeout 10 setpriv --reuid postgres --regid postgres \
 	--clear-groups -- "$pg/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1; }
-sql() { as "$pg/psql" -w -h "$dir/data" -U postgres -qAt -c "$1"; }
+sql() { as "$pg/psql" -w -h "$dir/run" -U postgres -qAt -c "$1"; }
 sql 'create extension pg_stat_statements' || skip "no pg_stat_statements here"
 sql 'select  /* <b>%s */ count(*)
 	from pg_class where relname = '"'x'" >/dev/null
@@ -30,7 +30,7 @@ for q in "$id" "$other" 42 none; do
 		bad "import"
 	}
 done
-conninfo="host=$dir/data user=postgres dbname=postgres"
+conninfo="host=$dir/run user=postgres dbname=postgres"
 "$ascribe" report store --by query_id --postgres "$conninfo" >out 2>err
 ok "report has the statements below the table" grep -qE "^ +$id  select /\* <b>%s \*/ count\(\*\) from pg_class where relname = \\\$1$" out
 ok "of those that it knows" sh -c "grep -q 'pg_sleep' out && ! grep -qE '^ +42  ' out"

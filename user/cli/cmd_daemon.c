@@ -15,6 +15,7 @@
 #include "opt/old_store.h"
 #include "opt/signals.h"
 #include "proc/proc.h"
+#include "sandbox/confine.h"
 #include "store/old/old.h"
 #include "util/clock.h"
 #include "util/own.h"
@@ -483,6 +484,9 @@ static int begin(struct daemon *d, struct err *err)
 		return rc;
 	if (!rc)
 		close(fd);
+	rc = confine_rights(ROLE_RECORDER, CONFINE_KEEP_ALL);
+	if (rc)
+		return err_sys(err, rc, "giving up rights that a recorder does not need");
 	/* Their processes are forked here, before anything is open. */
 	rc = d->s.o.debuginfod.n ? debuginfod_start(&d->downloads, &d->s.o.debuginfod,
 						    d->s.o.debuginfod_cache, err)

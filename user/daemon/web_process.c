@@ -182,11 +182,17 @@ static void keep_time_zone(void)
 
 static int confine(const struct web *w, struct err *err)
 {
-	const uint64_t memory = SERVING_BYTES + QUESTIONS * w->config->question_bytes;
+	const struct confine_given given = {
+		.memory = SERVING_BYTES + QUESTIONS * (size_t)w->config->question_bytes
+	};
 	keep_time_zone();
 	if (fchdir(w->fd[WEB_STORE]))
 		return err_sys(err, -errno, "cannot enter the store");
-	int rc = confine_web(memory);
+	int rc = confine_rights(ROLE_WEB, CONFINE_KEEP_ALL);
+	/* A change of user clears what was asked for before. */
+	if (!rc && (prctl(PR_SET_PDEATHSIG, SIGKILL) || prctl(PR_SET_DUMPABLE, 0)))
+		rc = -errno;
+	rc = rc ? rc : confine_reach(ROLE_WEB, &given);
 	return rc ? err_sys(err, rc, "giving up the rights of the process that serves") : 0;
 }
 
@@ -218,7 +224,7 @@ int web_process_run(void)
 	struct web_failed failed = { .what = WEB_FAILED };
 	struct http_server *server;
 	struct err err = { 0 };
-	prctl(PR_SET_NAME, "ascribe-web");
+	prctl(PR_SET_NAME, roles[ROLE_WEB].name);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_DUMPABLE, 0); /* it has a token */
 	confine_signals();

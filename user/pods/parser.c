@@ -45,13 +45,13 @@ static int serve(int fd, const struct pods_wanted *want, const char *node, struc
 _Noreturn void parser_run(int fd, const struct pods_wanted *want, const char *node)
 {
 	struct buf in = BUF_INIT;
+	const struct confine_given given = { .memory = PARSER_MEMORY };
 	pid_t parent = getppid();
 	confine_signals();
-	prctl(PR_SET_NAME, "ascribe-podjson");
 	json_object_seed(0); /* the random number of its hash comes from a file */
 	/* A change of user clears the signal of the parent's end, so ask for it behind that. */
-	if (confine_privileges(fd, CONFINE_PARSER) || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
-	    getppid() != parent || confine_worker(PARSER_MEMORY))
+	if (confine_rights(ROLE_POD_PARSER, fd) || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+	    getppid() != parent || confine_reach(ROLE_POD_PARSER, &given))
 		_exit(1);
 	while (!serve(fd, want, node, &in)) {
 		if (in.cap > 1u << 20)

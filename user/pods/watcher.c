@@ -108,11 +108,15 @@ static void ask_all(struct watcher *w, struct err *err)
 
 static _Noreturn void watch(const struct pods_config *cfg, int out, int parser)
 {
+	const struct role_path credentials = { cfg->credentials ? cfg->credentials
+								: PODS_CREDENTIALS,
+					       role_path_read };
+	const struct confine_given given = { .paths = &credentials, .n_paths = 1 };
 	struct watcher w = { .cfg = cfg, .out = out, .parser = parser };
 	struct err err = { 0 };
-	prctl(PR_SET_NAME, "ascribe-pods");
+	prctl(PR_SET_NAME, roles[ROLE_POD_WATCHER].name);
 	prctl(PR_SET_DUMPABLE, 0); /* it has a token */
-	int rc = confine_client(cfg->credentials ? cfg->credentials : PODS_CREDENTIALS);
+	int rc = confine_reach(ROLE_POD_WATCHER, &given);
 	if (rc)
 		err_sys(&err, rc, "names of pods: confining the process that asks");
 	rc = rc ? rc : web_new(&w.web, &err);
@@ -178,9 +182,9 @@ int watcher_start(const struct pods_config *cfg, int fd)
 	if (pid)
 		return pid < 0 ? -errno : pid;
 	confine_signals();
-	prctl(PR_SET_NAME, "ascribe-podkeep");
 	/* Root without capabilities: its sockets and files can be opened, and no more. */
-	if (confine_asker(fd) || prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+	if (confine_rights(ROLE_POD_KEEPER, fd) || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+	    getppid() != parent)
 		_exit(1);
 	for (unsigned n = 0; is_wanted(fd);) {
 		uint64_t began = clock_ns(CLOCK_MONOTONIC);

@@ -515,8 +515,7 @@ static int serve_one(int fd, struct buf *in, struct buf *out)
 void proc_reader_run(int fd)
 {
 	struct buf in = BUF_INIT, out = BUF_INIT;
-	prctl(PR_SET_NAME, "ascribe-reader");
-	if (confine_reader(fd))
+	if (confine_rights(ROLE_READER, fd))
 		_exit(1);
 	while (!serve_one(fd, &in, &out))
 		if (out.cap > MEMORY_MAX)

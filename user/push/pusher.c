@@ -61,18 +61,22 @@ static int confine(const struct push_config *c)
 {
 	const char *files[] = { c->token, c->authority, c->certificate, c->key };
 	char own[PATH_BYTES], text[4][PATH_BYTES];
-	const char *read[5] = { c->store }, *write = own;
-	size_t n = 1;
+	const char *write = own;
+	struct role_path paths[6] = { { c->store, role_path_read } };
+	struct confine_given given = { .paths = paths, .n_paths = 1 };
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		if (files[i])
-			read[n++] = directory_of(files[i], text[i]);
+			paths[given.n_paths++] =
+				(struct role_path){ directory_of(files[i], text[i]),
+						    role_path_read };
 	if (c->cursor)
 		write = directory_of(c->cursor, own);
 	else if (snprintf(own, sizeof(own), "%s/push", c->store) >= (int)sizeof(own))
 		return -ENAMETOOLONG;
 	if (!c->cursor && mkdir(own, 0700) && errno != EEXIST)
 		return -errno;
-	return confine_pusher(write, read, n);
+	paths[given.n_paths++] = (struct role_path){ write, role_path_file };
+	return confine_reach(ROLE_PUSHER, &given);
 }
 
 static _Noreturn void run(const struct push_config *config, int fd)
@@ -81,7 +85,7 @@ static _Noreturn void run(const struct push_config *config, int fd)
 	struct push_stats st = { .began_ns = clock_ns(CLOCK_MONOTONIC) };
 	struct err err = { 0 };
 	char header[PATH_BYTES];
-	prctl(PR_SET_NAME, "ascribe-push");
+	prctl(PR_SET_NAME, roles[ROLE_PUSHER].name);
 	prctl(PR_SET_DUMPABLE, 0); /* it has a token */
 	c.stop_fd = fd;
 	c.report = tell;
@@ -122,10 +126,9 @@ int pusher_take_text(char **ret)
 _Noreturn void pusher_keep(const struct push_config *c)
 {
 	confine_signals();
-	prctl(PR_SET_NAME, "ascribe-pushkeep");
 	setpriority(PRIO_PROCESS, 0, 0); /* the recorder has a higher one */
 	/* Root without capabilities: its files can be opened, and no more. */
-	if (confine_asker(PUSHER_FD) || prctl(PR_SET_PDEATHSIG, SIGKILL))
+	if (confine_rights(ROLE_PUSH_KEEPER, PUSHER_FD) || prctl(PR_SET_PDEATHSIG, SIGKILL))
 		_exit(1);
 	for (unsigned n = 0; !is_over(PUSHER_FD, 0);) {
 		uint64_t began = clock_ns(CLOCK_MONOTONIC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Push beside a recorder: in a process without capabilities, which may read the store and write its
- * cursor, and nothing else (confine_pusher).
+ * cursor, and nothing else.
  *
  *   daemon -- exec --> keeper -- fork --> pusher: push_run
  *     ^                  | starts it anew when it ends     |

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving up privileges, for good. */
+/* Giving up rights, for good: what roles.c says of a process is put in force. */
 #ifndef ASCRIBE_SANDBOX_CONFINE_H
 #define ASCRIBE_SANDBOX_CONFINE_H
+
+#include "sandbox/roles.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,58 +32,30 @@
 #define CONFINE_DOWNLOADER 4294836222u
 #define CONFINE_WEB 4294836221u
 
-/*
- * Close every descriptor but keep, become user if we are root, drop all capabilities, gain no new
- * ones. 0 or -errno.
- */
-int confine_privileges(int keep, unsigned user);
+#define CONFINE_KEEP_ALL (-1) /* descriptors */
 
 /*
- * Of who reads other processes: close every descriptor but keep, drop all capabilities but
- * CAP_SYS_PTRACE (memory, maps, root), CAP_DAC_READ_SEARCH (files of others) and
- * CAP_CHECKPOINT_RESTORE (map_files, since 5.9). 0 or -errno.
+ * Take the name of this role, close every descriptor but keep (the standard ones become
+ * /dev/null), become its user if we are root, keep no capability but its own, and gain none again.
+ * Without CAP_SETUID, or where our user namespace has no such user, we stay who we are. Only the
+ * calling thread: call it before there are others. 0 or -errno.
  */
-int confine_reader(int keep);
+int confine_rights(enum role_id who, int keep);
+
+/* What the table leaves to the process. */
+struct confine_given {
+	size_t memory;	     /* RLIMIT_DATA: bytes that may be allocated beyond what there is */
+	uint64_t file_bytes; /* RLIMIT_FSIZE */
+	const struct role_path *paths;
+	size_t n_paths;
+};
 
 /*
- * Of who asks other programs over sockets: close every descriptor but keep, drop all capabilities,
- * stay the same user, whom such sockets and files with tokens may belong to. 0 or -errno.
+ * The rest, behind confine_rights: limits of the role, its paths (Landlock) and its system calls
+ * (seccomp). given: what the table leaves open, NULL: nothing. Kernels without Landlock (before
+ * 5.13, or not configured) have seccomp alone. 0 or -errno.
  */
-int confine_asker(int keep);
-
-/*
- * The rest, for who reads foreign bytes: Landlock (no path at all), resource limits, and seccomp.
- * Allowed are memory without execution, reading and measuring of descriptors that are open,
- * messages on sockets that are open, the end. Asking for a file by path fails with EACCES, any
- * other call kills. memory: bytes that may be allocated beyond what there is. 0 or -errno.
- */
-int confine_worker(size_t memory);
-
-/*
- * For who downloads, after confine_privileges, in the directory that it may write to. It may write
- * to no other path, and read system directories: libraries, certificates, how to resolve names. No
- * file beyond file_bytes, no new process (threads are allowed), no program started. Sockets are
- * those of the internet and what resolving names needs. 0 or -errno.
- */
-int confine_downloader(uint64_t file_bytes);
-
-/* The same, without writing anywhere; dir (may be NULL) may be read, too. */
-int confine_client(const char *dir);
-
-/*
- * For who pushes: the same, but it may write files in one directory, of no more than a page, and
- * read all that is in these directories.
- */
-int confine_pusher(const char *writable, const char *const *readable, size_t n);
-
-/*
- * For who serves a store, which is its working directory: become CONFINE_WEB if we are root, with
- * the group that we have, which reads the store's files; drop all capabilities. Only files of the
- * store can be opened, for reading. Of system calls those remain that serving on open sockets
- * takes: no new socket, process, program or signal. memory: bytes that may be allocated beyond what
- * there is. Before there are threads. 0 or -errno.
- */
-int confine_web(size_t memory);
+int confine_reach(enum role_id who, const struct confine_given *given);
 
 /* Of a child: the terminal's signals are ignored, the recorder decides when it ends. */
 void confine_signals(void);

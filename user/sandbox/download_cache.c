@@ -46,39 +46,17 @@ static DIR *open_entries(int at, const char *name)
 	return d;
 }
 
-/* Give a directory's files, and those one level below, to their new owner. */
-static int hand_over(int at, const char *name, uid_t owner, bool below)
-{
-	DIR *d = open_entries(at, name);
-	int rc = d ? 0 : -errno;
-	for (struct dirent *e; !rc && (e = readdir(d));) {
-		if (e->d_name[0] == '.')
-			continue;
-		if (below)
-			hand_over(dirfd(d), e->d_name, owner, false);
-		if (fchownat(dirfd(d), e->d_name, owner, (gid_t)-1, AT_SYMLINK_NOFOLLOW))
-			rc = -errno;
-	}
-	if (d)
-		closedir(d);
-	return rc;
-}
-
-/*
- * is_inner: others have no way to it. In an earlier version it had another owner, who is replaced.
- */
-static int open_dir(int at, const char *name, uid_t owner, bool is_inner)
+/* Open a directory that is ours, with this mode. One of `other` stays as it is. */
+static int open_dir(int at, const char *name, mode_t mode, uid_t other)
 {
 	struct stat st;
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	int rc = fstat(fd, &st) ? -errno : 0;
-	if (!rc && st.st_uid != owner && st.st_uid != geteuid())
-		rc = is_inner ? hand_over(fd, ".", owner, true) : -EPERM;
-	if (!rc && fchmod(fd, 0700))
-		rc = -errno;
-	if (!rc && st.st_uid != owner && fchown(fd, owner, (gid_t)-1))
+	if (!rc && st.st_uid != geteuid())
+		rc = st.st_uid == other ? 0 : -EPERM;
+	else if (!rc && fchmod(fd, mode))
 		rc = -errno;
 	if (rc) {
 		close(fd);
@@ -87,19 +65,24 @@ static int open_dir(int at, const char *name, uid_t owner, bool is_inner)
 	return fd;
 }
 
+static int cannot_use(const char *dir, const char *below, int rc, struct err *err)
+{
+	return err_set(err, rc, "cannot use %s%s as a cache: %s%s", dir, below, strerror(-rc),
+		       rc == -EPERM ? " (it belongs to somebody else: remove it)" : "");
+}
+
 int download_cache_open(const char *dir, int *ret_fd, struct err *err)
 {
-	uid_t downloader = geteuid() == 0 ? CONFINE_DOWNLOADER : geteuid();
 	int rc = make_parents(dir);
-	int outer = rc ? rc : open_dir(AT_FDCWD, dir, geteuid(), false);
+	int outer = rc ? rc : open_dir(AT_FDCWD, dir, 0700, geteuid());
 	if (outer < 0)
-		return err_set(err, outer, "cannot use %s as a cache: %s%s", dir, strerror(-outer),
-			       outer == -EPERM ? " (it belongs to somebody else)" : "");
+		return cannot_use(dir, "", outer, err);
 	rc = mkdirat(outer, "files", 0700) && errno != EEXIST ? -errno : 0;
-	int files = rc ? rc : open_dir(outer, "files", downloader, true);
+	/* Who downloads has no other way to it than our descriptor, nor has anybody else. */
+	int files = rc ? rc : open_dir(outer, "files", 0777, CONFINE_DOWNLOADER);
 	close(outer);
 	if (files < 0)
-		return err_sys(err, files, "cannot use %s/files as a cache", dir);
+		return cannot_use(dir, "/files", files, err);
 	*ret_fd = files;
 	return 0;
 }

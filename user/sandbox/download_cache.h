@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where downloaded files stay: DIR/files/BUILDID/debuginfo, as libdebuginfod lays them out. DIR is
- * ours and closed to all others; files belongs to who downloads, so that nobody else who has become
- * nobody gets at it by its path.
+ * ours and closed to all others. Anybody may write to files, but who downloads alone is given a
+ * descriptor of it: so no file has to change its owner, which takes CAP_CHOWN.
  */
 #ifndef ASCRIBE_SANDBOX_DOWNLOAD_CACHE_H
 #define ASCRIBE_SANDBOX_DOWNLOAD_CACHE_H

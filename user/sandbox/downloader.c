@@ -92,7 +92,8 @@ static int find(const struct downloads_config *cfg, const uint8_t *id, size_t le
 	alarm(cfg->file_s);
 	signal(SIGXFSZ, SIG_IGN); /* writing fails, then */
 	set_environment(cfg);
-	int rc = confine_downloader(cfg->file_bytes);
+	const struct confine_given given = { .file_bytes = cfg->file_bytes };
+	int rc = confine_reach(ROLE_FETCHER, &given);
 	rc = rc ? rc : load_library(&l);
 	debuginfod_client *c = rc ? NULL : l.begin();
 	if (!rc && !c)
@@ -129,7 +130,7 @@ static int get(struct downloader *d, const uint8_t *id, size_t len, int *ret_fd)
 		return -errno;
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		prctl(PR_SET_NAME, "ascribe-fetch");
+		prctl(PR_SET_NAME, roles[ROLE_FETCHER].name);
 		close(d->fd);
 		if (getppid() != parent)
 			_exit(0);
@@ -175,17 +176,10 @@ static _Noreturn void run(int fd, int cache, const struct downloads_config *cfg)
 {
 	struct downloader d = { .fd = fd, .cfg = cfg };
 	confine_signals();
-	prctl(PR_SET_NAME, NAME);
 	umask(077);
-	if (fchdir(cache) || confine_privileges(fd, CONFINE_DOWNLOADER))
+	if (fchdir(cache) || confine_rights(ROLE_DOWNLOADER, fd))
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming somebody else has cleared it */
-	/* Not that a library writes its complaints into a connection. */
-	int null = 0;
-	while (null >= 0 && null < 3)
-		null = open("/dev/null", O_RDWR);
-	if (null > 2)
-		close(null);
 	d.files = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d.files < 0)
 		_exit(1);

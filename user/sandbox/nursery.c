@@ -57,9 +57,9 @@ static int serve(int fd, const struct sandbox_config *cfg, struct buf *in, struc
 static _Noreturn void worker_run(int fd, const struct sandbox_config *cfg, size_t memory)
 {
 	struct buf in = BUF_INIT, out = BUF_INIT;
-	prctl(PR_SET_NAME, "ascribe-parser");
-	if (confine_privileges(fd, CONFINE_PARSER) || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
-	    confine_worker(memory))
+	const struct confine_given given = { .memory = memory };
+	if (confine_rights(ROLE_PARSER, fd) || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+	    confine_reach(ROLE_PARSER, &given))
 		_exit(1);
 	while (!serve(fd, cfg, &in, &out)) {
 		if (out.cap > 1u << 20)
@@ -171,8 +171,8 @@ static uintptr_t from_distance(const char *text)
 static _Noreturn void nursery_run(const struct sandbox_config *cfg)
 {
 	confine_signals();
-	prctl(PR_SET_NAME, NAME);
-	syscall(SYS_close_range, SOCKET + 1, ~0u, 0);
+	if (confine_rights(ROLE_NURSERY, SOCKET))
+		_exit(1);
 	while (!obey(cfg))
 		;
 	end_children();

@@ -2,6 +2,8 @@
 /* The process that asks a PostgreSQL server. An alarm ends its child, wherever libpq hangs. */
 #include "sql/messages.h"
 
+#include "sandbox/confine.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -116,7 +118,10 @@ static _Noreturn void run_child(int fd, const char *conninfo, const struct sql_q
 {
 	size_t used = 0;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, roles[ROLE_SQL_ASKER].name);
 	alarm(SQL_DEADLINE_S);
+	if (confine_reach(ROLE_SQL_ASKER, NULL))
+		_exit(1);
 	(void)ask(conninfo, q, &answer, &used); /* the answer says why */
 	send_answer(fd, used);
 	_exit(0);
@@ -127,7 +132,9 @@ _Noreturn void sql_ask_run(int fd, const char *conninfo)
 	struct sql_question q;
 	int status;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "ascribe-sql");
+	/* Root without capabilities: its password file can be opened, and no more. */
+	if (confine_rights(ROLE_SQL_KEEPER, fd))
+		_exit(1);
 	signal(SIGALRM, SIG_DFL);
 	signal(SIGINT, SIG_IGN); /* of a terminal: the other end closes, then */
 	sigset_t none;

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/roles_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#define ALLOW(call) { SCMP_SYS(call), SCMP_ACT_ALLOW, 0, { 0 } }
+#define ALLOW_IF(call, ...) { SCMP_SYS(call), SCMP_ACT_ALLOW, 1, __VA_ARGS__ }
+#define FAIL(call, code) { SCMP_SYS(call), SCMP_ACT_ERRNO(code), 0, { 0 } }
+#define FAIL_IF(call, code, ...) { SCMP_SYS(call), SCMP_ACT_ERRNO(code), 1, __VA_ARGS__ }
+
+/* Memory that is not executable. */
+#define ALLOW_DATA \
+	ALLOW_IF(mmap, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)), \
+		ALLOW_IF(mprotect, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0))
+
+#define N(list) (sizeof(list) / sizeof((list)[0]))
+
+static const struct role_call parser[] = {
+	ALLOW(recvmsg),
+	ALLOW(sendmsg),
+	ALLOW(pread64),
+	ALLOW(read),
+	ALLOW(lseek),
+	ALLOW(fstat),
+	ALLOW(close),
+	ALLOW(munmap),
+	ALLOW(mremap),
+	ALLOW(brk),
+	ALLOW(madvise),
+	ALLOW(futex),
+	ALLOW(exit),
+	ALLOW(exit_group),
+	ALLOW(rt_sigprocmask),
+	ALLOW(clock_gettime),
+	ALLOW(getrandom),
+	ALLOW(rt_sigreturn),
+	ALLOW(sysinfo), /* qsort asks how much memory there is */
+	ALLOW_DATA,
+	/* fstat of a descriptor is a newfstatat with an empty path. */
+	ALLOW_IF(newfstatat, SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH)),
+	ALLOW_IF(fcntl, SCMP_A1(SCMP_CMP_EQ, F_DUPFD_CLOEXEC)),
+	ALLOW_IF(fcntl, SCMP_A1(SCMP_CMP_EQ, F_GETFD)),
+	ALLOW_IF(fcntl, SCMP_A1(SCMP_CMP_EQ, F_GETFL)),
+	/* A library that looks for further files by path is told no, and goes on. */
+	FAIL(open, EACCES),
+	FAIL(openat, EACCES),
+	FAIL(readlink, EACCES),
+	FAIL(readlinkat, EACCES),
+	FAIL(access, EACCES),
+	FAIL(faccessat, EACCES),
+	FAIL(stat, EACCES),
+	FAIL(lstat, EACCES),
+	FAIL(getcwd, EACCES),
+	FAIL_IF(newfstatat, EACCES, SCMP_A3(SCMP_CMP_NE, AT_EMPTY_PATH)),
+};
+
+const struct role_calls role_calls_parser = {
+	.name = "parsers",
+	.text = "those that read open descriptors, answer, allocate. Asking for a path fails, any "
+		"other call kills.",
+	.otherwise = SCMP_ACT_KILL_PROCESS,
+	.v = parser,
+	.n = N(parser),
+};
+
+/* Calls that nobody needs who asks servers, and that have been ways out of such places. */
+static const struct role_call network[] = {
+	FAIL(execve, EPERM), FAIL(execveat, EPERM), FAIL(fork, EPERM), FAIL(vfork, EPERM),
+	FAIL(ptrace, EPERM), FAIL(process_vm_readv, EPERM), FAIL(process_vm_writev, EPERM),
+	FAIL(pidfd_getfd, EPERM), FAIL(kcmp, EPERM), FAIL(kill, EPERM), FAIL(bpf, EPERM),
+	FAIL(perf_event_open, EPERM), FAIL(io_uring_setup, EPERM), FAIL(userfaultfd, EPERM),
+	FAIL(unshare, EPERM), FAIL(setns, EPERM), FAIL(mount, EPERM), FAIL(umount2, EPERM),
+	FAIL(fsopen, EPERM), FAIL(open_tree, EPERM), FAIL(move_mount, EPERM), FAIL(chroot, EPERM),
+	FAIL(pivot_root, EPERM), FAIL(add_key, EPERM), FAIL(request_key, EPERM),
+	FAIL(keyctl, EPERM), FAIL(link, EPERM), FAIL(linkat, EPERM), FAIL(mknod, EPERM),
+	FAIL(mknodat, EPERM), FAIL(listen, EPERM), FAIL(accept, EPERM), FAIL(accept4, EPERM),
+	FAIL(personality, EPERM), FAIL(memfd_create, EPERM),
+	/* Threads, to resolve names; no processes, which could stay when we are killed. */
+	FAIL_IF(clone, EPERM, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)),
+	FAIL(clone3, ENOSYS), /* libc then uses clone */
+};
+
+/* Of sockets: the internet's, and netlink and unix to resolve names. */
+static const int network_families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
+
+const struct role_calls role_calls_network = {
+	.name = "clients",
+	.text = "those that start programs, make processes, servers or mounts, or touch other "
+		"processes. They fail, as do sockets that are not of the internet, unix or netlink.",
+	.otherwise = SCMP_ACT_ALLOW,
+	.v = network,
+	.n = N(network),
+	.families = network_families,
+	.n_families = N(network_families),
+};
+
+static const struct role_call web[] = {
+	/* Connections, and the socket to the recorder. */
+	ALLOW(accept4), ALLOW(recvfrom), ALLOW(recvmsg), ALLOW(sendto), ALLOW(sendmsg),
+	ALLOW(sendfile), ALLOW(shutdown), ALLOW(getsockname), ALLOW(getpeername), ALLOW(getsockopt),
+	ALLOW(setsockopt), ALLOW(poll), ALLOW(ppoll), ALLOW(eventfd2), ALLOW(pipe2),
+	/* Files of the store. */
+	ALLOW(read), ALLOW(readv), ALLOW(pread64), ALLOW(write), ALLOW(writev), ALLOW(pwrite64),
+	ALLOW(lseek), ALLOW(fstat), ALLOW(stat), ALLOW(lstat), ALLOW(newfstatat), ALLOW(statx),
+	ALLOW(fstatfs), ALLOW(getdents64), ALLOW(close), ALLOW(fcntl), ALLOW(fadvise64),
+	ALLOW(readlink), ALLOW(readlinkat), ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2),
+	ALLOW(memfd_create),
+	ALLOW_IF(openat, SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)),
+	/* Memory, threads and their names, time. */
+	ALLOW_DATA, ALLOW(munmap), ALLOW(mremap), ALLOW(brk), ALLOW(madvise), ALLOW(futex),
+	ALLOW(set_robust_list), ALLOW(rseq), ALLOW(exit), ALLOW(exit_group), ALLOW(rt_sigprocmask),
+	ALLOW(rt_sigaction), ALLOW(rt_sigreturn), ALLOW(sigaltstack), ALLOW(sched_yield),
+	ALLOW(sched_getaffinity), ALLOW(clock_gettime), ALLOW(gettimeofday), ALLOW(time),
+	ALLOW(clock_nanosleep), ALLOW(nanosleep), ALLOW(getrandom), ALLOW(sysinfo), ALLOW(uname),
+	ALLOW(getrusage), ALLOW(getpid), ALLOW(gettid), ALLOW(getuid), ALLOW(geteuid),
+	ALLOW(getgid), ALLOW(getegid), ALLOW(getpriority), ALLOW(getrlimit),
+	ALLOW_IF(clone, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)),
+	/* Its flags are in memory, where no filter reads: libc then uses clone. */
+	FAIL(clone3, ENOSYS), ALLOW_IF(prctl, SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)),
+	ALLOW_IF(prlimit64, SCMP_A2(SCMP_CMP_EQ, 0)), /* reading limits */
+};
+
+/* A call that is not listed fails: a library that tries one goes on without. */
+const struct role_calls role_calls_web = {
+	.name = "web",
+	.text = "those that serve on open sockets and open files for reading. Any other call fails.",
+	.otherwise = SCMP_ACT_ERRNO(EPERM),
+	.v = web,
+	.n = N(web),
+};
