@@ -3,6 +3,7 @@
  * ascribe check: try what recording needs, one thing at a time, and say how to get what is missing.
  */
 #include "cli/cmd.h"
+#include "cli/processes.h"
 #include "cli/rights.h"
 #include "cli/runtimes.h"
 #include "pods/pods.h"
@@ -57,7 +58,7 @@ struct checks {
 static void tell(struct checks *c, enum verdict v, const char *what, const char *fmt, va_list ap)
 {
 	static const char *const words[] = { "ok", "note", "FAIL" };
-	char text[700];
+	char text[2100];
 	vsnprintf(text, sizeof(text), fmt, ap);
 	if (v == BAD)
 		c->failed = true;
@@ -359,6 +360,24 @@ static void check_pods(struct checks *c)
 	pods_close(p);
 }
 
+static void tell_process(void *ctx, const char *name, const char *rights, const char *differs)
+{
+	if (*differs)
+		say(ctx, NOTE, name, "%s. Differs from docs/security.md: %s", rights, differs);
+	else
+		say(ctx, GOOD, name, "%s", rights);
+}
+
+/* The rights of the daemons that run, beside those that they should have. */
+static void check_processes(struct checks *c)
+{
+	const int n = processes_look(tell_process, c);
+	if (n < 0)
+		say(c, NOTE, "daemon", "cannot list the processes of /proc: %s", strerror(-n));
+	else if (!n)
+		say(c, GOOD, "daemon", "none runs here");
+}
+
 int cmd_check(int argc, char **argv)
 {
 	struct check_options o = { 0 };
@@ -378,6 +397,7 @@ int cmd_check(int argc, char **argv)
 	check_symbols(&c);
 	check_runtimes(&c);
 	check_pods(&c);
+	check_processes(&c);
 	if (o.json) {
 		json_t *root = json_pack("{s:b,s:o}", "ok", !c.failed, "checks", c.list);
 		json_dumpf(root, stdout, JSON_INDENT(1));
