@@ -139,6 +139,47 @@ if [ "$(uname -m)" = x86_64 ]; then
 		ok "a directory of root's: nothing is made there" \
 			test "$(stat -c %Y roots)" -le "$(stat -c %Z roots/hsperfdata_x)"
 		ok "it was asked" grep -q 'JVMs asked [1-9]\|without answer' fake3.err
+		# In a /tmp of its user's it is asked and silent: time to look at who asks.
+		mkdir -m 1777 its
+		mkdir its/hsperfdata_x
+		chown -R 12345 its
+		sed 's/--bind roots/--bind its/' looks.sh >asked.sh
+		cat >watch.py <<-'PY'
+			import subprocess, sys, time
+			secret, until = sys.argv[1].encode(), time.time() + 20
+			def holds(pid):
+			    mem = open(f'/proc/{pid}/mem', 'rb', 0)
+			    for line in open(f'/proc/{pid}/maps'):
+			        begin, end = (int(x, 16) for x in line.split()[0].split('-'))
+			        if 'w' not in line.split()[1]: continue
+			        mem.seek(begin)
+			        if secret in mem.read(end - begin): return True
+			    return False
+			def status(pid):
+			    return dict(l.strip().split(':', 1) for l in open(f'/proc/{pid}/status'))
+			while time.time() < until:
+			    for pid in subprocess.run(['pgrep', '-x', 'ascribe-jvm'],
+			                              capture_output=True, text=True).stdout.split():
+			        try:
+			            s = status(pid)
+			            if s['Seccomp'].strip() != '2' or s['Uid'].split() != ['12345'] * 4: continue
+			            rights = sum(int(s[key], 16) for key in ('CapPrm', 'CapEff', 'CapInh'))
+			            print('secrets', holds(s['PPid'].strip()), holds(pid), 'capabilities', rights,
+			                  'no_new_privs', s['NoNewPrivs'].strip())
+			            sys.exit()
+			        except (FileNotFoundError, ProcessLookupError): pass
+			    time.sleep(.005)
+		PY
+		python3 watch.py asecretofthetest >watched &
+		watcher=$!
+		quits=$("$ascribe" record --jvm-attach -F 499 -o fake4 \
+			--label-drop asecretofthetest -- unshare --mount sh asked.sh ./fakejvm \
+			2>fake4.err)
+		wait $watcher
+		ok "a /tmp of its own: it is signalled ($quits)" test "${quits:-0}" -ge 1
+		ok "what asked has no right, and no secret of the recorder: $(cat watched)" \
+			grep -q 'secrets True False capabilities 0 no_new_privs 1' watched
+		ok "and leaves nothing there" sh -c '! ls -a its | grep attach'
 	fi
 fi
 

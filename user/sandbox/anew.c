@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FDS_MAX 4
@@ -30,6 +31,19 @@ static int add_files(posix_spawn_file_actions_t *files, const int *fds, size_t n
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = posix_spawn_file_actions_adddup2(files, fds[i], ANEW_FD + (int)i);
 	return rc;
+}
+
+int anew_take(const int *fds, size_t n)
+{
+	int high[FDS_MAX], null = open("/dev/null", O_RDWR);
+	for (size_t k = 0; k < n; k++)
+		if ((high[k] = fcntl(fds[k], F_DUPFD, HIGH_FD)) < 0)
+			return -errno;
+	for (int i = 0; i < ANEW_FD; i++)
+		dup2(null, i);
+	for (size_t k = 0; k < n; k++)
+		dup2(high[k], ANEW_FD + (int)k);
+	return syscall(SYS_close_range, ANEW_FD + (int)n, ~0u, 0) ? -errno : 0;
 }
 
 int anew_spawn(char *const argv[], char *const envp[], const int *fds, size_t n, pid_t *ret_pid)

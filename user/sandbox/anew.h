@@ -25,4 +25,7 @@ bool anew_gains_rights(void);
  */
 int anew_spawn(char *const argv[], char *const envp[], const int *fds, size_t n, pid_t *ret_pid);
 
+/* In a child that was forked instead: have these descriptors there, and no others. 0 or -errno. */
+int anew_take(const int *fds, size_t n);
+
 #endif

@@ -7,7 +7,6 @@
 #include "util/clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -206,11 +205,9 @@ static int fork_nursery(const struct sandbox_config *cfg, int fd, pid_t *ret_pid
 {
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0) {
-		int null = open("/dev/null", O_RDWR);
 		follow_parent(parent);
-		for (int i = 0; i < 3; i++)
-			dup2(null, i);
-		dup2(fd, SOCKET);
+		if (anew_take(&fd, 1))
+			_exit(1);
 		nursery_run(cfg);
 	}
 	if (pid < 0)

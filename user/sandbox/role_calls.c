@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -97,6 +98,44 @@ const struct role_calls role_calls_network = {
 	.n = N(network),
 	.families = network_families,
 	.n_families = N(network_families),
+};
+
+static const struct role_call jvm[] = {
+	/* The JVM's socket, files of its /tmp, its pidfd. */
+	ALLOW_IF(socket, SCMP_A0(SCMP_CMP_EQ, AF_UNIX)),
+	ALLOW(connect),
+	ALLOW(sendto),
+	ALLOW(openat),
+	ALLOW(openat2),
+	ALLOW(unlinkat),
+	ALLOW(fstat),
+	ALLOW(newfstatat),
+	ALLOW(statx),
+	ALLOW(read),
+	ALLOW(write),
+	ALLOW(close),
+	ALLOW(poll),
+	ALLOW(ppoll),
+	ALLOW_IF(pidfd_send_signal, SCMP_A1(SCMP_CMP_EQ, SIGQUIT)),
+	/* Memory, time, the end. */
+	ALLOW_DATA,
+	ALLOW(munmap),
+	ALLOW(brk),
+	ALLOW(futex),
+	ALLOW(clock_gettime),
+	ALLOW(restart_syscall),
+	ALLOW(rt_sigreturn),
+	ALLOW(exit),
+	ALLOW(exit_group),
+};
+
+const struct role_calls role_calls_jvm = {
+	.name = "jvm",
+	.text = "those that open files, connect to a unix socket, send SIGQUIT. Any other call "
+		"fails.",
+	.otherwise = SCMP_ACT_ERRNO(EPERM),
+	.v = jvm,
+	.n = N(jvm),
 };
 
 static const struct role_call web[] = {

@@ -43,6 +43,10 @@ const uint64_t role_path_handled = READ | FILE_IN | LANDLOCK_ACCESS_FS_MAKE_CHAR
 static const struct role_path system_directories[] = { SYSTEM };
 static const struct role_path system_and_cache[] = { SYSTEM, { ".", FILE_IN } };
 static const struct role_path all_directories[] = { { "/", READ } };
+static const struct role_path jvm_tmp[] = {
+	{ ".", LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+		       LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE }
+};
 static const struct role_path store[] = { { ".", LANDLOCK_ACCESS_FS_READ_FILE |
 							 LANDLOCK_ACCESS_FS_READ_DIR } };
 
@@ -56,6 +60,8 @@ static const struct role_paths no_paths = { .text = "none" },
 						system_directories, N(system_directories) },
 			       sql_paths = { "reads what its user may read; writes nothing",
 					     all_directories, N(all_directories) },
+			       jvm_paths = { "reads and makes files in the JVM's /tmp", jvm_tmp,
+					     N(jvm_tmp) },
 			       web_paths = { "reads the store", store, N(store) };
 
 /* ---- limits ---- */
@@ -134,7 +140,11 @@ const struct role roles[N_ROLES] = {
 		.name = "ascribe-jvm",
 		.purpose = "has a JVM name its code",
 		.user = ROLE_TARGET_USER,
-		.started = "forked by the recorder, for a JVM",
+		.calls = &role_calls_jvm,
+		.paths = &jvm_paths,
+		LIMITS({ RLIMIT_AS, GIB }, NO_CORE, { RLIMIT_FSIZE, 0 }, { RLIMIT_NPROC, 0 },
+		       { RLIMIT_NOFILE, 32 }),
+		.started = "executed anew by the recorder, with `jvm-attach`, for a JVM",
 		.again = "for the next question to it",
 	},
 	[ROLE_POD_KEEPER] = {

@@ -3,10 +3,10 @@
  * Have a JVM (17 or later) write /tmp/perf-N.map, like `jcmd N Compiler.perfmap`. The attach
  * protocol: create .attach_pidN, send SIGQUIT, then send the command to the socket .java_pidN.
  *
- * SIGQUIT kills most programs, and the process chose the directory of the files. So a forked helper
- * does this, as the process's user and without capabilities, below the /tmp that was opened through
- * /proc/N/root. It can do nothing that this user could not. It continues only with proof of
- * HotSpot: libjvm.so and HotSpot's performance counters (/tmp/hsperfdata_USER/N, jdk:
+ * SIGQUIT kills most programs, and the process chose the directory of the files. So a helper
+ * (jvm_helper.h) does this, as the process's user and without capabilities, below the /tmp that was
+ * opened through /proc/N/root. It can do nothing that this user could not. It continues only with
+ * proof of HotSpot: libjvm.so and HotSpot's performance counters (/tmp/hsperfdata_USER/N, jdk:
  * hotspot/os/posix/perfMemory_posix.cpp) are mapped, SIGQUIT is caught, and the counters do not
  * have -XX:+DisableAttachMechanism among the arguments. OpenJ9 has no such file.
  */
