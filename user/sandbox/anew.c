@@ -33,12 +33,19 @@ static int add_files(posix_spawn_file_actions_t *files, const int *fds, size_t n
 	return rc;
 }
 
+/* A copy that is in no other one's way. -EMFILE: the limit is below, too. */
+static int copy_high(int fd, int command)
+{
+	int high = fcntl(fd, command, HIGH_FD);
+	return high >= 0 ? high : errno == EINVAL ? -EMFILE : -errno;
+}
+
 int anew_take(const int *fds, size_t n)
 {
 	int high[FDS_MAX], null = open("/dev/null", O_RDWR);
 	for (size_t k = 0; k < n; k++)
-		if ((high[k] = fcntl(fds[k], F_DUPFD, HIGH_FD)) < 0)
-			return -errno;
+		if ((high[k] = copy_high(fds[k], F_DUPFD)) < 0)
+			return high[k];
 	for (int i = 0; i < ANEW_FD; i++)
 		dup2(null, i);
 	for (size_t k = 0; k < n; k++)
@@ -58,8 +65,8 @@ int anew_spawn(char *const argv[], char *const envp[], const int *fds, size_t n,
 	if (rc)
 		return -rc;
 	for (; !rc && k < n; k++) {
-		high[k] = fcntl(fds[k], F_DUPFD_CLOEXEC, HIGH_FD);
-		rc = high[k] < 0 ? errno : 0;
+		high[k] = copy_high(fds[k], F_DUPFD_CLOEXEC);
+		rc = high[k] < 0 ? -high[k] : 0;
 	}
 	k -= rc != 0;
 	rc = rc ? rc : add_files(&files, high, n);
