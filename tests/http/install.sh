@@ -41,8 +41,8 @@ if command -v systemd-analyze >/dev/null; then
 	ok "systemd reads the unit" sh -c "! systemd-analyze verify --man=no deb/usr/lib/systemd/system/ascribe.service 2>&1 | grep ascribe.service"
 	score=$(systemd-analyze security --offline=true deb/usr/lib/systemd/system/ascribe.service \
 		2>/dev/null | sed -n 's/.*: \([0-9.]*\) .*/\1/p' | tail -1)
-	# SYS_ADMIN (events on Debian's kernels) and a /proc with kallsyms cost 0.5 of it.
-	ok "systemd-analyze security: $score" awk "BEGIN { exit !(${score:-10} <= 4.2) }"
+	# docs/security.md says what each part of the rest is for.
+	ok "systemd-analyze security: $score" awk "BEGIN { exit !(${score:-10} <= 3.7) }"
 	echo "systemd-analyze security: $score"
 fi
 finish

@@ -93,16 +93,30 @@ field() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$daemon/status"; }
 kill "$daemon"
 wait "$daemon"
 
-# ---- with what the unit gives, less what the recorder gives up ----
+# ---- with what the unit gives, less what the recorder gives up, and its own /tmp and /home ----
 unit=$(sed -n 's/^CapabilityBoundingSet=//p' "$here/../../deploy/ascribe.service" | tr ' ' '\n' |
 	sed 's/^CAP_/+/' | grep -v SYS_ADMIN | tr 'A-Z\n' 'a-z,' | sed 's/,$//')
 rm -r cache
-background setpriv --bounding-set "-all,$unit" --inh-caps -all --no-new-privs \
-	"$ascribe" daemon -c a.yaml 2>log2
+away=$(mktemp -d)
+at_end='rm -rf $away'
+cp "$build/tests/record/busy" "$away/busybody"
+background "$away/busybody" spin 60 >/dev/null
+load=$pid
+cat >hide.sh <<'SH'
+mount --bind "$1" /mnt && mount -t tmpfs none /tmp && mkdir -p "$1" && mount --bind /mnt "$1" &&
+	mount -t tmpfs none /home && cd "$1" || exit 9
+shift
+exec "$@"
+SH
+cp "$ascribe" program
+background unshare --mount sh hide.sh "$dir" setpriv --bounding-set "-all,$unit" --inh-caps -all \
+	--no-new-privs ./program daemon -c a.yaml 2>log2
 daemon=$pid
 ok "it serves: $unit" within 20 grep -q 'serving.*unix:' log2
 ok "the same rights" within 20 agrees "$daemon"
-ok "it has windows" within 40 sh -c "'$ascribe' report store 2>/dev/null | grep -q samples"
+ok "a program in the host's /tmp has names" within 60 sh -c "'$ascribe' report store --by function \
+	--where '{comm=\"busybody\"}' 2>/dev/null | grep -q 'spin_here *(busybody)'"
+kill "$load"
 ok "downloads have their cache" test "$(stat -c %u cache/files/*)" = 4294836222
 kill "$daemon"
 wait "$daemon"
