@@ -16,6 +16,7 @@
 #include "proc/proc.h"
 #include "record/child.h"
 #include "record/remarks.h"
+#include "record/local.h"
 #include "record/remote.h"
 #include "record/rotate.h"
 #include "util/own.h"
@@ -137,7 +138,8 @@ static const struct opt_command command = {
 	.about = "Profile every process of the host, or a selection, into a store that the other "
 		 "commands read. Samples carry the labels of the work that the thread was doing. "
 		 "With COMMAND, that and its children are profiled while it runs, and its exit "
-		 "status is passed on.",
+		 "status is passed on. As root; members of a daemon's group may have the daemon of "
+		 "this host record.",
 	.examples = "  ascribe record -d 10s                     # the whole host, ten seconds\n"
 		    "  ascribe record -F 999 -- ./server --once   # one command\n"
 		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"
@@ -275,6 +277,29 @@ static int open_store(struct recording *r, struct err *err)
 
 /* ---- by a daemon ---- */
 
+static unsigned remote_seconds(const struct record_options *o)
+{
+	return (unsigned)((o->duration_ns ? o->duration_ns : 10 * NS) / NS);
+}
+
+/* What a daemon does not record for others. */
+static bool is_for_us(const struct record_options *o, const struct opt_args *args)
+{
+	return args->n || o->all || target_kinds(&o->target) || o->target.excluded.n ||
+	       o->events.n || o->wall || o->waker;
+}
+
+/* Without the rights to record, use the daemon of this host where it does what is asked for. */
+static void choose_daemon(struct record_options *o, const struct opt_args *args)
+{
+	if (o->host || local_may_record() || is_for_us(o, args) || local_daemon())
+		return;
+	o->host = "unix:" LOCAL_SOCKET;
+	if (!o->quiet)
+		cmd_say("without the rights to record: the daemon of this host records for %u s",
+			remote_seconds(o));
+}
+
 static int record_remotely(const struct record_options *o, const struct opt_args *args)
 {
 	struct remote_recording r = {
@@ -283,7 +308,7 @@ static int record_remotely(const struct record_options *o, const struct opt_args
 		.ca_file = o->ca_file,
 		.where = o->where,
 		.hz = (unsigned)o->hz,
-		.seconds = (unsigned)((o->duration_ns ? o->duration_ns : 10 * NS) / NS),
+		.seconds = remote_seconds(o),
 		.out = o->out,
 		.append = o->append,
 	};
@@ -292,8 +317,7 @@ static int record_remotely(const struct record_options *o, const struct opt_args
 		cmd_error("record: --where, --token-file and --ca-file go with --host");
 		return EXIT_USAGE;
 	}
-	if (args->n || o->all || target_kinds(&o->target) || o->target.excluded.n || o->events.n ||
-	    o->wall || o->waker) {
+	if (is_for_us(o, args)) {
 		cmd_error("record: --host goes with -F, -d, --where, -o and --append alone");
 		return EXIT_USAGE;
 	}
@@ -486,6 +510,7 @@ int cmd_record(int argc, char **argv)
 	int status = EXIT_OK;
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
+	choose_daemon(&o, &args);
 	if (o.host || o.where || o.token_file || o.ca_file) {
 		status = record_remotely(&o, &args);
 		opt_release(&command, &o);
@@ -543,6 +568,8 @@ int cmd_record(int argc, char **argv)
 out:
 	if (rc) {
 		cmd_error("record: %s", err.text[0] ? err.text : strerror(-rc));
+		if (rc == -EACCES || rc == -EPERM)
+			local_advise("`ascribe record -d 10s` has it record all processes");
 		status = status					? status
 			 : r.child.exec_failed && rc == -ENOENT ? 127
 			 : r.child.exec_failed			? 126

@@ -9,6 +9,7 @@
 #include "cli/groups.h"
 #include "cli/known.h"
 #include "collect/live.h"
+#include "daemon/settings.h"
 #include "daemon/shares.h"
 #include "export/answer.h"
 #include "labels/recipe.h"
@@ -18,6 +19,7 @@
 #include "opt/term.h"
 #include "opt/text.h"
 #include "proc/proc.h"
+#include "record/local.h"
 #include "top/ui.h"
 #include "util/own.h"
 
@@ -89,10 +91,11 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "top",
 	.usage = "[OPTIONS]",
-	.about = "Show who and which code uses the CPU, while it does, by process or by any label. "
-		 "From a label's value a key leads to its functions and their callers. Press ? for "
-		 "the keys. As root; --store needs only the right to read the store. Nothing "
-		 "is written to disk.",
+	.about =
+		"Show who and which code uses the CPU, while it does, by process or by any label. "
+		"From a label's value a key leads to its functions and their callers. Press ? for "
+		"the keys. As root; --store needs only the right to read the store, and members of a "
+		"daemon's group see what it records. Nothing is written to disk.",
 	.examples =
 		"  ascribe top                          # processes\n  ascribe top --by function            "
 		"# functions\n  ascribe top --by tenant              # who\n  ascribe top -p 1234 "
@@ -402,10 +405,17 @@ static int check(struct top_options *o)
 	return reading_check(&o->filter, "--where", "--from");
 }
 
-/* Stores of others, where they are named. */
+/* Stores of others, where they are named. Who may not record sees what the daemon records. */
 static int open_stores(struct top *t, struct err *err)
 {
 	const struct opt_list *l = &t->o->stores;
+	if (!l->n && !target_kinds(&t->o->target) && !t->o->target.excluded.n &&
+	    !local_may_record() && !access(DAEMON_STORE "/HEADER", R_OK)) {
+		t->dirs[t->n_dirs++] = DAEMON_STORE;
+		if (t->o->once)
+			cmd_say("without the rights to record: showing " DAEMON_STORE);
+		return 0;
+	}
 	if (l->n > STORE_UNION_MAX)
 		return err_set(err, -EINVAL, "--store: more than %d stores", STORE_UNION_MAX);
 	for (t->n_dirs = 0; t->n_dirs < l->n; t->n_dirs++)
@@ -428,16 +438,16 @@ static int run(struct top *t, struct err *err)
 	ui->view.span_ns = t->o->span_ns;
 	ui->interval_s = (unsigned)(t->o->delay_ns / SECOND);
 	ui->hz = (unsigned)t->o->hz;
-	ui->live = !t->o->stores.n;
-	ui->span_max_ns = t->o->stores.n ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
 	if (!t->o->once && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
 		return err_set(err, -ENOTTY, "this is no terminal: use --once, or --once --json");
 	rc = open_stores(t, err);
 	if (rc)
 		return rc;
+	ui->live = !t->n_dirs;
+	ui->span_max_ns = t->n_dirs ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
 	t->signals = signals_take();
 	rc = view_init(&ui->view, t->o->by, f->where, err);
-	if (!rc && !t->o->stores.n)
+	if (!rc && ui->live)
 		rc = open_live(t, err);
 	if (rc)
 		return rc;
@@ -469,6 +479,8 @@ int cmd_top(int argc, char **argv)
 		int rc = run(&t, &err);
 		if (rc && rc != -EIO)
 			cmd_error("top: %s", err.text[0] ? err.text : strerror(-rc));
+		if (rc == -EACCES || rc == -EPERM)
+			local_advise("`ascribe top` shows what it records");
 		status = rc == -EINVAL ? EXIT_USAGE : rc ? EXIT_FAILED : EXIT_OK;
 	}
 	view_keys_fini(&t.ui.keys);

@@ -18,10 +18,11 @@
 
 /* ---- life ---- */
 
-static bool listens_on_tcp(const struct daemon *d)
+/* On any Unix socket, or else on any address of TCP? */
+static bool listens_on(const struct daemon *d, bool unix_socket)
 {
 	for (size_t i = 0; i < d->s.http.n_listen; i++)
-		if (strncmp(d->s.http.listen[i], "unix:", 5))
+		if (!strncmp(d->s.http.listen[i], "unix:", 5) == unix_socket)
 			return true;
 	return false;
 }
@@ -29,7 +30,7 @@ static bool listens_on_tcp(const struct daemon *d)
 static int keep_token(struct daemon *d, struct err *err)
 {
 	char path[512];
-	if (!d->s.own_token || !listens_on_tcp(d))
+	if (!d->s.own_token || !listens_on(d, false))
 		return 0;
 	int rc = daemon_settings_keep_token(&d->s, path, err);
 	if (!rc)
@@ -154,8 +155,9 @@ static void begin_capture(struct daemon *d, const struct web_capture *c)
 	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	const struct capture_budget budget = { saving_room(&d->saving, &limits),
 					       limits.cpu * (double)(cpus > 0 ? cpus : 1) };
-	int rc = d->s.capture_token < 0 ? err_set(&err, -EPERM, "nobody may have captures made")
-					: capture_start(&d->capture, c->id, &asked, &budget, &err);
+	int rc = d->s.capture_token >= 0 || listens_on(d, true)
+			 ? capture_start(&d->capture, c->id, &asked, &budget, &err)
+			 : err_set(&err, -EPERM, "nobody may have captures made");
 	if (rc)
 		serving_done(&d->serving, c->id, rc, err.text);
 }

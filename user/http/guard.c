@@ -62,9 +62,14 @@ static bool has_token(const struct guard_asker *a, const char *token)
 	       same_token(a->authorization + strlen(bearer), token);
 }
 
-bool guard_may_capture(const struct guard *g, const struct guard_asker *a)
+static bool has_capture_token(const struct guard *g, const struct guard_asker *a)
 {
 	return g->cfg->capture_token && has_token(a, g->cfg->capture_token);
+}
+
+bool guard_may_capture(const struct guard *g, const struct guard_asker *a)
+{
+	return a->member || has_capture_token(g, a);
 }
 
 unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open,
@@ -81,7 +86,7 @@ unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool op
 	}
 	if (open || !g->cfg->token || (g->unix_socket && g->cfg->token_tcp_only))
 		return 0;
-	if (has_token(a, g->cfg->token) || guard_may_capture(g, a))
+	if (has_token(a, g->cfg->token) || has_capture_token(g, a))
 		return 0;
 	*ret_why =
 		a->authorization ? "wrong token" : "a token is needed: Authorization: Bearer TOKEN";

@@ -25,12 +25,13 @@ struct guard {
 struct guard_asker {
 	const char *host, *origin, *authorization;
 	const char *password; /* of "Authorization: Basic", whatever the user name */
+	bool member;	      /* by a Unix socket, from our group (peer.h) */
 };
 
-/* The status to refuse with and why, a static text; 0: go on. open: no token is asked for. */
-/* Whether the asker has the token for captures. */
+/* Whether the asker has the token for captures, or is a member of our group. */
 bool guard_may_capture(const struct guard *g, const struct guard_asker *a);
 
+/* The status to refuse with and why, a static text; 0: go on. open: no token is asked for. */
 unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open,
 		     const char **ret_why);
 

@@ -11,6 +11,7 @@
 #include "http/assets.h"
 #include "http/clock.h"
 #include "http/framing.h"
+#include "http/peer.h"
 #include "util/gunzip.h"
 #include "util/own.h"
 
@@ -221,7 +222,8 @@ static unsigned check_asker(struct address *a, struct MHD_Connection *c, struct 
 	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
 	const struct guard_asker asker = { header(c, MHD_HTTP_HEADER_HOST),
 					   header(c, MHD_HTTP_HEADER_ORIGIN),
-					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password };
+					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password,
+					   a->guard.unix_socket && peer_is_member(c) };
 	unsigned status = guard_check(&a->guard, &asker, r->route->flags & ROUTE_OPEN, ret_why);
 	r->may_capture = guard_may_capture(&a->guard, &asker);
 	MHD_free(password);
@@ -308,7 +310,8 @@ static enum MHD_Result begin_capture(struct address *a, struct MHD_Connection *c
 			      "nothing is recorded here: this is no daemon");
 	if (!x->r->may_capture)
 		return refuse(a, c, x, 403, REFUSED_capture,
-			      "a capture needs the token of capture-token-file");
+			      "a capture needs the token of capture-token-file, or a Unix socket "
+			      "and the daemon's group");
 	if (conn)
 		__atomic_store_n(&conn->deadline_ns, UINT64_MAX, __ATOMIC_RELAXED);
 	int rc = capture_begin(a->server, c, x->r);
