@@ -111,8 +111,9 @@ kill "$daemon"; wait "$daemon"
 "$ascribe" report daily --json -n 0 >daily.json 2>/dev/null
 ok "the daemon has them, too" named daily one
 ok "the cache is ours alone" test "$(stat -c %a:%u "$cache")" = 700:0
-ok "its files belong to a user that no account has" \
-	test "$(stat -c %a:%u "$cache/files")" = 700:4294836222
+ok "its files belong to a user that no account has, in a directory that it cannot reach by name" \
+	test "$(stat -c %a:%u "$cache/files")" = 777:0 -a \
+	"$(stat -c %a:%u "$cache/files/$(build_id one)")" = 700:4294836222
 ok "a file of it" cmp served/one.debug "$cache/files/$(build_id one)/debuginfo"
 
 # ---- servers that are dead ----
