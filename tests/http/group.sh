@@ -54,6 +54,8 @@ sees() { top "$1" 2>/dev/null | jq -e '[.rows[].key.comm] | index("busybody") !=
 ok "a member watches" within 40 sees games
 ok "which processes to record the daemon lets nobody choose" sh -c "! (cd home && setpriv --reuid 12345 \
 	--regid games --clear-groups ../program record -p 1 -d 1s -o one) 2>&1 | grep -q 'is written'"
+as games ../program record --label-drop k -d 1s -o one 2>/dev/null
+ok "nor its rules for labels" test $? = 1 -a ! -e home/one
 as games ../program record -p 1 -d 1s -o one 2>err
 ok "and a member is told the way" grep -q 'for members of its group games, `ascribe record -d 10s`' err
 

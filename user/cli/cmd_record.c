@@ -15,8 +15,8 @@
 #include "opt/term.h"
 #include "proc/proc.h"
 #include "record/child.h"
-#include "record/remarks.h"
 #include "record/local.h"
+#include "record/remarks.h"
 #include "record/remote.h"
 #include "record/rotate.h"
 #include "util/own.h"
@@ -282,11 +282,13 @@ static unsigned remote_seconds(const struct record_options *o)
 	return (unsigned)((o->duration_ns ? o->duration_ns : 10 * NS) / NS);
 }
 
-/* What a daemon does not record for others. */
+/* What a daemon does not do for others: it records all, by its own rules for labels. */
 static bool is_for_us(const struct record_options *o, const struct opt_args *args)
 {
-	return args->n || o->all || target_kinds(&o->target) || o->target.excluded.n ||
-	       o->events.n || o->wall || o->waker;
+	const struct label_rules *l = &o->labels;
+	return args->n || target_kinds(&o->target) || o->target.excluded.n || o->events.n ||
+	       o->wall || o->waker || o->jvm_attach || o->debuginfod.n || o->recipes ||
+	       o->no_recipes || l->keep.n || l->drop.n || l->redact.n;
 }
 
 /* Without the rights to record, use the daemon of this host where it does what is asked for. */

@@ -22,7 +22,7 @@
 static bool listens_on(const struct daemon *d, bool unix_socket)
 {
 	for (size_t i = 0; i < d->s.http.n_listen; i++)
-		if (!strncmp(d->s.http.listen[i], "unix:", 5) == unix_socket)
+		if ((strncmp(d->s.http.listen[i], "unix:", 5) == 0) == unix_socket)
 			return true;
 	return false;
 }

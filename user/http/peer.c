@@ -17,8 +17,8 @@ bool peer_is_member(struct MHD_Connection *c)
 	struct ucred who;
 	gid_t groups[GROUPS_MAX];
 	socklen_t len = sizeof(who);
-	/* Another family has no such users: ids of -1, or an error. */
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) || who.pid <= 0)
+	/* Of the internet nobody is known. */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) || who.uid == (uid_t)-1)
 		return false;
 	if (who.uid == 0 || who.gid == own)
 		return true;
