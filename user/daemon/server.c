@@ -66,6 +66,7 @@ static int begin(struct daemon *d, struct err *err)
 					     .fd = { [WEB_STORE] = -1,
 						     [WEB_TOKEN] = d->s.token,
 						     [WEB_CAPTURE_TOKEN] = d->s.capture_token,
+						     [WEB_TOKENS] = d->s.tokens,
 						     [WEB_CERT] = d->s.cert,
 						     [WEB_KEY] = d->s.key,
 						     [WEB_SQL] = d->sql.fd,
@@ -154,8 +155,8 @@ static void begin_capture(struct daemon *d, const struct web_capture *c)
 	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	const struct capture_budget budget = { saving_room(&d->saving, &limits),
 					       limits.cpu * (double)(cpus > 0 ? cpus : 1) };
-	int rc = d->s.capture_token < 0 ? err_set(&err, -EPERM, "nobody may have captures made")
-					: capture_start(&d->capture, c->id, &asked, &budget, &err);
+	int rc = !d->s.captures ? err_set(&err, -EPERM, "nobody may have captures made")
+				: capture_start(&d->capture, c->id, &asked, &budget, &err);
 	if (rc)
 		serving_done(&d->serving, c->id, rc, err.text);
 }

@@ -114,6 +114,10 @@ static const struct opt options[] = {
 	  "requests with the token in this file may read, and have captures made: recordings at up "
 	  "to 999 Hz for up to 60s (docs/http.md; default: nobody may)",
 	  AT(capture_token_file), 0, 0 },
+	{ "tokens-file", 0, OPT_STRING, "FILE",
+	  "more tokens, each with a name and what it allows: lines of NAME TOKEN SCOPES, where "
+	  "scopes are read, read {tenant=\"a\"}, ingest, capture, admin (docs/http.md)",
+	  AT(tokens_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..", "names that a Host header may have, besides localhost",
 	  AT(hosts), 0, 0 },
 	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)", AT(tls_cert),
@@ -408,6 +412,7 @@ static const struct {
 	{ "socket-mode", settings_parse_mode },
 	{ "token-file", settings_read_token },
 	{ "capture-token-file", settings_read_capture_token },
+	{ "tokens-file", settings_read_tokens },
 	{ "tls-cert", settings_read_cert },
 	{ "tls-key", settings_read_key },
 	{ "listen", settings_parse_listen },
@@ -462,6 +467,7 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 					      .memory_max = shares_default() },
 				       .token = -1,
 				       .capture_token = -1,
+				       .tokens = -1,
 				       .cert = -1,
 				       .key = -1 };
 	int rc = opt_parse(&daemon_command, argc, argv, &s->o, &args, err);

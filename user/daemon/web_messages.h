@@ -44,6 +44,7 @@ enum web_descriptor {
 	WEB_STORE, /* the directory */
 	WEB_TOKEN, /* files that hold what they are called after */
 	WEB_CAPTURE_TOKEN,
+	WEB_TOKENS,
 	WEB_CERT,
 	WEB_KEY,
 	WEB_SQL,    /* the socket of ascribe-sql */

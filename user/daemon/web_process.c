@@ -3,6 +3,7 @@
 
 #include "daemon/web_link.h"
 #include "http/metric_rules.h"
+#include "opt/access_files.h"
 #include "opt/files.h"
 #include "opt/rule_options.h"
 #include "sandbox/anew.h"
@@ -36,7 +37,7 @@ struct web {
 	int fd[WEB_DESCRIPTORS]; /* -1: none */
 	const char **hosts;
 	struct rule_section rules[RULES_MAX];
-	char *token, *capture_token, *cert, *key;
+	char *cert, *key;
 };
 
 /* ---- the first packet ---- */
@@ -89,12 +90,9 @@ static const char *next_text(const struct web *w, size_t *at)
 static int read_secrets(struct web *w, struct err *err)
 {
 	const int *fd = w->fd;
-	int rc = fd[WEB_TOKEN] < 0
-			 ? 0
-			 : cmd_read_open_token(fd[WEB_TOKEN], "the token", &w->token, err);
-	if (!rc && fd[WEB_CAPTURE_TOKEN] >= 0)
-		rc = cmd_read_open_token(fd[WEB_CAPTURE_TOKEN], "the token for captures",
-					 &w->capture_token, err);
+	const struct access_files files = { { fd[WEB_TOKEN], fd[WEB_CAPTURE_TOKEN],
+					      fd[WEB_TOKENS] } };
+	int rc = access_read(&w->http.access, &files, err);
 	if (!rc && fd[WEB_CERT] >= 0)
 		rc = cmd_read_open_text(fd[WEB_CERT], "tls-cert", CMD_PEM_MAX, &w->cert, err);
 	if (!rc && fd[WEB_KEY] >= 0)
@@ -158,8 +156,6 @@ static int configure(struct web *w, struct err *err)
 					.question_bytes = (size_t)c->question_bytes,
 					.hooks = web_link_hooks(&w->link) };
 	int rc = read_secrets(w, err);
-	w->http.token = w->token;
-	w->http.capture_token = w->capture_token;
 	w->http.tls_cert = w->cert;
 	w->http.tls_key = w->key;
 	rc = rc ? rc : read_rules(w, &at, err);

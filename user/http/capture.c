@@ -99,6 +99,8 @@ static int answer_capture(struct http_server *s, struct request *r, struct err *
 	if (rc)
 		return rc;
 	rc = store_open(&store, dir, err);
+	if (!rc)
+		store_set_scope(store, r->grant->where);
 	rc = rc ? rc : write_range(r, store, INT64_MIN, INT64_MAX, err);
 	store_close(store);
 	h->capture_end(h->ctx);

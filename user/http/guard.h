@@ -27,11 +27,11 @@ struct guard_asker {
 	const char *password; /* of "Authorization: Basic", whatever the user name */
 };
 
-/* The status to refuse with and why, a static text; 0: go on. open: no token is asked for. */
-/* Whether the asker has the token for captures. */
-bool guard_may_capture(const struct guard *g, const struct guard_asker *a);
-
+/*
+ * The status to refuse with and why, a static text; 0: go on, with what *ret allows. open: no token
+ * is asked for.
+ */
 unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open,
-		     const char **ret_why);
+		     const struct access_grant **ret, const char **ret_why);
 
 #endif

@@ -12,6 +12,7 @@
 #define ASCRIBE_HTTP_HTTP_H
 
 #include "fleet/fleet.h"
+#include "http/access.h"
 #include "util/buf.h"
 #include "util/err.h"
 
@@ -71,13 +72,11 @@ struct http_config {
 	const char *const *hosts;
 	size_t n_hosts;
 	/*
-	 * Every request but /healthz and /readyz needs it; NULL: none, then anonymous or Unix
-	 * sockets alone
+	 * Every request but /healthz and /readyz needs one of its tokens; without any: anonymous or
+	 * Unix sockets alone
 	 */
-	const char *token;
-	/* Who may have captures made; it may read, too. NULL: nobody may */
-	const char *capture_token;
-	/* Requests over Unix sockets do not need it: their mode says who may connect */
+	struct access access;
+	/* Requests over Unix sockets do not need one: their mode says who may connect */
 	bool token_tcp_only;
 	const char *tls_cert, *tls_key; /* PEM text; both or none; not on Unix sockets */
 	bool anonymous;			/* no token: whoever can connect may read everything */
@@ -127,7 +126,6 @@ void http_limit(struct http_server *s, size_t question_bytes);
 
 /* Check a configuration without listening. -EINVAL. */
 int http_check(const struct http_config *cfg, struct err *err);
-int http_check_token(const struct http_config *cfg, struct err *err); /* of it, the token */
 
 /*
  * "127.0.0.1:4041" or "unix:/path" of the i-th address, with the port that was really taken; NULL:

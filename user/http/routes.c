@@ -18,7 +18,7 @@
 static const char *const none[] = { NULL };
 
 #define ASK (ROUTE_GET | ROUTE_STORE | ROUTE_CACHE)
-#define CALL (ROUTE_POST | ROUTE_STORE | ROUTE_CACHE)
+#define CALL (ROUTE_POST | ROUTE_STORE | ROUTE_CACHE | ROUTE_SCOPED)
 #define QUERIER "/querier.v1.QuerierService/"
 #define CALL_MAX 65536
 #define INGEST_MAX (2u << 20)
@@ -28,20 +28,23 @@ const struct route routes[] = {
 	{ "/readyz", "readyz", ROUTE_GET | ROUTE_OPEN, 0, http_readyz, none },
 	{ "/metrics", "metrics", ROUTE_GET, 0, http_metrics, NULL },
 	{ "/metrics/profiles", "metrics-profiles", ROUTE_GET | ROUTE_STORE, 0, http_rules, NULL },
-	{ "/api/v1/labels", "labels", ASK, 0, api_labels, PARAMS(SELECT, "limit", "names_only") },
-	{ "/api/v1/values", "values", ASK, 0, api_values, PARAMS(SELECT, "limit", "key") },
-	{ "/api/v1/series", "series", ASK, 0, api_series,
+	{ "/api/v1/labels", "labels", ASK | ROUTE_SCOPED, 0, api_labels,
+	  PARAMS(SELECT, "limit", "names_only") },
+	{ "/api/v1/values", "values", ASK | ROUTE_SCOPED, 0, api_values,
+	  PARAMS(SELECT, "limit", "key") },
+	{ "/api/v1/series", "series", ASK | ROUTE_SCOPED, 0, api_series,
 	  PARAMS(SELECT, "by", "step", "limit", "exact") },
-	{ "/api/v1/flame", "flame", ASK, 0, api_flame, PARAMS(FLAME) },
-	{ "/api/v1/table", "table", ASK, 0, api_table,
+	{ "/api/v1/flame", "flame", ASK | ROUTE_SCOPED, 0, api_flame, PARAMS(FLAME) },
+	{ "/api/v1/table", "table", ASK | ROUTE_SCOPED, 0, api_table,
 	  PARAMS(SELECT, "names", "by", "limit", "exact", "match", "sort") },
-	{ "/api/v1/diff", "diff", ASK, 0, api_diff,
+	{ "/api/v1/diff", "diff", ASK | ROUTE_SCOPED, 0, api_diff,
 	  PARAMS(SELECT, "names", "by", "limit", "against", "against_from", "against_to",
 		 "inclusive", "absolute", "changes", "match") },
-	{ "/api/v1/findings", "findings", ASK, 0, api_findings,
+	{ "/api/v1/findings", "findings", ASK | ROUTE_SCOPED, 0, api_findings,
 	  PARAMS(RANGE, "where", "by", "limit") },
-	{ "/api/v1/why", "why", ASK, 0, api_why, PARAMS(WHERE, "names", "before") },
-	{ "/api/v1/blame", "blame", ASK, 0, api_blame, PARAMS(WHERE, "by", "limit", "metric") },
+	{ "/api/v1/why", "why", ASK | ROUTE_SCOPED, 0, api_why, PARAMS(WHERE, "names", "before") },
+	{ "/api/v1/blame", "blame", ASK | ROUTE_SCOPED, 0, api_blame,
+	  PARAMS(WHERE, "by", "limit", "metric") },
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
 	{ "/api/v1/statements", "statements", ROUTE_GET, 0, api_statements, PARAMS("ids") },
 	{ QUERIER "ProfileTypes", "ProfileTypes", CALL, CALL_MAX, pyro_profile_types, none },
@@ -61,16 +64,19 @@ const struct route routes[] = {
 		 "aggregationType") },
 	{ "/v1development/profiles", "otlp", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX,
 	  ingest_otlp, none },
-	{ "/pyroscope/render", "render", ASK, 0, pyro_render, NULL },
-	{ "/pyroscope/render-diff", "render-diff", ASK, 0, pyro_render_diff, NULL },
-	{ "/pyroscope/label-values", "label-values", ASK, 0, pyro_legacy_values, NULL },
-	{ "/debug/pprof/profile", "pprof", ASK, 0, http_pprof,
+	{ "/pyroscope/render", "render", ASK | ROUTE_SCOPED, 0, pyro_render, NULL },
+	{ "/pyroscope/render-diff", "render-diff", ASK | ROUTE_SCOPED, 0, pyro_render_diff, NULL },
+	{ "/pyroscope/label-values", "label-values", ASK | ROUTE_SCOPED, 0, pyro_legacy_values,
+	  NULL },
+	{ "/debug/pprof/profile", "pprof", ASK | ROUTE_SCOPED, 0, http_pprof,
 	  PARAMS("seconds", "hz", "where", "event", "idle", "debug") },
-	{ "/export/flame.html", "export-flame", ASK, 0, export_page, PARAMS(FLAME) },
-	{ "/export/profile.pb.gz", "export-pprof", ASK, 0, export_profile, PARAMS(SELECT) },
-	{ "/export/folded.txt", "export-folded", ASK, 0, export_stacks, PARAMS(SELECT) },
-	{ "/api/v1/histogram", "histogram", ROUTE_GET | ROUTE_STORE, 0, api_histogram,
-	  PARAMS("route", "metric", WHERE, "by", "limit") },
+	{ "/export/flame.html", "export-flame", ASK | ROUTE_SCOPED, 0, export_page, PARAMS(FLAME) },
+	{ "/export/profile.pb.gz", "export-pprof", ASK | ROUTE_SCOPED, 0, export_profile,
+	  PARAMS(SELECT) },
+	{ "/export/folded.txt", "export-folded", ASK | ROUTE_SCOPED, 0, export_stacks,
+	  PARAMS(SELECT) },
+	{ "/api/v1/histogram", "histogram", ROUTE_GET | ROUTE_STORE | ROUTE_SCOPED, 0,
+	  api_histogram, PARAMS("route", "metric", WHERE, "by", "limit") },
 };
 
 const size_t n_routes = sizeof(routes) / sizeof(routes[0]);

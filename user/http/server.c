@@ -215,20 +215,6 @@ static bool too_long(struct MHD_Connection *c, const struct request *r)
 	return length && (strlen(length) > 18 || strtoull(length, NULL, 10) > r->route->body_max);
 }
 
-static unsigned check_asker(struct address *a, struct MHD_Connection *c, struct request *r,
-			    const char **ret_why)
-{
-	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
-	const struct guard_asker asker = { header(c, MHD_HTTP_HEADER_HOST),
-					   header(c, MHD_HTTP_HEADER_ORIGIN),
-					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password };
-	unsigned status = guard_check(&a->guard, &asker, r->route->flags & ROUTE_OPEN, ret_why);
-	r->may_capture = guard_may_capture(&a->guard, &asker);
-	MHD_free(password);
-	MHD_free(user);
-	return status;
-}
-
 /* By the head alone. */
 static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method,
 			    const char *version, struct exchange *x)
@@ -240,7 +226,7 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 		r->close = true;
 		return refuse(a, c, x, 400, REFUSED_framing, why);
 	}
-	unsigned status = check_asker(a, c, r, &why);
+	unsigned status = asker_check(a, c, r, &why);
 	if (status)
 		return refuse(a, c, x, status,
 			      by_status[status == 421	? 0
@@ -262,6 +248,9 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 	if (MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, NULL, NULL) > PARAMS_MAX)
 		return refuse(a, c, x, 400, REFUSED_length, "too many parameters");
 	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, add_param, r);
+	why = asker_may_not(r);
+	if (why)
+		return refuse(a, c, x, 403, REFUSED_scope, why);
 	r->retry_after = r->route->flags & ROUTE_INGEST
 				 ? intake_delay_s(&a->server->intake, x->began_ns)
 				 : 0;
@@ -306,9 +295,6 @@ static enum MHD_Result begin_capture(struct address *a, struct MHD_Connection *c
 	if (!a->server->cfg.hooks.capture)
 		return refuse(a, c, x, 501, REFUSED_capture,
 			      "nothing is recorded here: this is no daemon");
-	if (!x->r->may_capture)
-		return refuse(a, c, x, 403, REFUSED_capture,
-			      "a capture needs the token of capture-token-file");
 	if (conn)
 		__atomic_store_n(&conn->deadline_ns, UINT64_MAX, __ATOMIC_RELAXED);
 	int rc = capture_begin(a->server, c, x->r);

@@ -25,8 +25,8 @@ struct MHD_Connection;
 /* What is refused before anybody looks at the question. */
 /* clang-format off */
 #define REFUSALS(X) \
-	X(host) X(framing) X(origin) X(token) X(method) X(path) X(length) X(queue) X(crowd) \
-	X(ingest) X(capture) X(memory) X(slow_request) X(slow_response) X(protocol)
+	X(host) X(framing) X(origin) X(token) X(scope) X(method) X(path) X(length) X(queue) \
+	X(crowd) X(ingest) X(capture) X(memory) X(slow_request) X(slow_response) X(protocol)
 /* clang-format on */
 
 enum refusal {
@@ -101,6 +101,13 @@ struct http_server {
 /* ---- config.c ---- */
 /* Fill in what was not given. */
 void config_set_defaults(struct http_config *c);
+
+/* ---- asker.c ---- */
+/* As guard_check, of a request by its head; r->grant gets what the asker may do. */
+unsigned asker_check(struct address *a, struct MHD_Connection *c, struct request *r,
+		     const char **ret_why);
+/* Why the asker may not make this request, a static text; NULL: he may. */
+const char *asker_may_not(const struct request *r);
 
 /* ---- work.c ---- */
 int work_start(struct http_server *s);

@@ -11,12 +11,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* What tells questions apart: path and parameters with their lengths, and the body. */
+/* What tells questions apart: who sees how much, path, parameters, and the body. */
 static int write_question(struct request *r)
 {
 	struct buf *q = &r->question;
 	q->len = 0;
-	int rc = buf_add(q, r->path, strlen(r->path) + 1);
+	const char *where = r->grant->where ? r->grant->where : "";
+	int rc = buf_add(q, where, strlen(where) + 1);
+	rc = rc ? rc : buf_add(q, r->path, strlen(r->path) + 1);
 	for (size_t i = 0; !rc && i < r->n_params; i++) {
 		rc = buf_add(q, r->params[i].name, strlen(r->params[i].name) + 1);
 		rc = rc ? rc : buf_add(q, r->params[i].value, strlen(r->params[i].value) + 1);
@@ -34,7 +36,7 @@ static int ask_store(struct http_server *s, struct request *r, uint64_t *ret_sta
 	int rc = -ESTALE;
 	for (int tries = 0; rc == -ESTALE && tries < 3; tries++) {
 		struct snapshot *snap;
-		rc = snapshots_take(s->snapshots, tries > 0, &snap, err);
+		rc = snapshots_take(s->snapshots, tries > 0, r->grant->where, &snap, err);
 		if (rc)
 			return rc == -ENOENT || rc == -ENOTDIR
 				       ? err_set(err, -EAGAIN,
@@ -61,6 +63,8 @@ static uint64_t state_of(struct http_server *s)
 static int ask_fleet(struct http_server *s, struct request *r, uint64_t *ret_state, struct err *err)
 {
 	const struct store_limits limits = { .bytes = s->cfg.question_bytes, .stop = &s->stopping };
+	if (r->grant->where)
+		return err_set(err, -EACCES, "tokens that read by a selector read stores alone");
 	*ret_state = state_of(s);
 	return fleet_answer(r, &s->cfg.clickhouse, s->cfg.scratch, &limits, err);
 }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who sent a request, and whether that one may. */
+#include "http/server_int.h"
+
+#include <microhttpd.h>
+
+static const char *header(struct MHD_Connection *c, const char *name)
+{
+	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+unsigned asker_check(struct address *a, struct MHD_Connection *c, struct request *r,
+		     const char **ret_why)
+{
+	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
+	const struct guard_asker asker = { header(c, MHD_HTTP_HEADER_HOST),
+					   header(c, MHD_HTTP_HEADER_ORIGIN),
+					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password };
+	unsigned status =
+		guard_check(&a->guard, &asker, r->route->flags & ROUTE_OPEN, &r->grant, ret_why);
+	MHD_free(password);
+	MHD_free(user);
+	return status;
+}
+
+const char *asker_may_not(const struct request *r)
+{
+	const struct access_grant *g = r->grant;
+	if (r->route->flags & ROUTE_OPEN)
+		return NULL;
+	if (http_is_capture(r) && !r->server->cfg.hooks.capture)
+		return NULL; /* nobody may: that is said later */
+	if (http_is_capture(r))
+		return access_may(g, ACCESS_CAPTURE) ? NULL
+						     : "a capture needs a token with the scope "
+						       "capture (capture-token-file, tokens-file)";
+	if (r->route->flags & ROUTE_INGEST)
+		return access_may(g, ACCESS_INGEST) ? NULL
+						    : "sending profiles needs a token with the "
+						      "scope ingest";
+	if (!access_may(g, ACCESS_READ))
+		return "reading needs a token with the scope read";
+	return g->where && !(r->route->flags & ROUTE_SCOPED)
+		       ? "this says something of everybody: a token that reads by a selector may "
+			 "not ask for it"
+		       : NULL;
+}
