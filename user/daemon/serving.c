@@ -58,6 +58,7 @@ static int write_config(const struct serving_setup *setup, struct buf *out, stru
 				.connections = h->connections,
 				.question_bytes = h->question_bytes,
 				.rules_from_ns = setup->rules_from_ns };
+	memcpy(c.quota, h->quota, sizeof(c.quota));
 	for (unsigned i = 0; i < WEB_LISTEN; i++)
 		c.has |= i == WEB_STORE || setup->fd[i] >= 0 ? 1u << i : 0;
 	for (size_t i = 0; i < setup->sockets->n; i++) {

@@ -146,6 +146,16 @@ static const struct opt options[] = {
 	  16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
 	  AT(connections), 1, 10000 },
+	{ "quota-cpu", 0, OPT_UINT, "S",
+	  "seconds of CPU time a minute that the answers to one token, or one user of a Unix "
+	  "socket, may take (default 60; 0: no limit)",
+	  AT(quota_cpu_s), 0, 100000 },
+	{ "quota-bytes", 0, OPT_SIZE, "SIZE",
+	  "bytes of bodies and answers a minute, likewise (default 1GiB; 0: no limit)",
+	  AT(quota_bytes), 0, 0 },
+	{ "quota-memory", 0, OPT_SIZE, "SIZE",
+	  "bytes of answers that wait to be taken, likewise (default 128MiB; 0: no limit)",
+	  AT(quota_memory), 0, 0 },
 	{ "cpu-max", 0, OPT_STRING, "PERCENT",
 	  "of all CPUs of the host, over a minute, with BPF programs and children, without "
 	  "what answers questions. Beyond it are given up, in this order: inlined calls and lines, "
@@ -464,7 +474,10 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 	*s = (struct daemon_settings){ .o = { .store = DAEMON_STORE,
 					      .hz = 19,
 					      .cpu_max = "1%",
-					      .memory_max = shares_default() },
+					      .memory_max = shares_default(),
+					      .quota_cpu_s = 60,
+					      .quota_bytes = 1u << 30,
+					      .quota_memory = 128u << 20 },
 				       .token = -1,
 				       .capture_token = -1,
 				       .tokens = -1,

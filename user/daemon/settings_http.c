@@ -97,6 +97,9 @@ int settings_parse_listen(struct daemon_settings *s, struct err *err)
 	h->n_hosts = o->hosts.n;
 	h->workers = (unsigned)o->workers;
 	h->connections = (unsigned)o->connections;
+	h->quota[QUOTA_CPU] = o->quota_cpu_s ? o->quota_cpu_s * 1000000000 : UINT64_MAX;
+	h->quota[QUOTA_BYTES] = o->quota_bytes ? o->quota_bytes : UINT64_MAX;
+	h->quota[QUOTA_MEMORY] = o->quota_memory ? o->quota_memory : UINT64_MAX;
 	if (o->capture_ns || (o->listen.n == 1 && !strcmp(o->listen.v[0], "none")))
 		h->n_listen = 0;
 	/* What is served how far depends on whether there is a token, not on which. */

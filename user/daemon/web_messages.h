@@ -64,6 +64,7 @@ struct web_config {
 	uint32_t anonymous, plain, token_tcp_only; /* 0 or 1, as in http_config */
 	uint32_t workers, connections;
 	uint64_t question_bytes;
+	uint64_t quota[QUOTA_PARTS];
 	int64_t rules_from_ns; /* of windows that begin then or later, where WEB_RULES is empty */
 	struct {
 		char text[128]; /* as it was configured */

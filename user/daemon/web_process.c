@@ -155,6 +155,7 @@ static int configure(struct web *w, struct err *err)
 					.connections = c->connections,
 					.question_bytes = (size_t)c->question_bytes,
 					.hooks = web_link_hooks(&w->link) };
+	memcpy(w->http.quota, c->quota, sizeof(c->quota));
 	int rc = read_secrets(w, err);
 	w->http.tls_cert = w->cert;
 	w->http.tls_key = w->key;

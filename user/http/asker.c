@@ -18,6 +18,9 @@ unsigned asker_check(struct address *a, struct MHD_Connection *c, struct request
 					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password };
 	unsigned status =
 		guard_check(&a->guard, &asker, r->route->flags & ROUTE_OPEN, &r->grant, ret_why);
+	const struct conn *conn = conn_of(c);
+	if (!status)
+		r->asker = quota_asker(a->server->quota, r->grant, conn ? conn->uid : -1);
 	MHD_free(password);
 	MHD_free(user);
 	return status;
@@ -44,4 +47,23 @@ const char *asker_may_not(const struct request *r)
 		       ? "this says something of everybody: a token that reads by a selector may "
 			 "not ask for it"
 		       : NULL;
+}
+
+bool asker_must_wait(struct request *r)
+{
+	static const char *const why[] = {
+		[QUOTA_CPU] = "you have used up your CPU time (quota-cpu)",
+		[QUOTA_BYTES] = "you have used up your bytes (quota-bytes)",
+		[QUOTA_MEMORY] = "take the answers that wait for you first (quota-memory)",
+	};
+	enum quota_part part = QUOTA_CPU;
+	if (r->route->flags & ROUTE_OPEN)
+		return false;
+	const unsigned delay = quota_delay_s(r->server->quota, r->asker, &part);
+	if (!delay)
+		return false;
+	count_refused(r->server, REFUSED_quota);
+	request_fail(r, 429, why[part]);
+	r->retry_after = delay;
+	return true;
 }

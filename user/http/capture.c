@@ -9,6 +9,7 @@
 
 #include "export/export.h"
 #include "query/selector.h"
+#include "util/clock.h"
 #include "util/own.h"
 
 #include <errno.h>
@@ -122,6 +123,8 @@ static void *run(void *arg)
 	} else {
 		r->status = 200;
 	}
+	r->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID); /* of this thread alone */
+	quota_charge(s->quota, r->asker, QUOTA_CPU, r->cpu_ns);
 	pthread_mutex_lock(&s->lock);
 	struct MHD_Connection *conn = s->captured.conn;
 	s->capturing = false;

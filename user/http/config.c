@@ -9,6 +9,9 @@
 
 void config_set_defaults(struct http_config *c)
 {
+	static const uint64_t quota[] = {
+		[QUOTA_CPU] = 60000000000, [QUOTA_BYTES] = 1u << 30, [QUOTA_MEMORY] = 128u << 20
+	};
 	c->workers = c->workers ? c->workers : 2;
 	c->workers = c->workers > WORKERS_MAX ? WORKERS_MAX : c->workers;
 	c->connections = c->connections ? c->connections : 128;
@@ -16,6 +19,8 @@ void config_set_defaults(struct http_config *c)
 	c->request_s = c->request_s ? c->request_s : 10;
 	c->response_s = c->response_s ? c->response_s : 60;
 	c->cache_bytes = c->cache_bytes ? c->cache_bytes : 4u << 20;
+	for (int i = 0; i < QUOTA_PARTS; i++)
+		c->quota[i] = c->quota[i] ? c->quota[i] : quota[i];
 	c->question_bytes = c->question_bytes ? c->question_bytes : 64u << 20;
 }
 

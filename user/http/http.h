@@ -13,6 +13,7 @@
 
 #include "fleet/fleet.h"
 #include "http/access.h"
+#include "http/quota.h"
 #include "util/buf.h"
 #include "util/err.h"
 
@@ -87,7 +88,9 @@ struct http_config {
 	unsigned queue;			/* questions that wait; 0: 64 */
 	unsigned request_s;		/* time for a request to arrive; 0: 10 */
 	unsigned response_s;		/* time for an answer to be taken; 0: 60 */
-	size_t cache_bytes;		/* of answers; 0: 4 MiB */
+	/* What each asker may take (quota.h); 0: 60 s, 1 GiB, 128 MiB; UINT64_MAX: no limit */
+	uint64_t quota[QUOTA_PARTS];
+	size_t cache_bytes; /* of answers; 0: 4 MiB */
 	/* That an answer keeps within, beside the dictionaries; 0: 64 MiB */
 	size_t question_bytes;
 	struct sql_texts *sql;	    /* statements behind query ids; NULL: none */

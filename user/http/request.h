@@ -10,6 +10,7 @@
 
 struct request;
 struct json_rows;
+struct asker;
 struct asset;
 
 /*
@@ -65,6 +66,9 @@ struct request {
 	char encoding[32];
 	char none_match[80];
 	const struct access_grant *grant;
+	struct asker *asker; /* whose quotas it takes; NULL: nobody's, it was refused */
+	uint64_t cpu_ns;     /* of its answer */
+	size_t answer_bytes; /* that the asker's quota holds */
 	bool takes_gzip, takes_openmetrics;
 	/* the answer */
 	unsigned status;

@@ -83,13 +83,6 @@ static void add_headers(const struct request *r, struct MHD_Response *m)
 	}
 }
 
-static struct conn *conn_of(struct MHD_Connection *c)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	return info ? info->socket_context : NULL;
-}
-
 static enum MHD_Result send_answer(struct address *a, struct MHD_Connection *c, struct exchange *x)
 {
 	struct http_server *s = a->server;
@@ -105,6 +98,11 @@ static enum MHD_Result send_answer(struct address *a, struct MHD_Connection *c, 
 	if (!m)
 		return MHD_NO;
 	__atomic_fetch_add(&s->sent_bytes, r->out.len, __ATOMIC_RELAXED);
+	if (r->asker) {
+		r->answer_bytes = r->out.len;
+		quota_hold(s->quota, r->asker, r->answer_bytes);
+		quota_charge(s->quota, r->asker, QUOTA_BYTES, r->answer_bytes);
+	}
 	add_headers(r, m);
 	buf_fini(&r->out);
 	enum MHD_Result rc = MHD_queue_response(c, r->status, m);
@@ -251,6 +249,8 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 	why = asker_may_not(r);
 	if (why)
 		return refuse(a, c, x, 403, REFUSED_scope, why);
+	if (asker_must_wait(r)) /* once the body has come: who sends does not read */
+		return MHD_YES;
 	r->retry_after = r->route->flags & ROUTE_INGEST
 				 ? intake_delay_s(&a->server->intake, x->began_ns)
 				 : 0;
@@ -269,6 +269,8 @@ static enum MHD_Result take_body(struct address *a, struct exchange *x, const ch
 	size_t n = *size;
 	*size = 0;
 	__atomic_fetch_add(&a->server->received_bytes, n, __ATOMIC_RELAXED);
+	if (r->asker)
+		quota_charge(a->server->quota, r->asker, QUOTA_BYTES, n);
 	if (x->refused || r->status)
 		return MHD_YES;
 	if (n > r->route->body_max - r->body.len) {
@@ -376,6 +378,8 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **own,
 	}
 	if (x) {
 		intake_release(&a->server->intake, x->r->held);
+		if (x->r->asker)
+			quota_release(a->server->quota, x->r->asker, x->r->answer_bytes);
 		request_free(x->r);
 	}
 	free(x);
@@ -500,6 +504,7 @@ int http_open(struct http_server **ret, const struct http_config *cfg,
 		: snapshots_new(&s->snapshots, s->cfg.stores, s->cfg.n_stores,
 				&(struct store_limits){ .bytes = s->cfg.question_bytes,
 							.stop = &s->stopping });
+	rc = rc ? rc : quota_new(&s->quota, s->cfg.quota, &s->cfg.access);
 	rc = rc ? rc : cache_new(&s->cache, s->cfg.cache_bytes);
 	rc = rc ? rc : work_start(s);
 	rc = rc ? rc : -pthread_create(&s->keeper, NULL, run_keeper, s);
@@ -549,6 +554,7 @@ void http_close(struct http_server *s)
 	for (size_t i = 0; i < ROUTES_MAX; i++)
 		hist_free(s->stats[i].ns);
 	cache_free(s->cache);
+	quota_free(s->quota);
 	snapshots_free(s->snapshots);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->conns_lock);
