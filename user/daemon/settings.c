@@ -156,6 +156,10 @@ static const struct opt options[] = {
 	{ "quota-memory", 0, OPT_SIZE, "SIZE",
 	  "bytes of answers that wait to be taken, likewise (default 128MiB; 0: no limit)",
 	  AT(quota_memory), 0, 0 },
+	{ "audit-max", 0, OPT_SIZE, "SIZE",
+	  "bytes of audit.log and audit.log.1 in the store, which have a line for each request: "
+	  "who asked what (default 16MiB; 0: none)",
+	  AT(audit_max), 0, 0 },
 	{ "cpu-max", 0, OPT_STRING, "PERCENT",
 	  "of all CPUs of the host, over a minute, with BPF programs and children, without "
 	  "what answers questions. Beyond it are given up, in this order: inlined calls and lines, "
@@ -477,7 +481,8 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 					      .memory_max = shares_default(),
 					      .quota_cpu_s = 60,
 					      .quota_bytes = 1u << 30,
-					      .quota_memory = 128u << 20 },
+					      .quota_memory = 128u << 20,
+					      .audit_max = 16u << 20 },
 				       .token = -1,
 				       .capture_token = -1,
 				       .tokens = -1,

@@ -55,6 +55,8 @@ struct http_hooks {
 		       struct err *err);
 	void (*capture_end)(void *ctx);
 	void (*capture_stop)(void *ctx, bool stop);
+	/* Keep a line that says who asked what (audit.h). False: it is not kept. */
+	bool (*audit)(void *ctx, const char *line);
 };
 
 struct http_config {

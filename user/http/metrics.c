@@ -180,6 +180,10 @@ int http_metrics(struct request *r, struct store *store, struct err *err)
 	rc = rc ? rc : add_requests(s, &r->out);
 	rc = rc ? rc : add_durations(s, &r->out);
 	rc = rc ? rc : quota_metrics(s->quota, &r->out);
+	if (!rc && s->cfg.hooks.audit)
+		rc = one(&r->out, "ascribe_http_audit_lost_total", "counter",
+			 "Requests that the audit log does not have.",
+			 (double)__atomic_load_n(&s->audit.lost, __ATOMIC_RELAXED));
 	rc = rc ? rc : metrics_prometheus(&r->out, err);
 	if (!rc && s->cfg.hooks.metrics)
 		rc = s->cfg.hooks.metrics(s->cfg.hooks.ctx, &r->out);

@@ -83,6 +83,13 @@ static void add_headers(const struct request *r, struct MHD_Response *m)
 	}
 }
 
+static void audit(struct http_server *s, struct MHD_Connection *c, const struct request *r)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	audit_request(&s->audit, r, info ? info->client_addr : NULL);
+}
+
 static enum MHD_Result send_answer(struct address *a, struct MHD_Connection *c, struct exchange *x)
 {
 	struct http_server *s = a->server;
@@ -104,6 +111,7 @@ static enum MHD_Result send_answer(struct address *a, struct MHD_Connection *c, 
 		quota_charge(s->quota, r->asker, QUOTA_BYTES, r->answer_bytes);
 	}
 	add_headers(r, m);
+	audit(s, c, r);
 	buf_fini(&r->out);
 	enum MHD_Result rc = MHD_queue_response(c, r->status, m);
 	MHD_destroy_response(m);

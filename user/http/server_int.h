@@ -7,6 +7,7 @@
 #define ASCRIBE_HTTP_SERVER_INT_H
 
 #include "hist/hist.h"
+#include "http/audit.h"
 #include "http/cache.h"
 #include "http/guard.h"
 #include "http/intake.h"
@@ -96,6 +97,7 @@ struct http_server {
 
 	struct intake intake;
 	struct quota *quota;
+	struct audit audit;
 	uint64_t refused[N_REFUSALS];
 	uint64_t sent_bytes, received_bytes;
 	struct route_stats stats[ROUTES_MAX];
