@@ -68,6 +68,10 @@ static const struct opt options[] = {
 	{ "label-redact", 0, OPT_LIST, "KEY,..",
 	  "record of their values only a hash whose key ends with the daemon", AT(labels.redact), 0,
 	  0 },
+	{ "label-credentials", 0, OPT_FLAG, NULL,
+	  "record values as they are that look like credentials: keys of clouds, JWTs, private "
+	  "keys, password=... (default: a hash of them, as by label-redact)",
+	  AT(labels.credentials), 0, 0 },
 	{ "debuginfod", 0, OPT_LIST, "URL,..",
 	  "ask these servers for debug files, as in record; read when the daemon begins",
 	  AT(debuginfod), 0, 0 },

@@ -82,7 +82,8 @@ static void write_time(char out[static 32])
 static json_t *make_line(const struct request *r, const struct sockaddr *peer)
 {
 	char from[INET6_ADDRSTRLEN + 8], time[32];
-	const bool post = r->route->flags & ROUTE_POST;
+	/* What is sent may hold labels that rules drop, also in its name. */
+	const bool post = r->route->flags & ROUTE_POST, sent = r->route->flags & ROUTE_INGEST;
 	write_peer(peer, from);
 	write_time(time);
 	json_t *o = json_object();
@@ -91,8 +92,8 @@ static json_t *make_line(const struct request *r, const struct sockaddr *peer)
 	rc = rc ? rc : json_put(o, "peer", json_string(from));
 	rc = rc ? rc : json_put(o, "method", json_string(r->head ? "HEAD" : post ? "POST" : "GET"));
 	rc = rc ? rc : put_text(o, "path", r->path, strlen(r->path));
-	rc = rc || !r->n_params ? rc : put_params(o, r);
-	if (!rc && post && r->body.len && !(r->route->flags & ROUTE_INGEST))
+	rc = rc || !r->n_params || sent ? rc : put_params(o, r);
+	if (!rc && post && r->body.len && !sent)
 		rc = put_text(o, "body", (const char *)r->body.data, r->body.len);
 	rc = rc ? rc : json_put(o, "status", json_integer(r->status));
 	rc = rc ? rc : json_put(o, "bytes", json_count(r->out.len));
