@@ -22,7 +22,7 @@
 
 struct serve_options {
 	struct opt_list listen, hosts;
-	const char *token_file, *tokens_file, *tls_cert, *tls_key, *postgres;
+	const char *token_file, *tokens_file, *tls_cert, *tls_key, *tls_client_ca, *postgres;
 	struct fleet_server clickhouse;
 	bool anonymous, plain, open, web;
 	uint64_t workers, connections;
@@ -47,6 +47,10 @@ static const struct opt options[] = {
 	  offsetof(struct serve_options, tls_cert), 0, 0 },
 	{ "tls-key", 0, OPT_STRING, "FILE", "and its key", offsetof(struct serve_options, tls_key),
 	  0, 0 },
+	{ "tls-client-ca", 0, OPT_STRING, "FILE",
+	  "certificates of authorities (PEM): a client with a certificate of theirs is who a line "
+	  "NAME certificate SCOPES of tokens-file names",
+	  offsetof(struct serve_options, tls_client_ca), 0, 0 },
 	{ "anonymous", 0, OPT_FLAG, NULL, "no token: every user who can connect may read the store",
 	  offsetof(struct serve_options, anonymous), 0, 0 },
 	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS",
@@ -97,7 +101,7 @@ static int read_tokens(const struct serve_options *o, struct http_config *cfg, s
 
 /* *own: a token that was made here, to be shown. */
 static int read_files(const struct serve_options *o, struct http_config *cfg, char **own,
-		      char **cert, char **key, struct err *err)
+		      char **cert, char **key, char **client_ca, struct err *err)
 {
 	int rc = read_tokens(o, cfg, err);
 	if (!rc && !o->token_file && !o->anonymous) {
@@ -106,9 +110,12 @@ static int read_files(const struct serve_options *o, struct http_config *cfg, ch
 	}
 	rc = rc || !o->tls_cert ? rc : cmd_read_text(o->tls_cert, 1 << 20, cert, err);
 	rc = rc || !o->tls_key ? rc : cmd_read_text(o->tls_key, 1 << 20, key, err);
+	rc = rc || !o->tls_client_ca ? rc
+				     : cmd_read_text(o->tls_client_ca, 1 << 20, client_ca, err);
 	cfg->token_tcp_only = !o->token_file;
 	cfg->tls_cert = *cert;
 	cfg->tls_key = *key;
+	cfg->tls_client_ca = *client_ca;
 	return rc;
 }
 
@@ -182,7 +189,7 @@ int cmd_serve(int argc, char **argv)
 	struct serve_options o = { 0 };
 	struct opt_args args;
 	struct err err = { 0 };
-	char *token = NULL, *cert = NULL, *key = NULL;
+	char *token = NULL, *cert = NULL, *key = NULL, *client_ca = NULL;
 	int status;
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
@@ -209,7 +216,7 @@ int cmd_serve(int argc, char **argv)
 	int rc = o.postgres ? sql_asker_start(&asker, o.postgres, &err) : 0;
 	if (!rc && o.postgres && sql_texts_new(&cfg.sql, asker.fd))
 		rc = err_set(&err, -ENOMEM, "out of memory");
-	rc = rc ? rc : read_files(&o, &cfg, &token, &cert, &key, &err);
+	rc = rc ? rc : read_files(&o, &cfg, &token, &cert, &key, &client_ca, &err);
 	if (!rc && o.clickhouse.url) {
 		/* Of no length: whether the server is there, with ascribe's tables. */
 		const struct fleet_question q = { .memory = 1 << 20 };
@@ -234,6 +241,7 @@ int cmd_serve(int argc, char **argv)
 	cmd_wipe_text(token);
 	free(cert);
 	free(key);
+	free(client_ca);
 	opt_release(&command, &o);
 	return rc == -EINVAL ? EXIT_USAGE : rc ? EXIT_FAILED : EXIT_OK;
 }

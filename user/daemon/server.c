@@ -78,6 +78,7 @@ static int begin(struct daemon *d, struct err *err)
 						     [WEB_TOKENS] = d->s.tokens,
 						     [WEB_CERT] = d->s.cert,
 						     [WEB_KEY] = d->s.key,
+						     [WEB_CLIENT_CA] = d->s.client_ca,
 						     [WEB_SQL] = d->sql.fd,
 						     [WEB_AUDIT] = d->audit.fd,
 						     [WEB_RULES] = d->rules_fd },

@@ -127,6 +127,10 @@ static const struct opt options[] = {
 	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)", AT(tls_cert),
 	  0, 0 },
 	{ "tls-key", 0, OPT_STRING, "FILE", "and its key", AT(tls_key), 0, 0 },
+	{ "tls-client-ca", 0, OPT_STRING, "FILE",
+	  "certificates of authorities (PEM): a client with a certificate of theirs is who a line "
+	  "NAME certificate SCOPES of tokens-file names",
+	  AT(tls_client_ca), 0, 0 },
 	{ "anonymous", 0, OPT_FLAG, NULL, "no token: every user who can connect may read the store",
 	  AT(anonymous), 0, 0 },
 	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS", AT(plain),
@@ -433,6 +437,7 @@ static const struct {
 	{ "tokens-file", settings_read_tokens },
 	{ "tls-cert", settings_read_cert },
 	{ "tls-key", settings_read_key },
+	{ "tls-client-ca", settings_read_client_ca },
 	{ "listen", settings_parse_listen },
 	{ "push", parse_push },
 	{ "metrics", parse_rules },
@@ -491,7 +496,8 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 				       .capture_token = -1,
 				       .tokens = -1,
 				       .cert = -1,
-				       .key = -1 };
+				       .key = -1,
+				       .client_ca = -1 };
 	int rc = opt_parse(&daemon_command, argc, argv, &s->o, &args, err);
 	*ret_help = rc == OPT_HELP;
 	if (rc)

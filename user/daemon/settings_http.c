@@ -82,6 +82,14 @@ int settings_read_key(struct daemon_settings *s, struct err *err)
 		       : err_set(err, -EINVAL, "needs its certificate: tls-cert");
 }
 
+int settings_read_client_ca(struct daemon_settings *s, struct err *err)
+{
+	int rc = s->o.tls_client_ca ? open_pem(s->o.tls_client_ca, &s->client_ca, err) : 0;
+	return rc || !s->o.tls_client_ca || s->o.tls_cert
+		       ? rc
+		       : err_set(err, -EINVAL, "needs TLS: tls-cert and tls-key");
+}
+
 int settings_parse_listen(struct daemon_settings *s, struct err *err)
 {
 	static const char *const by_default[] = { "127.0.0.1:4041" };
@@ -112,7 +120,8 @@ int settings_parse_listen(struct daemon_settings *s, struct err *err)
 
 void settings_close_secrets(struct daemon_settings *s)
 {
-	int *const fd[] = { &s->token, &s->capture_token, &s->tokens, &s->cert, &s->key };
+	int *const fd[] = { &s->token, &s->capture_token, &s->tokens,
+			    &s->cert,  &s->key,		  &s->client_ca };
 	for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
 		if (*fd[i] >= 0)
 			close(*fd[i]);

@@ -49,6 +49,7 @@ enum web_descriptor {
 	WEB_TOKENS,
 	WEB_CERT,
 	WEB_KEY,
+	WEB_CLIENT_CA,
 	WEB_SQL,    /* the socket of ascribe-sql */
 	WEB_AUDIT,  /* the log of requests, to append to */
 	WEB_RULES,  /* memory for the counters of `metrics:` (metric_rules_keep) */

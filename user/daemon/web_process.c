@@ -37,7 +37,7 @@ struct web {
 	int fd[WEB_DESCRIPTORS]; /* -1: none */
 	const char **hosts;
 	struct rule_section rules[RULES_MAX];
-	char *cert, *key;
+	char *cert, *key, *client_ca;
 };
 
 /* ---- the first packet ---- */
@@ -97,6 +97,9 @@ static int read_secrets(struct web *w, struct err *err)
 		rc = cmd_read_open_text(fd[WEB_CERT], "tls-cert", CMD_PEM_MAX, &w->cert, err);
 	if (!rc && fd[WEB_KEY] >= 0)
 		rc = cmd_read_open_text(fd[WEB_KEY], "tls-key", CMD_PEM_MAX, &w->key, err);
+	if (!rc && fd[WEB_CLIENT_CA] >= 0)
+		rc = cmd_read_open_text(fd[WEB_CLIENT_CA], "tls-client-ca", CMD_PEM_MAX,
+					&w->client_ca, err);
 	return rc;
 }
 
@@ -161,6 +164,7 @@ static int configure(struct web *w, struct err *err)
 	int rc = read_secrets(w, err);
 	w->http.tls_cert = w->cert;
 	w->http.tls_key = w->key;
+	w->http.tls_client_ca = w->client_ca;
 	rc = rc ? rc : read_rules(w, &at, err);
 	if (!rc && w->fd[WEB_SQL] >= 0 && sql_texts_new(&w->http.sql, w->fd[WEB_SQL]))
 		rc = err_set(err, -ENOMEM, "out of memory");

@@ -45,8 +45,17 @@ const struct access_grant *access_find(const struct access *a, const char *token
 {
 	const struct access_grant *found = NULL;
 	for (size_t i = 0; i < a->n; i++) /* all of them, whichever it is */
-		found = same_token(token, a->v[i].token) ? &a->v[i] : found;
+		if (a->v[i].token && same_token(token, a->v[i].token))
+			found = &a->v[i];
 	return found;
+}
+
+const struct access_grant *access_certificate(const struct access *a, const char *name)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (!a->v[i].token && !strcmp(a->v[i].name, name))
+			return &a->v[i];
+	return NULL;
 }
 
 bool access_may(const struct access_grant *g, unsigned what)
@@ -64,7 +73,7 @@ bool access_any_may(const struct access *a, unsigned what)
 
 static int check(const struct access *a, const char *name, const char *token, struct err *err)
 {
-	const size_t n = strlen(token);
+	const size_t n = token ? strlen(token) : TOKEN_MIN;
 	if (a->n == ACCESS_TOKENS_MAX)
 		return err_set(err, -EINVAL, "more than %d tokens", ACCESS_TOKENS_MAX);
 	if (!*name || strlen(name) > ACCESS_NAME_MAX || name[strspn(name, name_chars)])
@@ -75,7 +84,7 @@ static int check(const struct access *a, const char *name, const char *token, st
 	for (size_t i = 0; i < a->n; i++) {
 		if (!strcmp(a->v[i].name, name))
 			return err_set(err, -EINVAL, "the name %s is there twice", name);
-		if (!strcmp(a->v[i].token, token))
+		if (token && a->v[i].token && !strcmp(a->v[i].token, token))
 			return err_set(err, -EINVAL, "%s has the token of %s", name, a->v[i].name);
 	}
 	return 0;
@@ -87,9 +96,9 @@ int access_add(struct access *a, const char *name, const char *token, unsigned m
 	if (rc)
 		return rc;
 	struct access_grant *v = reallocarray(a->v, a->n + 1, sizeof(*v));
-	char *copy = strdup(token);
+	char *copy = token ? strdup(token) : NULL;
 	a->v = v ? v : a->v;
-	if (!v || !copy) {
+	if (!v || (token && !copy)) {
 		wipe(copy);
 		return err_set(err, -ENOMEM, "out of memory");
 	}
@@ -182,6 +191,7 @@ static int parse_line(struct access *a, char *line, struct err *err)
 	if (!*name || *name == '#')
 		return 0;
 	token = take_word(&line);
+	token = strcmp(token, "certificate") ? token : NULL;
 	int rc = access_add(a, name, token, 0, err);
 	return rc ? rc : take_scopes(line, &a->v[a->n - 1], err);
 }

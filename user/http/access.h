@@ -2,10 +2,11 @@
 /*
  * Who may do what: tokens with their scopes. A file of them has a line for each:
  *
- *   line  = NAME TOKEN scope { [ "," ] scope }
+ *   line  = NAME ( TOKEN | "certificate" ) scope { [ "," ] scope }
  *   scope = "read" [ selector ] | "ingest" | "capture" | "admin"
  *
- * Lines that are empty or begin with # say nothing. A selector stands in braces (query/scope.h);
+ * `certificate`: instead of by a token, by a TLS certificate with this common name. Lines that are
+ * empty or begin with # say nothing. A selector stands in braces (query/scope.h);
  * who reads by one sees nothing else. `admin` is all of them.
  */
 #ifndef ASCRIBE_HTTP_ACCESS_H
@@ -31,7 +32,7 @@ struct access_grant {
 	char name[ACCESS_NAME_MAX + 1]; /* for people: never the token */
 	unsigned may;			/* ACCESS_... */
 	char *where;			/* what it sees; NULL: everything */
-	char *token;
+	char *token;			/* NULL: a certificate has the name */
 };
 
 struct access {
@@ -39,7 +40,7 @@ struct access {
 	size_t n;
 };
 
-/* -EINVAL: a name or token that makes no sense, or is there already. */
+/* token NULL: a certificate. -EINVAL: a name or token that makes no sense, or is there already. */
 int access_add(struct access *a, const char *name, const char *token, unsigned may,
 	       struct err *err);
 /* Add the lines of a file; -EINVAL names the line, and never a token. */
@@ -49,6 +50,8 @@ void access_fini(struct access *a);
 
 /* The token's grant; NULL: there is none. The time tells nothing about any token. */
 const struct access_grant *access_find(const struct access *a, const char *token);
+/* That of a certificate with this common name; NULL: there is none. */
+const struct access_grant *access_certificate(const struct access *a, const char *name);
 /* Whether a grant allows this, or any does. */
 bool access_may(const struct access_grant *g, unsigned what);
 bool access_any_may(const struct access *a, unsigned what);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who sent a request, and whether that one may. */
+#include "http/certificate.h"
 #include "http/server_int.h"
 
 #include <microhttpd.h>
@@ -13,9 +14,13 @@ unsigned asker_check(struct address *a, struct MHD_Connection *c, struct request
 		     const char **ret_why)
 {
 	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
+	char name[ACCESS_NAME_MAX + 1];
+	const bool named =
+		a->guard.tls && a->server->cfg.tls_client_ca && certificate_name(c, name);
 	const struct guard_asker asker = { header(c, MHD_HTTP_HEADER_HOST),
 					   header(c, MHD_HTTP_HEADER_ORIGIN),
-					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password };
+					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password,
+					   named ? name : NULL };
 	unsigned status =
 		guard_check(&a->guard, &asker, r->route->flags & ROUTE_OPEN, &r->grant, ret_why);
 	const struct conn *conn = conn_of(c);

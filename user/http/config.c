@@ -54,6 +54,8 @@ int http_check(const struct http_config *cfg, struct err *err)
 			       ADDRESSES_MAX);
 	if (!cfg->tls_cert != !cfg->tls_key)
 		return err_set(err, -EINVAL, "TLS needs a certificate and a key");
+	if (cfg->tls_client_ca && !cfg->tls_cert)
+		return err_set(err, -EINVAL, "certificates of clients need TLS: tls-cert, tls-key");
 	if (cfg->tls_cert && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
 		return err_set(err, -EINVAL, "this libmicrohttpd has no TLS");
 	for (size_t i = 0; !rc && i < cfg->n_listen; i++) {

@@ -71,6 +71,8 @@ unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool op
 		return 403;
 	}
 	*ret = token ? access_find(access, token) : NULL;
+	if (!*ret && a->certificate)
+		*ret = access_certificate(access, a->certificate);
 	if (*ret)
 		return 0;
 	*ret = &no_token;

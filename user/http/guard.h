@@ -24,7 +24,8 @@ struct guard {
  */
 struct guard_asker {
 	const char *host, *origin, *authorization;
-	const char *password; /* of "Authorization: Basic", whatever the user name */
+	const char *password;	 /* of "Authorization: Basic", whatever the user name */
+	const char *certificate; /* the common name of one that was verified */
 };
 
 /*

@@ -82,14 +82,16 @@ struct http_config {
 	/* Requests over Unix sockets do not need one: their mode says who may connect */
 	bool token_tcp_only;
 	const char *tls_cert, *tls_key; /* PEM text; both or none; not on Unix sockets */
-	bool anonymous;			/* no token: whoever can connect may read everything */
-	bool plain;			/* the token may cross the network unencrypted */
-	unsigned socket_mode;		/* of Unix sockets; 0: 0660 */
-	unsigned workers;		/* 0: 2 */
-	unsigned connections;		/* per address; 0: 128 */
-	unsigned queue;			/* questions that wait; 0: 64 */
-	unsigned request_s;		/* time for a request to arrive; 0: 10 */
-	unsigned response_s;		/* time for an answer to be taken; 0: 60 */
+	/* Clients are asked for certificates of these authorities; PEM text, NULL: they are not */
+	const char *tls_client_ca;
+	bool anonymous;	      /* no token: whoever can connect may read everything */
+	bool plain;	      /* the token may cross the network unencrypted */
+	unsigned socket_mode; /* of Unix sockets; 0: 0660 */
+	unsigned workers;     /* 0: 2 */
+	unsigned connections; /* per address; 0: 128 */
+	unsigned queue;	      /* questions that wait; 0: 64 */
+	unsigned request_s;   /* time for a request to arrive; 0: 10 */
+	unsigned response_s;  /* time for an answer to be taken; 0: 60 */
 	/* What each asker may take (quota.h); 0: 60 s, 1 GiB, 128 MiB; UINT64_MAX: no limit */
 	uint64_t quota[QUOTA_PARTS];
 	size_t cache_bytes; /* of answers; 0: 4 MiB */

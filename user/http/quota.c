@@ -57,7 +57,8 @@ int quota_new(struct quota **ret, const uint64_t limits[static QUOTA_PARTS],
 	for (size_t i = 0; i < q->n; i++) {
 		struct asker *a = &q->v[i];
 		if (i < access->n)
-			snprintf(a->name, sizeof(a->name), "token:%s", access->v[i].name);
+			snprintf(a->name, sizeof(a->name), "%s:%s",
+				 access->v[i].token ? "token" : "cert", access->v[i].name);
 		else
 			snprintf(a->name, sizeof(a->name), "%s",
 				 i == access->n ? "anybody" : "uid:others");

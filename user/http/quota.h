@@ -34,7 +34,7 @@ void quota_free(struct quota *q);
 
 /* The asker behind a grant of access; else a user id; -1: neither. Stays until quota_free. */
 struct asker *quota_asker(struct quota *q, const struct access_grant *g, int64_t uid);
-/* "token:NAME", "uid:1000", "uid:others", "anybody". */
+/* "token:NAME", "cert:NAME", "uid:1000", "uid:others", "anybody". */
 const char *asker_name(const struct asker *a);
 
 /* 0: go on; else the seconds until the asker may come again, counted; *ret: what is used up. */

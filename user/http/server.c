@@ -470,6 +470,8 @@ static int open_address(struct http_server *s, const struct http_socket *socket,
 		  (void *)(uintptr_t)s->cfg.tls_cert },
 		{ tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0,
 		  (void *)(uintptr_t)s->cfg.tls_key },
+		{ tls && s->cfg.tls_client_ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
+		  (void *)(uintptr_t)s->cfg.tls_client_ca },
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	/*
