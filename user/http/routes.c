@@ -18,7 +18,7 @@
 static const char *const none[] = { NULL };
 
 #define ASK (ROUTE_GET | ROUTE_STORE | ROUTE_CACHE)
-#define CALL (ROUTE_POST | ROUTE_STORE | ROUTE_CACHE | ROUTE_SCOPED)
+#define CALL (ROUTE_POST | ROUTE_STORE | ROUTE_CACHE)
 #define QUERIER "/querier.v1.QuerierService/"
 #define CALL_MAX 65536
 #define INGEST_MAX (2u << 20)
@@ -47,16 +47,22 @@ const struct route routes[] = {
 	  PARAMS(WHERE, "by", "limit", "metric") },
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
 	{ "/api/v1/statements", "statements", ROUTE_GET, 0, api_statements, PARAMS("ids") },
-	{ QUERIER "ProfileTypes", "ProfileTypes", CALL, CALL_MAX, pyro_profile_types, none },
-	{ QUERIER "LabelNames", "LabelNames", CALL, CALL_MAX, pyro_label_names, none },
-	{ QUERIER "LabelValues", "LabelValues", CALL, CALL_MAX, pyro_label_values, none },
-	{ QUERIER "Series", "Series", CALL, CALL_MAX, pyro_series, none },
-	{ QUERIER "SelectSeries", "SelectSeries", CALL, CALL_MAX, pyro_select_series, none },
-	{ QUERIER "SelectMergeStacktraces", "SelectMergeStacktraces", CALL, CALL_MAX,
+	{ QUERIER "ProfileTypes", "ProfileTypes", CALL | ROUTE_SCOPED, CALL_MAX, pyro_profile_types,
+	  none },
+	{ QUERIER "LabelNames", "LabelNames", CALL | ROUTE_SCOPED, CALL_MAX, pyro_label_names,
+	  none },
+	{ QUERIER "LabelValues", "LabelValues", CALL | ROUTE_SCOPED, CALL_MAX, pyro_label_values,
+	  none },
+	{ QUERIER "Series", "Series", CALL | ROUTE_SCOPED, CALL_MAX, pyro_series, none },
+	{ QUERIER "SelectSeries", "SelectSeries", CALL | ROUTE_SCOPED, CALL_MAX, pyro_select_series,
+	  none },
+	{ QUERIER "SelectMergeStacktraces", "SelectMergeStacktraces", CALL | ROUTE_SCOPED, CALL_MAX,
 	  pyro_stacktraces, none },
-	{ QUERIER "SelectMergeProfile", "SelectMergeProfile", CALL, CALL_MAX, pyro_profile, none },
-	{ QUERIER "Diff", "Diff", CALL, CALL_MAX, pyro_diff, none },
-	{ QUERIER "GetProfileStats", "GetProfileStats", CALL, CALL_MAX, pyro_stats, none },
+	{ QUERIER "SelectMergeProfile", "SelectMergeProfile", CALL | ROUTE_SCOPED, CALL_MAX,
+	  pyro_profile, none },
+	{ QUERIER "Diff", "Diff", CALL | ROUTE_SCOPED, CALL_MAX, pyro_diff, none },
+	{ QUERIER "GetProfileStats", "GetProfileStats", CALL | ROUTE_SCOPED, CALL_MAX, pyro_stats,
+	  none },
 	{ "/push.v1.PusherService/Push", "Push", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX,
 	  ingest_push, none },
 	{ "/ingest", "ingest", ROUTE_POST | ROUTE_SLOW | ROUTE_INGEST, INGEST_MAX, ingest_pyroscope,
