@@ -16,6 +16,7 @@ listen: [127.0.0.1:0, unix:$dir/sock]
 socket-mode: 0666
 tokens-file: $dir/tokens
 audit-max: 64KiB
+cpu-max: 0
 Y
 serve log "$ascribe" daemon -c a.yaml || finish
 as() { curl -gs -o body -H "Authorization: Bearer 0123456789abcdef-$1" "${@:2}"; }
@@ -27,13 +28,14 @@ curl -gs -o body "$url/api/v1/labels?token=hunter2"
 as alice -H 'Content-Type: application/json' -d '{"name":"tenant"}' \
 	"$url/querier.v1.QuerierService/LabelValues"
 as carol --data-binary 'a;b 1' "$url/ingest?name=app"
-as carol "$url/debug/pprof/profile?seconds=1&hz=99"
+captured() { [ "$(as carol -w '%{http_code}' "$url/debug/pprof/profile?seconds=1&hz=99")" = 200 ]; }
+within 40 captured # not before it is known what memory the daemon leaves
 as alice "$url/healthz"
 chmod 711 .
 setpriv --reuid 12345 --regid 12345 --clear-groups curl -gs --unix-socket "$dir/sock" http://x/api/v1/labels >body
 chmod 700 .
 has() { jq -es "map(select($1)) | length == ${2:-1}" daily/audit.log; }
-ok "every line is JSON" jq -es 'length == 9' daily/audit.log
+ok "every line is JSON" jq -es 'length >= 9' daily/audit.log
 ok "who asked for a table" has \
 	'.who == "token:alice" and .path == "/api/v1/table" and .params == {by: "comm", where: "{tenant=\"x\ny\"\"}"} and .status == 400'
 ok "a parameter that is unknown is not told" has '.status == 400 and .params == {}'
@@ -43,8 +45,8 @@ ok "what a call asks" has '.body == "{\"name\":\"tenant\"}" and .method == "POST
 ok "what was sent, without what it was" has '.who == "token:carol" and .path == "/ingest" and .status == 200 and .body == null and .params == null'
 ok "a capture" has '.who == "token:carol" and .params == {seconds: "1", hz: "99"} and .status == 200 and .bytes > 100'
 ok "a user of the socket" has '.who == "uid:12345" and .peer == "unix" and .status == 200'
-ok "where from, when, how much" has '.peer | startswith("127.0.0.1:")' 8
-ok "and at what cost" jq -es 'map(select(.time | test("^20..-..-..T..:..:..\\....Z$"))) | length == 9' daily/audit.log
+ok "where from, when, how much" jq -es 'map(select(.peer == "unix" or (.peer | startswith("127.0.0.1:")))) | length >= 9' daily/audit.log
+ok "and at what cost" jq -es 'map(select(.time | test("^20..-..-..T..:..:..\\....Z$"))) | length >= 9' daily/audit.log
 ok "no secret is in it" sh -c "! grep -E 'hunter2|0123456789abcdef' daily/audit.log"
 ok "it is root's alone" test "$(stat -c '%a %u' daily/audit.log)" = "600 0"
 for _ in $(seq 100); do as nobody "$url/api/v1/labels"; done

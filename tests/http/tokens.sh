@@ -10,7 +10,7 @@ goes   0123456789abcdef-goes   read
 agent  0123456789abcdef-agent  ingest
 mine   0123456789abcdef-mine   read {comm="mine"}, capture
 T
-printf 'store: %s\nlisten: 127.0.0.1:0\ntokens-file: %s\n' "$dir/daily" "$dir/tokens" >a.yaml
+printf 'store: %s\nlisten: 127.0.0.1:0\ntokens-file: %s\ncpu-max: 0\n' "$dir/daily" "$dir/tokens" >a.yaml
 serve log "$ascribe" daemon -c a.yaml || finish
 bearer() { printf 'Authorization: Bearer 0123456789abcdef-%s' "$1"; }
 gets 200 '' -H "$(bearer agent)" --data-binary 'a;b 1' "$url/ingest?name=app"
@@ -26,11 +26,16 @@ cp "$(command -v bash)" mine
 cp "$(command -v dash || echo /bin/sh)" theirs
 background ./mine -c 'while :; do :; done'
 background ./theirs -c 'while :; do :; done'
-gets 200 '' -H "$(bearer mine)" "$url/debug/pprof/profile?seconds=2&hz=199"
+captured() {
+	[ "$(curl -gs -o body -w '%{http_code}' -H "$(bearer mine)" \
+		"$url/debug/pprof/profile?$1")" = 200 ]
+}
+# Not before the daemon knows what memory it leaves
+ok "a capture" within 40 captured 'seconds=2&hz=199'
 gunzip <body >capture
 ok "it has its own" grep -qa mine capture
 ok "and nothing of others" sh -c '! grep -qa theirs capture'
-gets 200 '' -H "$(bearer mine)" "$url/debug/pprof/profile?seconds=1&hz=199&where={comm=~\"the.*\"}"
+ok "another one" within 40 captured 'seconds=1&hz=199&where={comm=~"the.*"}'
 gunzip <body >capture
 ok "whatever is asked" sh -c '! grep -qa theirs capture'
 

@@ -166,7 +166,7 @@ static const struct opt options[] = {
 	  AT(quota_memory), 0, 0 },
 	{ "audit-max", 0, OPT_SIZE, "SIZE",
 	  "bytes of audit.log and audit.log.1 in the store, which have a line for each request: "
-	  "who asked what (default 16MiB; 0: none)",
+	  "who asked what (default 16MiB, at most 128MiB; 0: none)",
 	  AT(audit_max), 0, 0 },
 	{ "cpu-max", 0, OPT_STRING, "PERCENT",
 	  "of all CPUs of the host, over a minute, with BPF programs and children, without "
@@ -438,6 +438,7 @@ static const struct {
 	{ "tls-cert", settings_read_cert },
 	{ "tls-key", settings_read_key },
 	{ "tls-client-ca", settings_read_client_ca },
+	{ "audit-max", settings_check_audit },
 	{ "listen", settings_parse_listen },
 	{ "push", parse_push },
 	{ "metrics", parse_rules },

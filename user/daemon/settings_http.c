@@ -90,6 +90,12 @@ int settings_read_client_ca(struct daemon_settings *s, struct err *err)
 		       : err_set(err, -EINVAL, "needs TLS: tls-cert and tls-key");
 }
 
+/* The process that serves may write files of 64 MiB (confine_web). */
+int settings_check_audit(struct daemon_settings *s, struct err *err)
+{
+	return s->o.audit_max > 128u << 20 ? err_set(err, -EINVAL, "at most 128MiB") : 0;
+}
+
 int settings_parse_listen(struct daemon_settings *s, struct err *err)
 {
 	static const char *const by_default[] = { "127.0.0.1:4041" };

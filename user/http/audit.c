@@ -118,7 +118,7 @@ void audit_request(struct audit *a, const struct request *r, const struct sockad
 	if (!h->audit || (r->route->flags & ROUTE_OPEN))
 		return;
 	json_t *o = is_wanted(a, r) ? make_line(r, peer) : NULL;
-	char *line = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	char *line = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
 	json_decref(o);
 	if (!line || !h->audit(h->ctx, line))
 		__atomic_add_fetch(&a->lost, 1, __ATOMIC_RELAXED);
