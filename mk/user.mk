@@ -2,7 +2,7 @@
 # The program: every layer into one archive, the command line linked on top.
 
 LIBS := -lbpf -lseccomp -lZydis -llzma -ldw -lelf -lz -lzstd -lxxhash -lpcre2-8 -lroaring \
-	-ljansson -lprotobuf-c -lmicrohttpd -lyaml -lncursesw -ltinfo -lm -lpthread
+	-ljansson -lprotobuf-c -lmicrohttpd -lgnutls -lyaml -lncursesw -ltinfo -lm -lpthread
 IBERTY := $(firstword $(wildcard /usr/lib/*/libiberty.a) -liberty)
 
 CFLAGS ?= -O2 -g

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer: what a ClickHouse server answers. A piece of the input is the answer to each
- * question, in place of user/fleet/ask.c. A byte says what is asked. The store that comes of it
+ * question, in place of user/fleet/ask.c. Two bytes say what is asked. The store that comes of it
  * opens and is whole.
  *
- * Covers: fleet/fleet.c fleet/fleet_rows.c fleet/filler.c
+ * Covers: fleet/fleet.c fleet/fleet_rows.c fleet/filler.c fleet/functions.c
  */
 #include "fleet/ask.h"
 #include "fuzz/input.h"
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char *const keys[] = { "tenant" };
 	static char dir[64];
 	struct input in = { data, size };
-	uint8_t how = take_byte(&in);
+	uint8_t how = take_byte(&in), more = take_byte(&in);
 	const struct fleet_question q = { .from_ns = INT64_MIN,
 					  .to_ns = INT64_MAX,
 					  .against_from_ns = INT64_MIN,
@@ -74,6 +74,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					  .steps = how & 32,
 					  .by_start = how & 64,
 					  .all_labels = how & 128,
+					  .functions = more & 3,
+					  .by_total = more & 4,
+					  .metric = (more >> 3 & 7) % 7,
+					  .blame = more & 64,
+					  .step_s = more & 128 ? 10 : 0,
 					  .keys = keys,
 					  .n_keys = 1,
 					  .memory = how & 1 ? 1000 : 1 << 20 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer: headers that say who asks: lines of Host, Origin, Authorization and a password; empty
- * ones are not there. The first byte says how the server is set up. Nobody comes in without the
+ * ones are not there. The first byte says how the server is set up. Nobody comes in without a
  * token, nor by a name that the server does not have.
  *
- * Covers: http/guard.c
+ * Covers: http/guard.c http/access.c
  */
 #include "fuzz/input.h"
 #include "http/guard.h"
@@ -14,8 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char *const hosts[] = { "profiles.example" };
 	struct input in = { data, size };
 	uint8_t how = take_byte(&in);
-	const struct http_config cfg = { .token = how & 1 ? "0123456789abcdef" : NULL,
-					 .capture_token = how & 2 ? "fedcba9876543210" : NULL,
+	static char reads[] = "0123456789abcdef", captures[] = "fedcba9876543210";
+	struct access_grant grants[] = {
+		{ .name = "reads", .may = ACCESS_READ, .token = reads },
+		{ .name = "captures", .may = ACCESS_READ | ACCESS_CAPTURE, .token = captures },
+	};
+	const struct http_config cfg = { .access = { grants + !(how & 1),
+						     (size_t)((how & 1) + (how >> 1 & 1)) },
 					 .token_tcp_only = how & 4,
 					 .anonymous = how & 8,
 					 .hosts = hosts,
@@ -32,16 +37,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				       .authorization = *line[2] ? line[2] : NULL,
 				       .password = *line[3] ? line[3] : NULL };
 	const char *why = NULL;
-	unsigned status = guard_check(&g, &a, how & 128, &why);
+	const struct access_grant *grant = NULL;
+	unsigned status = guard_check(&g, &a, how & 128, &grant, &why);
 	require(!status == !why);
-	if (!status && cfg.token && !(how & 128) && !(g.unix_socket && cfg.token_tcp_only))
-		require((a.authorization && (strstr(a.authorization, "0123456789abcdef") ||
-					     strstr(a.authorization, "fedcba9876543210"))) ||
-			(a.password && (!strcmp(a.password, "0123456789abcdef") ||
-					!strcmp(a.password, "fedcba9876543210"))));
-	if (guard_may_capture(&g, &a) && cfg.capture_token)
-		require((a.authorization && strstr(a.authorization, "fedcba9876543210")) ||
-			(a.password && !strcmp(a.password, "fedcba9876543210")));
+	require(status || grant);
+	const bool none = (how & 128) || !cfg.access.n || (g.unix_socket && cfg.token_tcp_only);
+	for (size_t i = 0; i < 2; i++)
+		if (!status && grant == &grants[i])
+			require((a.authorization && strstr(a.authorization, grants[i].token)) ||
+				(a.password && !strcmp(a.password, grants[i].token)));
+	require(status || none || grant == &grants[0] || grant == &grants[1]);
+	require(status || !access_may(grant, ACCESS_CAPTURE) || grant == &grants[1]);
 	for (size_t i = 0; i < 4; i++)
 		free(line[i]);
 	return 0;

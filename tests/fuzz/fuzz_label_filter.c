@@ -47,7 +47,8 @@ static void apply(const struct label_filter *f, size_t n)
 {
 	struct label v[LINES];
 	char room[LINES * REDACTED_LEN];
-	const struct redactor r = { { 1, 2 } };
+	const struct redactor r = { .key = { 1, 2 } };
+	uint64_t credentials = 0;
 	for (size_t i = 0; i < n; i++)
 		v[i] = (struct label){ .key = asked[i],
 				       .key_len = (uint32_t)strlen(asked[i]),
@@ -55,7 +56,7 @@ static void apply(const struct label_filter *f, size_t n)
 				       .str_len = i % 2 ? 5 : 0,
 				       .num = (int64_t)i,
 				       .type = i % 3 ? LABEL_STRING : LABEL_INT };
-	require(filter_apply(f, &r, v, n, room) <= n);
+	require(filter_apply(f, &r, v, n, room, &credentials) <= n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

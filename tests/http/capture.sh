@@ -18,7 +18,7 @@ profile=$url/debug/pprof/profile
 
 # ---- who may, and what ----
 refused 401 'a token is needed' "$profile?seconds=1&hz=99"
-refused 403 'needs the token of capture-token-file' "${reader[@]}" "$profile?seconds=1&hz=99"
+refused 403 'needs a token with the scope capture' "${reader[@]}" "$profile?seconds=1&hz=99"
 refused 401 'a token is needed' --unix-socket sock 'http://x/debug/pprof/profile?seconds=1&hz=99'
 refused 400 'seconds: 1 to 60' "${capturer[@]}" "$profile?seconds=61&hz=99"
 refused 400 'hz: 1 to 999' "${capturer[@]}" "$profile?seconds=1&hz=1000"
@@ -30,7 +30,7 @@ gets 200 stored "${capturer[@]}" "$url/api/v1/stat" # it may read, too
 cp read.token same.token
 "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --token-file read.token \
 	--capture-token-file same.token --check-config 2>err
-ok "the tokens differ" grep -q 'capture-token-file: .*it is the token for reading, too' err
+ok "the tokens differ" grep -q 'capture-token-file: .*capture-token has the token of token' err
 
 # ---- a capture: samples of the load alone, at its rate; the daemon's own go on ----
 value() { curl -gsS "${reader[@]}" "$url/metrics" | awk -v m="$1" '$1 == m { print $2 }'; }
@@ -86,7 +86,7 @@ exits() { # status, text, command...
 		bad "exit $got, want $want and '$text': $(cat err)"
 	fi
 }
-exits 1 'needs the token' "$ascribe" record --host "$url" --token-file read.token -F 499 -d 1s \
+exits 1 'needs a token' "$ascribe" record --host "$url" --token-file read.token -F 499 -d 1s \
 	-o none
 exits 2 'hz: 1 to 999' "$ascribe" record --host "$url" --token-file capture.token -F 5000 -d 1s \
 	-o none
@@ -124,7 +124,7 @@ END
 chmod +x bin/kubectl
 pod() { PATH=$dir/bin:$PATH "$ascribe" --pod shop/web-1 record -F 199 -d 1s "$@" >pod.out; }
 exits 1 'no sample was taken of {namespace="shop",pod="web-1",}' pod --token-file capture.token
-exits 1 'needs the token of capture-token-file' pod --token-file read.token
+exits 1 'needs a token with the scope capture' pod --token-file read.token
 exits 1 "cannot open the token's file nothing" pod --token-file nothing
 
 # ---- the daemon ends, is killed, reloads meanwhile ----

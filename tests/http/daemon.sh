@@ -27,6 +27,7 @@ wrong 'bad.yaml:1: keep: ' 'keep: [10s=1d, 3m=2d]\n'
 wrong 'less time than the level below' 'keep: [10s=2d, 1m=1d]\n'
 wrong 'bad.yaml:1: cpu-max: ' 'cpu-max: plenty\n'
 wrong "bad.yaml:2: listen: 'example' is no address" 'store: /x\nlisten: [example]\n'
+wrong 'bad.yaml:1: audit-max: at most 128MiB' 'audit-max: 1GiB\n'
 wrong 'unencrypted' 'listen: 0.0.0.0:4041\n'
 wrong 'bad.yaml:3: event: unknown event' '\n\nevent: nope\n'
 wrong 'bad.yaml:1: waker: goes with wall' 'waker: true\n'
@@ -47,7 +48,7 @@ ok "each option has a line in the file that is installed" \
 	sh -c '"$2" daemon --help | sed -n "s/^ .*--\([a-z-]*\).*/\1/p" | while read -r o; do
 	case $o in config|check-config|print-token|color|no-pager|help) ;; *) grep -q "^\(# \)\{0,1\}$o:" "$1" || { echo "$o"; exit 1; };; esac; done' \
 	sh "$here/../../deploy/ascribe.yaml" "$ascribe"
-ok "a file with every option" sh -c 'sed "s/^# \([a-z-]*:\)/\1/; s/^#\(  \)/\1/" "$1" >all.yaml; sed -i "/^token-file\|^capture-token\|^tls-\|^recipes\|cgroup:/d" all.yaml; "$2" daemon -c all.yaml --check-config' \
+ok "a file with every option" sh -c 'sed "s/^# \([a-z-]*:\)/\1/; s/^#\(  \)/\1/" "$1" >all.yaml; sed -i "/^token\|^capture-token\|^tls-\|^recipes\|cgroup:/d" all.yaml; "$2" daemon -c all.yaml --check-config' \
 	sh "$here/../../deploy/ascribe.yaml" "$ascribe"
 
 needs_recording

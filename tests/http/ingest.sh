@@ -151,7 +151,8 @@ ok "what was sent is found, and nothing else is changed" python3 found.py "$ascr
 ok "the store is whole" "$ascribe" store verify store
 
 # ---- more than is taken in ----
-serve log1 "$ascribe" daemon -s "$dir/flooded" -l 127.0.0.1:0 --anonymous --store-max 64MiB ||
+serve log1 "$ascribe" daemon -s "$dir/flooded" -l 127.0.0.1:0 --anonymous --store-max 64MiB \
+	--quota-bytes 0 ||
 	finish
 cat >bodies.py <<'PY'
 import socket, sys, time

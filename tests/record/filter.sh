@@ -25,10 +25,19 @@ not_in_store() {
 	[ $? = 1 ]
 }
 
-record -F 999 -o open -- "$load" 2
-for p in Zq7markerTokenXw Kp4marker 774411220003 api_token; do
+record -F 999 --label-credentials -o open -- "$load" 2 --password=Hy9marker
+for p in Zq7markerTokenXw Kp4marker 774411220003 api_token Hy8marker Hy9marker; do
 	ok "without a filter $p is in the store" in_store open "$p"
 done
+
+record -F 999 -o usual -- "$load" 1 --password=Hy9marker
+ok "what looks like a credential is not in the store" not_in_store usual Hy8marker Hy9marker
+"$ascribe" stat usual --json >stat.json
+check "which is counted" s=stat.json -- 's["flagged"]["label_credential"] > 50' \
+	's["flagged"]["label_credential"]'
+report usual --by auth --where '{tenant!=""}' >auth.json
+check "it has a hash" r=auth.json -- \
+	'len(r["rows"]) == 1 and all(k.startswith("redacted:") for k in samples(r))' 'samples(r)'
 
 record -F 999 --label-drop 'api_*,user_id' --label-keep '*,api_region' --label-redact user \
 	-o filtered -- "$load" 2
@@ -68,7 +77,7 @@ url=$(sed -n 's/.* on \(http:.*\)/\1/p' daemon.log)
 printf 'main;work 10\n' >pushed.txt
 ok "a profile is taken" curl -sSf -H "Authorization: Bearer $(cat lasting/http.token)" \
 	--noproxy '*' --data-binary @pushed.txt -H 'Content-Type: text/plain' \
-	"$url/ingest?name=shop%7Bapi_token%3DZq7markerTokenXw%2Cuser%3DKp4marker%7D&format=folded&from=$(($(date +%s) - 5))&until=$(date +%s)"
+	"$url/ingest?name=shop%7Bapi_token%3DZq7markerTokenXw%2Cuser%3DKp4marker%2Cauth%3DBearer%20Hy8marker.0123456789%7D&format=folded&from=$(($(date +%s) - 5))&until=$(date +%s)"
 sed -i s/499/498/ daemon.yaml
 kill -HUP "$daemon"
 ok "it records anew" until_says 'recording as it is asked for now' daemon.log
@@ -76,7 +85,7 @@ ok "it records anew" until_says 'recording as it is asked for now' daemon.log
 kill "$daemon"
 wait "$daemon"
 ok "its store has no token, number or name" not_in_store lasting Zq7markerTokenXw Kp4marker \
-	774411220 api_token user_id
+	774411220 api_token user_id Hy8marker
 # Others on the host have labels, too
 report lasting --by user --where '{tenant!="",comm="secret"}' >lasting.json
 check "no more users than there are, before and after: with another key each would be two" n=names.json r=lasting.json -- \

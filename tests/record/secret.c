@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * secret SECONDS: a program that attaches what it should not: a token, and the users that it works
- * for, each by name and number. USERS of them take turns; some CPU time for each. Prints how many
- * there were.
+ * secret SECONDS: a program that attaches what it should not: a token, a header with a credential,
+ * and the users that it works for, each by name and number. USERS of them take turns; some CPU time
+ * for each. Prints how many there were.
  */
 #include <ascribe/label.h>
 
@@ -31,6 +31,7 @@ int main(int argc, char **argv)
 		ascribe_set_add_string(&set, "tenant", turn % 2 ? "acme" : "globex");
 		ascribe_set_add_string(&set, "api_token", "Zq7markerTokenXw");
 		ascribe_set_add_string(&set, "api_region", "eu");
+		ascribe_set_add_string(&set, "auth", "Bearer Hy8marker.0123456789");
 		snprintf(name, sizeof(name), "user.Kp4marker%u", turn % USERS);
 		ascribe_set_add_string(&set, "user", name);
 		ascribe_set_add_int(&set, "user_id", 774411220000 + turn % USERS);

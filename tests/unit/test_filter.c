@@ -227,12 +227,13 @@ static void test_apply(void **ctx)
 			     { .key = "n", .key_len = 1, .num = 42, .type = LABEL_INT },
 			     string("z", "") };
 	char room[6 * REDACTED_LEN], text[3][REDACTED_LEN];
-	struct redactor r = { { 1, 2 } }, other = { { 1, 3 } };
+	struct redactor r = { .key = { 1, 2 } }, other = { .key = { 1, 3 } };
+	uint64_t credentials = 0;
 	struct label user = v[2], bob = string("user", "bob"), usera = string("usera", "nn");
 	struct label_filter *f;
 	(void)ctx;
 	assert_int_equal(filter_new(&f, rules, 3, NULL), 0);
-	assert_int_equal(filter_apply(f, &r, v, 6, room), 4);
+	assert_int_equal(filter_apply(f, &r, v, 6, room, &credentials), 4);
 	assert_memory_equal(v[0].str, "1", 1);
 	redactor_text(&r, &user, text[0]);
 	assert_int_equal(v[1].str_len, REDACTED_LEN);
@@ -249,7 +250,75 @@ static void test_apply(void **ctx)
 	redactor_text(&other, &user, text[1]);
 	assert_memory_not_equal(text[0], text[1], REDACTED_LEN);
 	filter_free(f);
-	assert_int_equal(filter_apply(NULL, &r, v, 4, room), 4);
+	assert_int_equal(filter_apply(NULL, &r, v, 4, room, &credentials), 4);
+	assert_int_equal(credentials, 0);
+}
+
+/* Published examples of their forms, none of them valid; and values that only seem to be some. */
+static void test_credentials(void **ctx)
+{
+	static const char *const are[] = {
+		"AKIAIOSFODNN7EXAMPLE",
+		"id=ASIAIOSFODNN7EXAMPLE;",
+		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+		"-----BEGIN RSA PRIVATE KEY-----\nMIIE",
+		"Bearer mF_9.B5f-4.1JqM-0123456789",
+		"Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+		"ghp_0123456789abcdefghijABCDEFGHIJ012345",
+		"glpat-0123456789abcdefghij",
+		"xoxb-123456789012-abcdef",
+		"host=db user=app password=hunter2",
+		"DB_PASSWORD: 'hunter2'",
+		"mysql --password=hunter2 -u root",
+		"{\"api_key\":\"0123456\"}",
+		"postgres://app:hunter2@db/shop",
+		"https://x/?a=1&access_key=abcd1234",
+	};
+	static const char *const are_not[] = {
+		"",
+		"shop",
+		"AKIAIOSFODNN7EXAMPLEX",
+		"XAKIAIOSFODNN7EXAMPLE",
+		"AKIA",
+		"eyJ",
+		"eyJhbGciOiJIUzI1NiJ9",
+		"-----BEGIN CERTIFICATE-----",
+		"bearer of news",
+		"tokens=5",
+		"token=5",
+		"password",
+		"password=",
+		"password reset",
+		"nopassword=hunter2",
+		"GET /a?b=cdef",
+		"http://example.org:8080/a@b",
+		"user@example.org",
+		"550e8400-e29b-41d4-a716-446655440000",
+		"select * from t where a = 'abcdef'",
+	};
+	const struct redactor hides = { .key = { 1, 2 } },
+			      shows = { .key = { 1, 2 }, .credentials = true };
+	char room[REDACTED_LEN];
+	uint64_t n = 0;
+	(void)ctx;
+	for (size_t i = 0; i < sizeof(are) / sizeof(are[0]); i++) {
+		struct label l = string("k", are[i]);
+		assert_int_equal(filter_apply(NULL, &shows, &l, 1, room, &n), 1);
+		assert_ptr_equal(l.str, are[i]);
+		assert_int_equal(n, i);
+		assert_int_equal(filter_apply(NULL, &hides, &l, 1, room, &n), 1);
+		if (n != i + 1)
+			fail_msg("%s", are[i]);
+		assert_memory_equal(l.str, "redacted:", 9);
+		assert_int_equal(l.str_len, REDACTED_LEN);
+	}
+	n = 0;
+	for (size_t i = 0; i < sizeof(are_not) / sizeof(are_not[0]); i++) {
+		struct label l = string("k", are_not[i]);
+		assert_int_equal(filter_apply(NULL, &hides, &l, 1, room, &n), 1);
+		if (n || l.str != are_not[i])
+			fail_msg("%s", are_not[i]);
+	}
 }
 
 static int text_cmp(const void *a, const void *b)
@@ -294,7 +363,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),	      cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_hostile_lists), cmocka_unit_test(test_apply),
-		cmocka_unit_test(test_cardinality),   cmocka_unit_test(test_siphash),
+		cmocka_unit_test(test_credentials),   cmocka_unit_test(test_cardinality),
+		cmocka_unit_test(test_siphash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

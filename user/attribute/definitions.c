@@ -240,12 +240,13 @@ static void add_definition(struct labelling *l, const struct wire_record *rec, c
 	struct label v[LABELS_MAX + RECORD_LABELS_MAX];
 	char redacted[RECORD_LABELS_MAX * REDACTED_LEN];
 	struct record_side side;
+	uint64_t flags = 0;
 	size_t n = earlier_parts(d, rec, v), more = 0;
 	if (record_decode(record, rec->size, keys ? keys->text : NULL, keys ? keys->len : 0, v + n,
 			  &more, &side))
 		return;
-	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
-	define(l, rec, d, v, n + more, 0);
+	more = labelling_filter(l, v + n, more, redacted, &flags);
+	define(l, rec, d, v, n + more, flags);
 }
 
 static uint64_t flag_bit(unsigned counter)
@@ -335,7 +336,7 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 		if (side.invalid >> i & 1)
 			flags |= flag_bit(p->sources.source[i].fault + 1u);
 	}
-	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
+	more = labelling_filter(l, v + n, more, redacted, &flags);
 	bool again = side.unknown_keys || reader.late;
 	struct label *before = again ? labels_copy(v, n) : NULL;
 	define(l, rec, d, v, n + more, flags);

@@ -49,8 +49,8 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 int labelling_set_filter(struct labelling *l, const struct label_filter *f,
 			 const struct redactor *r)
 {
-	struct label_filter *copy = filter_copy(f);
-	if (!copy)
+	struct label_filter *copy = f ? filter_copy(f) : NULL;
+	if (f && !copy)
 		return -ENOMEM;
 	filter_free(l->filter);
 	l->filter = copy;
@@ -58,9 +58,14 @@ int labelling_set_filter(struct labelling *l, const struct label_filter *f,
 	return 0;
 }
 
-size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room)
+size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room,
+			uint64_t *io_flags)
 {
-	return filter_apply(l->filter, &l->redactor, v, n, room);
+	uint64_t credentials = 0;
+	n = filter_apply(l->filter, &l->redactor, v, n, room, &credentials);
+	if (credentials)
+		*io_flags |= 1ull << (COUNTER_label_credential - COUNTER_labels_cut);
+	return n;
 }
 
 /* ---- slots ---- */

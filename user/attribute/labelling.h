@@ -27,14 +27,18 @@ void labelling_free(struct labelling *l);
 
 /*
  * From here on every definition goes through the filter before it is kept, so that nothing that it
- * denies gets any further. Before the first record. Both are copied; whoever gives another
- * labelling the same redactor gets the same hashes there. 0 or -ENOMEM.
+ * denies gets any further. Before the first record. f NULL: no rules. Both are copied; whoever
+ * gives another labelling the same redactor gets the same hashes there. 0 or -ENOMEM.
  */
 int labelling_set_filter(struct labelling *l, const struct label_filter *f,
 			 const struct redactor *r);
 
-/* The same for labels that come in another way; room as for filter_apply. */
-size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room);
+/*
+ * The same for labels that come in another way; room as for filter_apply, flags as of
+ * labelling_find.
+ */
+size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room,
+			uint64_t *io_flags);
 
 /* Called for each process that was looked at, when the BPF program knows it. */
 void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, struct proc_image *im),

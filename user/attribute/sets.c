@@ -92,7 +92,8 @@ static void add_system(const struct sets *s, const struct row *row, const struct
 }
 
 /* Add the command line, unless a rule drops it. */
-static void add_cmdline(const struct sets *s, const struct proc_image *im, struct sets_labels *l)
+static void add_cmdline(const struct sets *s, const struct proc_image *im, struct sets_labels *l,
+			uint64_t *io_flags)
 {
 	size_t from = l->n;
 	if (!s->cmdline || !im)
@@ -100,7 +101,8 @@ static void add_cmdline(const struct sets *s, const struct proc_image *im, struc
 	l->late |= im->cmdline_late;
 	if (im->cmdline)
 		add_text(l, "cmdline", im->cmdline, strlen(im->cmdline));
-	l->n = from + labelling_filter(s->labelling, l->v + from, l->n - from, l->cmdline);
+	l->n = from +
+	       labelling_filter(s->labelling, l->v + from, l->n - from, l->cmdline, io_flags);
 }
 
 /* Return flags as of labelling_find; set l->late and leave LABELLING_LATE out. */
@@ -120,7 +122,7 @@ static uint64_t add_application(const struct sets *s, const struct row *row, siz
 
 /* Add the labels by rules. Copy their texts: the next process overwrites them. */
 static void add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup,
-		      char *text, char *redacted, struct sets_labels *l)
+		      char *text, char *redacted, struct sets_labels *l, uint64_t *io_flags)
 {
 	const struct label *ruled;
 	struct label *v = l->v + l->n;
@@ -131,7 +133,7 @@ static void add_ruled(const struct sets *s, const struct proc_image *im, const c
 		v[i].str = memcpy(text + used, ruled[i].str, ruled[i].str_len);
 		used += ruled[i].str_len;
 	}
-	l->n += labelling_filter(s->labelling, v, n, redacted);
+	l->n += labelling_filter(s->labelling, v, n, redacted, io_flags);
 	l->late |= late;
 }
 
@@ -139,14 +141,17 @@ void sets_of(const struct sets *s, const struct row *row, const struct proc_imag
 	     enum sets_detail detail, bool kthread, struct sets_labels *ret)
 {
 	const char *cgroup = kthread ? NULL : row_cgroup(s, row->cgroup, im);
+	uint64_t flags = 0;
 	ret->n = 0;
 	ret->late = false;
 	add_system(s, row, im, cgroup, detail, ret->thread, &ret->pod, ret);
 	if (detail == SETS_THREAD)
-		add_cmdline(s, im, ret);
+		add_cmdline(s, im, ret, &flags);
 	ret->flags = add_application(s, row, SETS_LABELS_MAX - RULE_LABELS_MAX, ret);
 	if (!kthread)
-		add_ruled(s, im, cgroup, ret->ruled[0], ret->redacted[0], ret);
+		add_ruled(s, im, cgroup, ret->ruled[0], ret->redacted[0], ret, &flags);
+	if (ret->flags != LABELLING_UNKNOWN)
+		ret->flags |= flags;
 }
 
 int sets_store(struct sets_labels *l, struct store_writer *w, uint32_t *ret)
@@ -192,10 +197,11 @@ void sets_add_occupant(const struct sets *s, const struct occupant *who,
 				   .exec_id = who->exec_id,
 				   .kind = ROW_TASK };
 		const char *cgroup = row_cgroup(s, who->cgroup, im);
+		uint64_t flags = 0; /* those of the row count */
 		memcpy(row.comm, who->comm, sizeof(row.comm));
 		add_system(s, &row, im, cgroup, SETS_WORK, l->by_thread, &l->by_pod, l);
 		add_application(s, &row, from + SETS_LABELS_MAX - RULE_LABELS_MAX, l);
-		add_ruled(s, im, cgroup, l->ruled[1], l->redacted[1], l);
+		add_ruled(s, im, cgroup, l->ruled[1], l->redacted[1], l, &flags);
 		prefix_keys(l, from);
 	}
 }

@@ -537,9 +537,12 @@ static int begin(struct daemon *d, struct err *err)
 
 int cmd_daemon(int argc, char **argv)
 {
-	struct daemon d = {
-		.argc = argc, .argv = argv, .signals = -1, .sql = SQL_ASKER_NONE, .rules_fd = -1
-	};
+	struct daemon d = { .argc = argc,
+			    .argv = argv,
+			    .signals = -1,
+			    .sql = SQL_ASKER_NONE,
+			    .audit = { .fd = -1 },
+			    .rules_fd = -1 };
 	struct err err = { 0 };
 	int status = EXIT_OK;
 	bool help;

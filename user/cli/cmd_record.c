@@ -81,6 +81,10 @@ static const struct opt options[] = {
 	  "record of their values only a hash whose key is never written: different "
 	  "values stay different",
 	  offsetof(struct record_options, labels.redact), 0, 0 },
+	{ "label-credentials", 0, OPT_FLAG, NULL,
+	  "record values as they are that look like credentials: keys of clouds, JWTs, private "
+	  "keys, password=... (default: a hash of them, as by label-redact)",
+	  offsetof(struct record_options, labels.credentials), 0, 0 },
 	{ "debuginfod", 0, OPT_LIST, "URL,..",
 	  "ask these servers for debug files that this host has not, by build id; "
 	  "env stands for what DEBUGINFOD_URLS says (default: nobody is asked)",
@@ -440,10 +444,10 @@ static int start(struct recording *r, struct err *err)
 		cmd_warn(PROC_NAMESPACE_WARNING);
 	if (r->downloads)
 		collector_set_downloads(r->collector, r->downloads);
-	rc = r->filter ? redactor_init(&r->redactor) : 0;
+	rc = redactor_init(&r->redactor);
 	if (rc)
 		return err_sys(err, rc, "a key for redacted labels");
-	rc = r->filter ? collector_set_filter(r->collector, r->filter, &r->redactor) : 0;
+	rc = collector_set_filter(r->collector, r->filter, &r->redactor);
 	if (rc)
 		return err_sys(err, rc, "rules for labels");
 	if (r->child.tgid && r->cfg.selection == SELECTION_TGIDS) {
@@ -524,6 +528,7 @@ int cmd_record(int argc, char **argv)
 	if (rc == -EINVAL)
 		status = EXIT_USAGE;
 	rc = rc ? rc : label_rules_filter(&o.labels, &r.filter, &err);
+	r.redactor.credentials = o.labels.credentials;
 	if (rc == -EINVAL || rc == -E2BIG)
 		status = EXIT_USAGE;
 	/* Its process is forked here, before anything is open. */

@@ -4,6 +4,7 @@
 #include "cli/cmd.h"
 #include "daemon/web_process.h"
 #include "http/http.h"
+#include "opt/access_files.h"
 #include "opt/files.h"
 #include "opt/filter.h"
 #include "opt/old_store.h"
@@ -21,7 +22,7 @@
 
 struct serve_options {
 	struct opt_list listen, hosts;
-	const char *token_file, *tls_cert, *tls_key, *postgres;
+	const char *token_file, *tokens_file, *tls_cert, *tls_key, *tls_client_ca, *postgres;
 	struct fleet_server clickhouse;
 	bool anonymous, plain, open, web;
 	uint64_t workers, connections;
@@ -35,6 +36,10 @@ static const struct opt options[] = {
 	  "every request needs the token in this file (default: a new token, in the address that "
 	  "is printed)",
 	  offsetof(struct serve_options, token_file), 0, 0 },
+	{ "tokens-file", 0, OPT_STRING, "FILE",
+	  "more tokens, each with a name and what it allows: lines of NAME TOKEN SCOPES, where "
+	  "scopes are read, read {tenant=\"a\"}, admin (docs/http.md)",
+	  offsetof(struct serve_options, tokens_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..",
 	  "names of this server that a Host header may have, besides localhost",
 	  offsetof(struct serve_options, hosts), 0, 0 },
@@ -42,6 +47,10 @@ static const struct opt options[] = {
 	  offsetof(struct serve_options, tls_cert), 0, 0 },
 	{ "tls-key", 0, OPT_STRING, "FILE", "and its key", offsetof(struct serve_options, tls_key),
 	  0, 0 },
+	{ "tls-client-ca", 0, OPT_STRING, "FILE",
+	  "certificates of authorities (PEM): a client with a certificate of theirs is who a line "
+	  "NAME certificate SCOPES of tokens-file names",
+	  offsetof(struct serve_options, tls_client_ca), 0, 0 },
 	{ "anonymous", 0, OPT_FLAG, NULL, "no token: every user who can connect may read the store",
 	  offsetof(struct serve_options, anonymous), 0, 0 },
 	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS",
@@ -76,18 +85,37 @@ static const struct opt_command command = {
 	.max_args = STORE_UNION_MAX,
 };
 
-static int read_files(const struct serve_options *o, struct http_config *cfg, char **token,
-		      char **cert, char **key, struct err *err)
+static int read_tokens(const struct serve_options *o, struct http_config *cfg, struct err *err)
 {
-	int rc = o->token_file	? cmd_read_token(o->token_file, token, err)
-		 : o->anonymous ? 0
-				: cmd_make_token(token, err);
+	struct access_files files = { { -1, -1, -1 } };
+	int *const fd = files.fd;
+	int rc = o->token_file ? cmd_open_text(o->token_file, &fd[ACCESS_FILE_TOKEN], err) : 0;
+	if (!rc && o->tokens_file)
+		rc = cmd_open_text(o->tokens_file, &fd[ACCESS_FILE_TOKENS], err);
+	rc = rc ? rc : access_read(&cfg->access, &files, err);
+	for (size_t i = 0; i < ACCESS_FILES; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	return rc;
+}
+
+/* *own: a token that was made here, to be shown. */
+static int read_files(const struct serve_options *o, struct http_config *cfg, char **own,
+		      char **cert, char **key, char **client_ca, struct err *err)
+{
+	int rc = read_tokens(o, cfg, err);
+	if (!rc && !o->token_file && !o->anonymous) {
+		rc = cmd_make_token(own, err);
+		rc = rc ? rc : access_add(&cfg->access, "token", *own, ACCESS_READ, err);
+	}
 	rc = rc || !o->tls_cert ? rc : cmd_read_text(o->tls_cert, 1 << 20, cert, err);
 	rc = rc || !o->tls_key ? rc : cmd_read_text(o->tls_key, 1 << 20, key, err);
-	cfg->token = *token;
+	rc = rc || !o->tls_client_ca ? rc
+				     : cmd_read_text(o->tls_client_ca, 1 << 20, client_ca, err);
 	cfg->token_tcp_only = !o->token_file;
 	cfg->tls_cert = *cert;
 	cfg->tls_key = *key;
+	cfg->tls_client_ca = *client_ca;
 	return rc;
 }
 
@@ -108,7 +136,7 @@ static void keep_memory(void)
  * moves it from the address bar into its session.
  */
 static void say_addresses(const struct http_server *server, const struct http_config *cfg,
-			  struct browser *b)
+			  const char *own, struct browser *b)
 {
 	const char *address, *scheme = cfg->tls_cert ? "https://" : "http://";
 	char stores[1024];
@@ -116,11 +144,10 @@ static void say_addresses(const struct http_server *server, const struct http_co
 	const char *what = cfg->clickhouse.url ? "ClickHouse" : stores;
 	bool opened = !b;
 	for (size_t i = 0; (address = http_address(server, i)); i++) {
-		bool own = cfg->token && cfg->token_tcp_only,
-		     tcp = strncmp(address, "unix:", 5) != 0;
+		const bool tcp = strncmp(address, "unix:", 5) != 0;
 		char url[512];
 		snprintf(url, sizeof(url), "%s%s%s%s", tcp ? scheme : "", address,
-			 tcp && own ? "/#token=" : "", tcp && own ? cfg->token : "");
+			 tcp && own ? "/#token=" : "", tcp && own ? own : "");
 		cmd_say("serving %s on %s", what, url);
 		if (tcp && !opened)
 			browser_open_address(b, url);
@@ -128,7 +155,7 @@ static void say_addresses(const struct http_server *server, const struct http_co
 	}
 }
 
-static int serve(const struct http_config *cfg, bool open, struct err *err)
+static int serve(const struct http_config *cfg, const char *own, bool open, struct err *err)
 {
 	struct http_server *server;
 	struct http_sockets *sockets = NULL;
@@ -148,7 +175,7 @@ static int serve(const struct http_config *cfg, bool open, struct err *err)
 		http_sockets_close(sockets);
 		return rc;
 	}
-	say_addresses(server, cfg, open ? &browser : NULL);
+	say_addresses(server, cfg, own, open ? &browser : NULL);
 	sigwait(&set, &sig);
 	browser_done(&browser);
 	http_close(server);
@@ -162,7 +189,7 @@ int cmd_serve(int argc, char **argv)
 	struct serve_options o = { 0 };
 	struct opt_args args;
 	struct err err = { 0 };
-	char *token = NULL, *cert = NULL, *key = NULL;
+	char *token = NULL, *cert = NULL, *key = NULL, *client_ca = NULL;
 	int status;
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
@@ -189,7 +216,7 @@ int cmd_serve(int argc, char **argv)
 	int rc = o.postgres ? sql_asker_start(&asker, o.postgres, &err) : 0;
 	if (!rc && o.postgres && sql_texts_new(&cfg.sql, asker.fd))
 		rc = err_set(&err, -ENOMEM, "out of memory");
-	rc = rc ? rc : read_files(&o, &cfg, &token, &cert, &key, &err);
+	rc = rc ? rc : read_files(&o, &cfg, &token, &cert, &key, &client_ca, &err);
 	if (!rc && o.clickhouse.url) {
 		/* Of no length: whether the server is there, with ascribe's tables. */
 		const struct fleet_question q = { .memory = 1 << 20 };
@@ -204,15 +231,17 @@ int cmd_serve(int argc, char **argv)
 	rc = rc ? rc : store_open_all(&store, cfg.stores, cfg.n_stores, &err);
 	if (!rc) {
 		store_close(store);
-		rc = serve(&cfg, o.open, &err);
+		rc = serve(&cfg, token, o.open, &err);
 	}
 	if (rc)
 		cmd_error("serve: %s", err.text);
 	sql_texts_free(cfg.sql);
 	sql_asker_stop(&asker);
-	free(token);
+	access_fini(&cfg.access);
+	cmd_wipe_text(token);
 	free(cert);
 	free(key);
+	free(client_ca);
 	opt_release(&command, &o);
 	return rc == -EINVAL ? EXIT_USAGE : rc ? EXIT_FAILED : EXIT_OK;
 }

@@ -79,6 +79,7 @@ static size_t trampoline_labels(struct collector *c, const struct row *row,
 				struct resolver_stack *s, struct label *out, char *room,
 				bool *ret_unknown, bool *ret_late)
 {
+	uint64_t flags = 0; /* of the labels of the set alone */
 	*ret_unknown = *ret_late = false;
 	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK ||
 	    s->n_kernel + s->n_user > STACK_WORDS_MAX)
@@ -87,7 +88,7 @@ static size_t trampoline_labels(struct collector *c, const struct row *row,
 	s->frames = c->folded;
 	size_t n = trampolines_labels(c->trampolines, row, c->folded + s->n_kernel, s->n_user, out,
 				      ret_unknown, ret_late);
-	return labelling_filter(c->labelling, out, n, room);
+	return labelling_filter(c->labelling, out, n, room, &flags);
 }
 
 /* What labelling_find had to say. */

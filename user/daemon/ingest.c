@@ -100,7 +100,7 @@ static int take(struct ingest *i, int fd, struct store_writer *w, const struct p
 int ingest_take(struct ingest *i, int fd, uint64_t until_ns, struct store_writer *w,
 		const struct label_filter *f, const struct redactor *r, struct err *err)
 {
-	const struct profile_rules rules = { f, r };
+	const struct profile_rules rules = { f, r, &i->credentials };
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int rc = !w || now > until_ns ? err_set(err, -EAGAIN, "nothing is written now")
 		 : intake_delay_s(&i->intake, now)

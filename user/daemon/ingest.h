@@ -12,7 +12,7 @@
 
 struct ingest {
 	struct intake intake;
-	uint64_t profiles, samples, refused;
+	uint64_t profiles, samples, refused, credentials; /* the last: values of labels */
 };
 
 void ingest_init(struct ingest *i);

@@ -74,7 +74,8 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 	int rc = collector_open(&c, &cfg, d->writer, &warning, err);
 	if (rc)
 		return rc;
-	rc = d->s.filter ? collector_set_filter(c, d->s.filter, &d->redactor) : 0;
+	d->redactor.credentials = d->s.o.labels.credentials;
+	rc = collector_set_filter(c, d->s.filter, &d->redactor);
 	if (rc) {
 		collector_close(c);
 		return err_sys(err, rc, "rules for labels");

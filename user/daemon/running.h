@@ -8,6 +8,7 @@
 #ifndef ASCRIBE_DAEMON_RUNNING_H
 #define ASCRIBE_DAEMON_RUNNING_H
 
+#include "daemon/audit_log.h"
 #include "daemon/capture.h"
 #include "daemon/metrics.h"
 #include "daemon/pushing.h"
@@ -29,6 +30,7 @@ struct daemon {
 	char pods_said[256];
 	uint64_t pods_next_ns;
 	struct sql_asker sql;
+	struct audit_log audit;
 	int rules_fd;	       /* memory for the counters of `metrics:`; -1: none */
 	int64_t rules_from_ns; /* CLOCK_REALTIME: since when they count */
 	struct pushing pushing;

@@ -46,6 +46,14 @@ static int make_rules_memory(struct daemon *d, struct err *err)
 	return d->rules_fd < 0 ? err_sys(err, -errno, "memory for the counters of metrics") : 0;
 }
 
+/* A disk that is full must not keep anybody from looking at what is there. */
+static void open_audit_log(struct daemon *d)
+{
+	struct err err = { 0 };
+	if (audit_log_open(&d->audit, d->s.o.store, d->s.o.audit_max, &err))
+		log_line(LOG_LINE_WARNING, "requests are not logged: %s", err.text);
+}
+
 static uint64_t question_bytes(const struct daemon *d)
 {
 	struct shares share;
@@ -57,6 +65,7 @@ static int begin(struct daemon *d, struct err *err)
 {
 	int rc = keep_token(d, err);
 	rc = rc ? rc : make_rules_memory(d, err);
+	open_audit_log(d);
 	rc = rc ? rc : http_sockets_open(&d->sockets, &d->s.http, err);
 	if (rc)
 		return rc;
@@ -67,12 +76,16 @@ static int begin(struct daemon *d, struct err *err)
 					     .fd = { [WEB_STORE] = -1,
 						     [WEB_TOKEN] = d->s.token,
 						     [WEB_CAPTURE_TOKEN] = d->s.capture_token,
+						     [WEB_TOKENS] = d->s.tokens,
 						     [WEB_CERT] = d->s.cert,
 						     [WEB_KEY] = d->s.key,
+						     [WEB_CLIENT_CA] = d->s.client_ca,
 						     [WEB_SQL] = d->sql.fd,
+						     [WEB_AUDIT] = d->audit.fd,
 						     [WEB_RULES] = d->rules_fd },
 					     .rules = d->s.o.metrics.v,
 					     .n_rules = d->s.n_rules,
+					     .audit_bytes = audit_log_bytes(&d->audit),
 					     .rules_from_ns = d->rules_from_ns };
 	return serving_begin(&d->serving, &setup, err);
 }
@@ -98,6 +111,7 @@ void daemon_end_server(struct daemon *d)
 	serving_end(&d->serving, END_MS);
 	capture_fini(&d->capture);
 	close_sockets(d);
+	audit_log_close(&d->audit);
 	if (d->rules_fd >= 0)
 		close(d->rules_fd);
 	d->rules_fd = -1;
@@ -155,7 +169,7 @@ static void begin_capture(struct daemon *d, const struct web_capture *c)
 	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	const struct capture_budget budget = { saving_room(&d->saving, &limits),
 					       limits.cpu * (double)(cpus > 0 ? cpus : 1) };
-	int rc = d->s.capture_token >= 0 || listens_on(d, true)
+	int rc = d->s.captures || listens_on(d, true)
 			 ? capture_start(&d->capture, c->id, &asked, &budget, &err)
 			 : err_set(&err, -EPERM, "nobody may have captures made");
 	if (rc)
@@ -260,9 +274,13 @@ int daemon_serve(struct daemon *d, uint64_t *io_until_ns, struct err *err)
 			 "started");
 	}
 	look_at_capture(d);
+	if (audit_log_look(&d->audit, d->s.o.store))
+		serving_audit(&d->serving, d->audit.fd);
 	tell(d);
-	const uint64_t capture_ns = capture_wait_ns(&d->capture), now = proc_now_ns();
+	const uint64_t capture_ns = capture_wait_ns(&d->capture),
+		       audit_ns = audit_log_wait_ns(&d->audit), now = proc_now_ns();
 	wait_ns = capture_ns < wait_ns ? capture_ns : wait_ns;
+	wait_ns = audit_ns < wait_ns ? audit_ns : wait_ns;
 	wait_ns = now < d->paused_until_ns && PAUSE_NS < wait_ns ? PAUSE_NS : wait_ns;
 	if (now < *io_until_ns && wait_ns < *io_until_ns - now)
 		*io_until_ns = now + wait_ns;

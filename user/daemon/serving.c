@@ -58,6 +58,8 @@ static int write_config(const struct serving_setup *setup, struct buf *out, stru
 				.connections = h->connections,
 				.question_bytes = h->question_bytes,
 				.rules_from_ns = setup->rules_from_ns };
+	memcpy(c.quota, h->quota, sizeof(c.quota));
+	c.audit_bytes = setup->audit_bytes;
 	for (unsigned i = 0; i < WEB_LISTEN; i++)
 		c.has |= i == WEB_STORE || setup->fd[i] >= 0 ? 1u << i : 0;
 	for (size_t i = 0; i < setup->sockets->n; i++) {
@@ -129,7 +131,7 @@ static void start(struct serving *s)
 	int pair[2];
 	s->began_ns = now_ns();
 	s->asked_ns = 0;
-	s->limit_unsent = s->told = false;
+	s->limit_unsent = s->audit_unsent = s->told = false;
 	s->starts++;
 	int rc = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ? -errno : 0;
 	if (!rc) {
@@ -194,6 +196,8 @@ bool serving_look(struct serving *s, uint64_t *ret_ns)
 		start(s);
 	if (s->limit_unsent)
 		serving_limit(s, s->setup.http->question_bytes);
+	if (s->audit_unsent)
+		serving_audit(s, s->setup.fd[WEB_AUDIT]);
 	if (s->fd >= 0)
 		*ret_ns = s->ending ? REAP_NS : HUNG_NS;
 	else if (s->pid)
@@ -300,6 +304,14 @@ void serving_limit(struct serving *s, uint64_t question_bytes)
 		memcpy(s->config.data, &c, sizeof(c));
 	}
 	s->limit_unsent = s->up && packet_send(s->fd, &l, sizeof(l), NULL, 0, NULL, 0) == -EAGAIN;
+}
+
+void serving_audit(struct serving *s, int fd)
+{
+	const struct web_plain m = { .what = WEB_NEW_AUDIT };
+	s->setup.fd[WEB_AUDIT] = fd; /* of the next process, too */
+	s->audit_unsent = s->fd >= 0 && !s->ending &&
+			  packet_send(s->fd, &m, sizeof(m), NULL, 0, &fd, 1) == -EAGAIN;
 }
 
 uint64_t serving_memory(const struct serving *s)

@@ -29,6 +29,7 @@ struct serving_setup {
 	int fd[WEB_LISTEN]; /* -1: none; that of the store is opened here */
 	char *const *rules; /* sections of `metrics:` */
 	size_t n_rules;
+	uint64_t audit_bytes;
 	int64_t rules_from_ns; /* windows that begin then or later count */
 };
 
@@ -38,6 +39,7 @@ struct serving {
 	bool wanted, up, ending;
 	bool told;	   /* a state, since its start */
 	bool limit_unsent; /* the budget in config */
+	bool audit_unsent; /* the file in setup */
 	/* CLOCK_MONOTONIC: of its start; of the state that it did not answer (0: none); of a try */
 	uint64_t began_ns, asked_ns, next_ns, ends_ns;
 	unsigned failures; /* starts one after the other that did not live long */
@@ -72,6 +74,9 @@ void serving_tell(struct serving *s, const struct web_state *state, const struct
 /* The end of a request. */
 void serving_done(struct serving *s, uint64_t id, int rc, const char *text);
 void serving_limit(struct serving *s, uint64_t question_bytes);
+
+/* Write the log of requests to this file from now on; borrowed as the setup. */
+void serving_audit(struct serving *s, int fd);
 
 /* Anonymous memory of the process. */
 uint64_t serving_memory(const struct serving *s);

@@ -68,6 +68,10 @@ static const struct opt options[] = {
 	{ "label-redact", 0, OPT_LIST, "KEY,..",
 	  "record of their values only a hash whose key ends with the daemon", AT(labels.redact), 0,
 	  0 },
+	{ "label-credentials", 0, OPT_FLAG, NULL,
+	  "record values as they are that look like credentials: keys of clouds, JWTs, private "
+	  "keys, password=... (default: a hash of them, as by label-redact)",
+	  AT(labels.credentials), 0, 0 },
 	{ "debuginfod", 0, OPT_LIST, "URL,..",
 	  "ask these servers for debug files, as in record; read when the daemon begins",
 	  AT(debuginfod), 0, 0 },
@@ -114,11 +118,19 @@ static const struct opt options[] = {
 	  "requests with the token in this file may read, and have captures made: recordings at up "
 	  "to 999 Hz for up to 60s (docs/http.md; default: nobody may)",
 	  AT(capture_token_file), 0, 0 },
+	{ "tokens-file", 0, OPT_STRING, "FILE",
+	  "more tokens, each with a name and what it allows: lines of NAME TOKEN SCOPES, where "
+	  "scopes are read, read {tenant=\"a\"}, ingest, capture, admin (docs/http.md)",
+	  AT(tokens_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..", "names that a Host header may have, besides localhost",
 	  AT(hosts), 0, 0 },
 	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)", AT(tls_cert),
 	  0, 0 },
 	{ "tls-key", 0, OPT_STRING, "FILE", "and its key", AT(tls_key), 0, 0 },
+	{ "tls-client-ca", 0, OPT_STRING, "FILE",
+	  "certificates of authorities (PEM): a client with a certificate of theirs is who a line "
+	  "NAME certificate SCOPES of tokens-file names",
+	  AT(tls_client_ca), 0, 0 },
 	{ "anonymous", 0, OPT_FLAG, NULL, "no token: every user who can connect may read the store",
 	  AT(anonymous), 0, 0 },
 	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS", AT(plain),
@@ -142,6 +154,20 @@ static const struct opt options[] = {
 	  16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
 	  AT(connections), 1, 10000 },
+	{ "quota-cpu", 0, OPT_UINT, "S",
+	  "seconds of CPU time a minute that the answers to one token, or one user of a Unix "
+	  "socket, may take (default 60; 0: no limit)",
+	  AT(quota_cpu_s), 0, 100000 },
+	{ "quota-bytes", 0, OPT_SIZE, "SIZE",
+	  "bytes of bodies and answers a minute, likewise (default 1GiB; 0: no limit)",
+	  AT(quota_bytes), 0, 0 },
+	{ "quota-memory", 0, OPT_SIZE, "SIZE",
+	  "bytes of answers that wait to be taken, likewise (default 128MiB; 0: no limit)",
+	  AT(quota_memory), 0, 0 },
+	{ "audit-max", 0, OPT_SIZE, "SIZE",
+	  "bytes of audit.log and audit.log.1 in the store, which have a line for each request: "
+	  "who asked what (default 16MiB, at most 128MiB; 0: none)",
+	  AT(audit_max), 0, 0 },
 	{ "cpu-max", 0, OPT_STRING, "PERCENT",
 	  "of all CPUs of the host, over a minute, with BPF programs and children, without "
 	  "what answers questions. Beyond it are given up, in this order: inlined calls and lines, "
@@ -408,8 +434,11 @@ static const struct {
 	{ "socket-mode", settings_parse_mode },
 	{ "token-file", settings_read_token },
 	{ "capture-token-file", settings_read_capture_token },
+	{ "tokens-file", settings_read_tokens },
 	{ "tls-cert", settings_read_cert },
 	{ "tls-key", settings_read_key },
+	{ "tls-client-ca", settings_read_client_ca },
+	{ "audit-max", settings_check_audit },
 	{ "listen", settings_parse_listen },
 	{ "push", parse_push },
 	{ "metrics", parse_rules },
@@ -459,11 +488,17 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 	*s = (struct daemon_settings){ .o = { .store = DAEMON_STORE,
 					      .hz = 19,
 					      .cpu_max = "1%",
-					      .memory_max = shares_default() },
+					      .memory_max = shares_default(),
+					      .quota_cpu_s = 60,
+					      .quota_bytes = 1u << 30,
+					      .quota_memory = 128u << 20,
+					      .audit_max = 16u << 20 },
 				       .token = -1,
 				       .capture_token = -1,
+				       .tokens = -1,
 				       .cert = -1,
-				       .key = -1 };
+				       .key = -1,
+				       .client_ca = -1 };
 	int rc = opt_parse(&daemon_command, argc, argv, &s->o, &args, err);
 	*ret_help = rc == OPT_HELP;
 	if (rc)

@@ -28,9 +28,10 @@ struct daemon_options {
 	struct pod_options pods;
 	struct target_options target; /* cgroups alone */
 	struct selection_options selection;
-	const char *token_file, *capture_token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch,
-		*socket_mode, *recipes, *debuginfod_cache, *postgres;
-	uint64_t workers, connections;
+	const char *token_file, *capture_token_file, *tokens_file, *tls_cert, *tls_key,
+		*tls_client_ca, *cpu_max, *kill_switch, *socket_mode, *recipes, *debuginfod_cache,
+		*postgres;
+	uint64_t workers, connections, quota_cpu_s, quota_bytes, quota_memory, audit_max;
 	int64_t capture_ns;  /* not 0: a capture for a daemon (capture.h): record for so long */
 	uint64_t claim_cpus; /* for tests: tables as of a host with so many */
 };
@@ -45,7 +46,8 @@ struct daemon_settings {
 	struct label_filter *filter; /* NULL: all labels */
 	struct http_config http;     /* without tokens, certificate and key */
 	/* Files of these, open for the process that serves; -1: none */
-	int token, capture_token, cert, key;
+	int token, capture_token, tokens, cert, key, client_ca;
+	bool captures; /* a token allows them */
 	/* No token was configured: http.token in the store has it (daemon_settings_keep_token) */
 	bool own_token;
 	struct pods_config pods;

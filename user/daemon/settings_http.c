@@ -5,6 +5,7 @@
  */
 #include "daemon/settings_http.h"
 
+#include "opt/access_files.h"
 #include "opt/files.h"
 
 #include <errno.h>
@@ -23,38 +24,37 @@ int settings_parse_mode(struct daemon_settings *s, struct err *err)
 	return 0;
 }
 
-/* Open the file of a token, and check the token. *ret_text: to be wiped. */
-static int open_token(const char *file, int *ret_fd, char **ret_text, struct err *err)
+/* Check what is open so far. *ret_captures: whether a token allows them; may be NULL. */
+static int check_tokens(int token, int capture, int tokens, bool *ret_captures, struct err *err)
 {
-	int rc = cmd_open_text(file, ret_fd, err);
-	rc = rc ? rc : cmd_read_open_token(*ret_fd, file, ret_text, err);
-	if (rc)
-		return rc;
-	return http_check_token(&(struct http_config){ .token = *ret_text }, err);
+	const struct access_files files = { { token, capture, tokens } };
+	struct access read;
+	int rc = access_read(&read, &files, err);
+	if (!rc && ret_captures)
+		*ret_captures = access_any_may(&read, ACCESS_CAPTURE);
+	access_fini(&read);
+	return rc;
 }
 
 int settings_read_token(struct daemon_settings *s, struct err *err)
 {
-	char *text = NULL;
 	s->own_token = !s->o.token_file && !s->o.anonymous;
 	s->http.token_tcp_only = s->own_token;
-	int rc = s->o.token_file ? open_token(s->o.token_file, &s->token, &text, err) : 0;
-	cmd_wipe_text(text);
-	return rc;
+	int rc = s->o.token_file ? cmd_open_text(s->o.token_file, &s->token, err) : 0;
+	return rc ? rc : check_tokens(s->token, -1, -1, NULL, err);
 }
 
 int settings_read_capture_token(struct daemon_settings *s, struct err *err)
 {
 	const char *file = s->o.capture_token_file;
-	char *text = NULL, *read = NULL;
-	int rc = file ? open_token(file, &s->capture_token, &text, err) : 0;
-	if (!rc && file && s->token >= 0)
-		rc = cmd_read_open_token(s->token, s->o.token_file, &read, err);
-	if (!rc && read && !strcmp(read, text))
-		rc = err_set(err, -EINVAL, "it is the token for reading, too");
-	cmd_wipe_text(text);
-	cmd_wipe_text(read);
-	return rc;
+	int rc = file ? cmd_open_text(file, &s->capture_token, err) : 0;
+	return rc ? rc : check_tokens(s->token, s->capture_token, -1, NULL, err);
+}
+
+int settings_read_tokens(struct daemon_settings *s, struct err *err)
+{
+	int rc = s->o.tokens_file ? cmd_open_text(s->o.tokens_file, &s->tokens, err) : 0;
+	return rc ? rc : check_tokens(s->token, s->capture_token, s->tokens, &s->captures, err);
 }
 
 static int open_pem(const char *file, int *ret_fd, struct err *err)
@@ -82,10 +82,25 @@ int settings_read_key(struct daemon_settings *s, struct err *err)
 		       : err_set(err, -EINVAL, "needs its certificate: tls-cert");
 }
 
+int settings_read_client_ca(struct daemon_settings *s, struct err *err)
+{
+	int rc = s->o.tls_client_ca ? open_pem(s->o.tls_client_ca, &s->client_ca, err) : 0;
+	return rc || !s->o.tls_client_ca || s->o.tls_cert
+		       ? rc
+		       : err_set(err, -EINVAL, "needs TLS: tls-cert and tls-key");
+}
+
+/* The process that serves may write files of 64 MiB (confine_web). */
+int settings_check_audit(struct daemon_settings *s, struct err *err)
+{
+	return s->o.audit_max > 128u << 20 ? err_set(err, -EINVAL, "at most 128MiB") : 0;
+}
+
 int settings_parse_listen(struct daemon_settings *s, struct err *err)
 {
 	static const char *const by_default[] = { "127.0.0.1:4041" };
 	static const char there[] = "in the process that serves";
+	static struct access_grant some;
 	const struct daemon_options *o = &s->o;
 	struct http_config *h = &s->http;
 	h->listen = o->listen.n ? (const char *const *)o->listen.v : by_default;
@@ -96,11 +111,14 @@ int settings_parse_listen(struct daemon_settings *s, struct err *err)
 	h->n_hosts = o->hosts.n;
 	h->workers = (unsigned)o->workers;
 	h->connections = (unsigned)o->connections;
+	h->quota[QUOTA_CPU] = o->quota_cpu_s ? o->quota_cpu_s * 1000000000 : UINT64_MAX;
+	h->quota[QUOTA_BYTES] = o->quota_bytes ? o->quota_bytes : UINT64_MAX;
+	h->quota[QUOTA_MEMORY] = o->quota_memory ? o->quota_memory : UINT64_MAX;
 	if (o->capture_ns || (o->listen.n == 1 && !strcmp(o->listen.v[0], "none")))
 		h->n_listen = 0;
 	/* What is served how far depends on whether there is a token, not on which. */
 	struct http_config all = *h;
-	all.token = s->token >= 0 || s->own_token ? there : NULL;
+	all.access = (struct access){ &some, s->token >= 0 || s->own_token || s->tokens >= 0 };
 	all.tls_cert = s->cert >= 0 ? there : NULL;
 	all.tls_key = s->key >= 0 ? there : NULL;
 	return h->n_listen ? http_check(&all, err) : 0;
@@ -108,7 +126,8 @@ int settings_parse_listen(struct daemon_settings *s, struct err *err)
 
 void settings_close_secrets(struct daemon_settings *s)
 {
-	int *const fd[] = { &s->token, &s->capture_token, &s->cert, &s->key };
+	int *const fd[] = { &s->token, &s->capture_token, &s->tokens,
+			    &s->cert,  &s->key,		  &s->client_ca };
 	for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
 		if (*fd[i] >= 0)
 			close(*fd[i]);
@@ -127,12 +146,11 @@ int daemon_settings_token_path(const struct daemon_settings *s, char ret_path[st
 int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512],
 			       struct err *err)
 {
-	char *text = NULL;
 	int fd = -1;
 	int rc = daemon_settings_token_path(s, ret_path, err);
 	rc = rc ? rc : cmd_keep_token(ret_path, err);
-	rc = rc ? rc : open_token(ret_path, &fd, &text, err);
-	cmd_wipe_text(text);
+	rc = rc ? rc : cmd_open_text(ret_path, &fd, err);
+	rc = rc ? rc : check_tokens(fd, s->capture_token, s->tokens, NULL, err);
 	if (rc) {
 		if (fd >= 0)
 			close(fd);

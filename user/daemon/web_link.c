@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,7 +25,7 @@
 int web_link_init(struct web_link *l, int fd)
 {
 	pthread_condattr_t monotonic;
-	*l = (struct web_link){ .fd = fd };
+	*l = (struct web_link){ .fd = fd, .audit_fd = -1 };
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -195,10 +197,38 @@ static bool ready(void *ctx, char ret_why[static HTTP_WHY_MAX])
 	return is;
 }
 
+/* ---- the log of requests ---- */
+
+static bool audit(void *ctx, const char *line)
+{
+	struct web_link *l = ctx;
+	const size_t len = strlen(line);
+	const struct iovec v[2] = { { (char *)(uintptr_t)line, len }, { (char *)"\n", 1 } };
+	pthread_mutex_lock(&l->lock);
+	const bool kept = l->audit_bytes + len < l->audit_max &&
+			  writev(l->audit_fd, v, 2) == (ssize_t)len + 1;
+	l->audit_bytes += kept ? len + 1 : 0;
+	pthread_mutex_unlock(&l->lock);
+	return kept;
+}
+
+void web_link_audit(struct web_link *l, int fd, uint64_t max)
+{
+	struct stat st;
+	pthread_mutex_lock(&l->lock);
+	if (l->audit_fd >= 0)
+		close(l->audit_fd);
+	l->audit_fd = fd;
+	l->audit_max = max;
+	l->audit_bytes = fstat(fd, &st) ? max : (uint64_t)st.st_size;
+	pthread_mutex_unlock(&l->lock);
+}
+
 struct http_hooks web_link_hooks(struct web_link *l)
 {
 	return (struct http_hooks){
-		l, metrics, ready, ingest, capture, capture_read, capture_stop
+		l,	 metrics,      ready,	     ingest,
+		capture, capture_read, capture_stop, l->audit_fd < 0 ? NULL : audit
 	};
 }
 
@@ -227,9 +257,16 @@ static void take_done(struct web_link *l, const struct web_done *d)
 	pthread_cond_broadcast(&l->news);
 }
 
+/* fd: that came with it, or -1. */
 static void take_order(struct web_link *l, struct http_server *server, const union web_to_server *o,
-		       size_t len)
+		       size_t len, int fd)
 {
+	if (o->what == WEB_NEW_AUDIT && fd >= 0) {
+		web_link_audit(l, fd, l->audit_max);
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
 	if (o->what == WEB_LIMIT && len >= sizeof(o->limit)) {
 		http_limit(server, (size_t)o->limit.question_bytes);
 		return;
@@ -245,10 +282,11 @@ static void take_order(struct web_link *l, struct http_server *server, const uni
 /* Wait for an order, and carry it out. False: the recorder wants no more. */
 static bool next_order(struct web_link *l, struct http_server *server, union web_to_server *room)
 {
-	size_t len = 0, n;
-	int rc = packet_recv(l->fd, room, WEB_ORDER_MAX, &len, NULL, 0, &n, 0);
+	size_t len = 0, n = 0;
+	int fd = -1;
+	int rc = packet_recv(l->fd, room, WEB_ORDER_MAX, &len, &fd, 1, &n, 0);
 	if (!rc && len >= sizeof(room->what))
-		take_order(l, server, room, len);
+		take_order(l, server, room, len, n ? fd : -1);
 	return !rc && len;
 }
 

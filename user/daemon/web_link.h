@@ -29,12 +29,17 @@ struct web_link {
 	struct web_waiting profile, capture;
 	struct web_state state;
 	struct buf metrics;
+	int audit_fd;			 /* -1: there is no log of requests */
+	uint64_t audit_bytes, audit_max; /* that it has, and may have */
 };
 
 int web_link_init(struct web_link *l, int fd);
 
 /* Send a packet that has no descriptor. -errno. */
 int web_link_send(struct web_link *l, const void *packet, size_t len);
+
+/* Append the log of requests to this file, of at most max bytes; before web_link_hooks. */
+void web_link_audit(struct web_link *l, int fd, uint64_t max);
 
 struct http_hooks web_link_hooks(struct web_link *l);
 

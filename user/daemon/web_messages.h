@@ -10,6 +10,7 @@
  *     WEB_STATE  ------------------------->       after each change, every 5 s at least
  *     <-------  WEB_ALIVE                         the answer
  *     WEB_LIMIT  ------------------------->       another budget
+ *     WEB_NEW_AUDIT with a file  --------->       write to this one from now on
  *     <-------  WEB_PROFILE with a file           a profile that somebody sent
  *     WEB_DONE   ------------------------->       what became of it
  *     <-------  WEB_CAPTURE
@@ -37,6 +38,7 @@ enum web_message {
 	WEB_PROFILE,
 	WEB_CAPTURE,
 	WEB_CAPTURE_END,
+	WEB_NEW_AUDIT,
 };
 
 /* Descriptors of WEB_CONFIG, in this order; a bit for each of those that are sent. */
@@ -44,9 +46,12 @@ enum web_descriptor {
 	WEB_STORE, /* the directory */
 	WEB_TOKEN, /* files that hold what they are called after */
 	WEB_CAPTURE_TOKEN,
+	WEB_TOKENS,
 	WEB_CERT,
 	WEB_KEY,
+	WEB_CLIENT_CA,
 	WEB_SQL,    /* the socket of ascribe-sql */
+	WEB_AUDIT,  /* the log of requests, to append to */
 	WEB_RULES,  /* memory for the counters of `metrics:` (metric_rules_keep) */
 	WEB_LISTEN, /* and the other addresses behind it */
 	WEB_DESCRIPTORS = WEB_LISTEN + ADDRESSES_MAX,
@@ -63,6 +68,8 @@ struct web_config {
 	uint32_t anonymous, plain, token_tcp_only; /* 0 or 1, as in http_config */
 	uint32_t workers, connections;
 	uint64_t question_bytes;
+	uint64_t quota[QUOTA_PARTS];
+	uint64_t audit_bytes;  /* that the file of WEB_AUDIT may have */
 	int64_t rules_from_ns; /* of windows that begin then or later, where WEB_RULES is empty */
 	struct {
 		char text[128]; /* as it was configured */
@@ -85,7 +92,7 @@ struct web_limit {
 	uint64_t question_bytes;
 };
 
-/* Of WEB_UP, WEB_ALIVE, WEB_CAPTURE_END. */
+/* Of WEB_UP, WEB_ALIVE, WEB_CAPTURE_END, WEB_NEW_AUDIT. */
 struct web_plain {
 	uint32_t what;
 };
@@ -127,6 +134,7 @@ union web_to_recorder {
 /* Any packet to ascribe-web but the first, without the bytes behind a state. */
 union web_to_server {
 	uint32_t what;
+	struct web_plain plain;
 	struct web_state state;
 	struct web_limit limit;
 	struct web_done done;

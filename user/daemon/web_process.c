@@ -3,6 +3,7 @@
 
 #include "daemon/web_link.h"
 #include "http/metric_rules.h"
+#include "opt/access_files.h"
 #include "opt/files.h"
 #include "opt/rule_options.h"
 #include "sandbox/anew.h"
@@ -36,7 +37,7 @@ struct web {
 	int fd[WEB_DESCRIPTORS]; /* -1: none */
 	const char **hosts;
 	struct rule_section rules[RULES_MAX];
-	char *token, *capture_token, *cert, *key;
+	char *cert, *key, *client_ca;
 };
 
 /* ---- the first packet ---- */
@@ -89,16 +90,16 @@ static const char *next_text(const struct web *w, size_t *at)
 static int read_secrets(struct web *w, struct err *err)
 {
 	const int *fd = w->fd;
-	int rc = fd[WEB_TOKEN] < 0
-			 ? 0
-			 : cmd_read_open_token(fd[WEB_TOKEN], "the token", &w->token, err);
-	if (!rc && fd[WEB_CAPTURE_TOKEN] >= 0)
-		rc = cmd_read_open_token(fd[WEB_CAPTURE_TOKEN], "the token for captures",
-					 &w->capture_token, err);
+	const struct access_files files = { { fd[WEB_TOKEN], fd[WEB_CAPTURE_TOKEN],
+					      fd[WEB_TOKENS] } };
+	int rc = access_read(&w->http.access, &files, err);
 	if (!rc && fd[WEB_CERT] >= 0)
 		rc = cmd_read_open_text(fd[WEB_CERT], "tls-cert", CMD_PEM_MAX, &w->cert, err);
 	if (!rc && fd[WEB_KEY] >= 0)
 		rc = cmd_read_open_text(fd[WEB_KEY], "tls-key", CMD_PEM_MAX, &w->key, err);
+	if (!rc && fd[WEB_CLIENT_CA] >= 0)
+		rc = cmd_read_open_text(fd[WEB_CLIENT_CA], "tls-client-ca", CMD_PEM_MAX,
+					&w->client_ca, err);
 	return rc;
 }
 
@@ -136,6 +137,8 @@ static int configure(struct web *w, struct err *err)
 	static const char *listen[ADDRESSES_MAX];
 	const struct web_config *c = w->config;
 	size_t at = sizeof(*c);
+	if (w->fd[WEB_AUDIT] >= 0)
+		web_link_audit(&w->link, w->fd[WEB_AUDIT], c->audit_bytes);
 	w->hosts = calloc((size_t)c->n_hosts + 1, sizeof(*w->hosts));
 	if (!w->hosts)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -157,11 +160,11 @@ static int configure(struct web *w, struct err *err)
 					.connections = c->connections,
 					.question_bytes = (size_t)c->question_bytes,
 					.hooks = web_link_hooks(&w->link) };
+	memcpy(w->http.quota, c->quota, sizeof(c->quota));
 	int rc = read_secrets(w, err);
-	w->http.token = w->token;
-	w->http.capture_token = w->capture_token;
 	w->http.tls_cert = w->cert;
 	w->http.tls_key = w->key;
+	w->http.tls_client_ca = w->client_ca;
 	rc = rc ? rc : read_rules(w, &at, err);
 	if (!rc && w->fd[WEB_SQL] >= 0 && sql_texts_new(&w->http.sql, w->fd[WEB_SQL]))
 		rc = err_set(err, -ENOMEM, "out of memory");

@@ -9,9 +9,11 @@
 #include "export/why.h"
 #include "fleet/grown.h"
 #include "http/server_int.h"
+#include "query/visible.h"
 #include "query/own.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -67,12 +69,12 @@ static int add_wide(struct names *n, struct store *s)
 	return rc;
 }
 
-static json_t *events_json(const struct store *s)
+static json_t *events_json(const struct store *s, const bool *visible)
 {
 	json_t *v = json_array();
 	for (uint32_t i = 0; v && i < store_n_events(s); i++) {
 		const char *name = store_event(s, i)->name;
-		bool again = !query_is_profile(store_event(s, i));
+		bool again = !visible[i] || !query_is_profile(store_event(s, i));
 		for (uint32_t k = 0; k < i && !again; k++) /* two rates of one event */
 			again = !strcmp(store_event(s, k)->name, name);
 		if (again)
@@ -107,14 +109,37 @@ static int put_times(json_t *o, struct store *s, struct err *err)
 			     json_text(store_meta(s)->host, strlen(store_meta(s)->host)));
 }
 
+static int add_visible(struct names *n, struct store *s, struct err *err)
+{
+	struct found_list l = { 0 };
+	int rc = visible_keys(s, &l, err);
+	for (size_t i = 0; !rc && i < l.n; i++) {
+		char key[256];
+		snprintf(key, sizeof(key), "%.*s", (int)l.v[i].label.key_len, l.v[i].label.key);
+		rc = add_key(n, key, (uint32_t)l.v[i].values, store_is_wide(s, key));
+	}
+	found_fini(&l);
+	return rc;
+}
+
+static int add_names(struct names *n, struct store *s, struct err *err)
+{
+	if (store_scope(s))
+		return add_visible(n, s, err);
+	int rc = add_wide(n, s);
+	return rc ? rc : store_narrow_keys(s, add_narrow, n, err);
+}
+
 static int answer_names(struct request *r, struct store *s, struct err *err)
 {
 	struct names n = { json_array() };
-	int rc = n.keys ? add_wide(&n, s) : -ENOMEM;
-	rc = rc ? rc : store_narrow_keys(s, add_narrow, &n, err);
+	bool *visible = NULL;
+	int rc = n.keys ? add_names(&n, s, err) : -ENOMEM;
+	rc = rc ? rc : visible_events(s, &visible, err);
 	json_t *o = json_object();
 	rc = rc ? rc : json_put(o, "keys", json_incref(n.keys));
-	rc = rc ? rc : json_put(o, "events", events_json(s));
+	rc = rc ? rc : json_put(o, "events", events_json(s, visible));
+	free(visible);
 	rc = rc ? rc : put_times(o, s, err);
 	json_decref(n.keys);
 	if (!rc)

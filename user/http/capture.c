@@ -9,6 +9,7 @@
 
 #include "export/export.h"
 #include "query/selector.h"
+#include "util/clock.h"
 #include "util/own.h"
 
 #include <errno.h>
@@ -99,6 +100,8 @@ static int answer_capture(struct http_server *s, struct request *r, struct err *
 	if (rc)
 		return rc;
 	rc = store_open(&store, dir, err);
+	if (!rc)
+		store_set_scope(store, r->grant->where);
 	rc = rc ? rc : write_range(r, store, INT64_MIN, INT64_MAX, err);
 	store_close(store);
 	h->capture_end(h->ctx);
@@ -120,6 +123,8 @@ static void *run(void *arg)
 	} else {
 		r->status = 200;
 	}
+	r->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID); /* of this thread alone */
+	quota_charge(s->quota, r->asker, QUOTA_CPU, r->cpu_ns);
 	pthread_mutex_lock(&s->lock);
 	struct MHD_Connection *conn = s->captured.conn;
 	s->capturing = false;

@@ -9,6 +9,9 @@
 
 void config_set_defaults(struct http_config *c)
 {
+	static const uint64_t quota[] = {
+		[QUOTA_CPU] = 60000000000, [QUOTA_BYTES] = 1u << 30, [QUOTA_MEMORY] = 128u << 20
+	};
 	c->workers = c->workers ? c->workers : 2;
 	c->workers = c->workers > WORKERS_MAX ? WORKERS_MAX : c->workers;
 	c->connections = c->connections ? c->connections : 128;
@@ -16,22 +19,18 @@ void config_set_defaults(struct http_config *c)
 	c->request_s = c->request_s ? c->request_s : 10;
 	c->response_s = c->response_s ? c->response_s : 60;
 	c->cache_bytes = c->cache_bytes ? c->cache_bytes : 4u << 20;
+	for (int i = 0; i < QUOTA_PARTS; i++)
+		c->quota[i] = c->quota[i] ? c->quota[i] : quota[i];
 	c->question_bytes = c->question_bytes ? c->question_bytes : 64u << 20;
-}
-
-int http_check_token(const struct http_config *cfg, struct err *err)
-{
-	size_t n = cfg->token ? strlen(cfg->token) : 16;
-	return n < 16 || n > 1024 ? err_set(err, -EINVAL, "a token has 16 to 1024 bytes") : 0;
 }
 
 /* Every local user can connect to a port of loopback, every host to the other addresses. */
 static int check_reach(const struct http_config *cfg, const struct listen_at *at, const char *text,
 		       struct err *err)
 {
-	if (at->unix_path[0] || (cfg->anonymous && !cfg->token))
+	if (at->unix_path[0] || (cfg->anonymous && !cfg->access.n))
 		return 0;
-	if (!cfg->token)
+	if (!cfg->access.n)
 		return err_set(
 			err, -EINVAL,
 			"%s can be reached from other hosts or by other users: set a token (or "
@@ -53,11 +52,10 @@ int http_check(const struct http_config *cfg, struct err *err)
 	if (!cfg->n_listen || cfg->n_listen > ADDRESSES_MAX)
 		return err_set(err, -EINVAL, "%zu addresses to listen on: 1 to %d", cfg->n_listen,
 			       ADDRESSES_MAX);
-	rc = http_check_token(cfg, err);
-	if (rc)
-		return rc;
 	if (!cfg->tls_cert != !cfg->tls_key)
 		return err_set(err, -EINVAL, "TLS needs a certificate and a key");
+	if (cfg->tls_client_ca && !cfg->tls_cert)
+		return err_set(err, -EINVAL, "certificates of clients need TLS: tls-cert, tls-key");
 	if (cfg->tls_cert && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
 		return err_set(err, -EINVAL, "this libmicrohttpd has no TLS");
 	for (size_t i = 0; !rc && i < cfg->n_listen; i++) {

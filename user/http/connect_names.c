@@ -4,6 +4,7 @@
 
 #include "http/fleet.h"
 #include "http/pyro_selector.h"
+#include "query/visible.h"
 
 #include "query/found.h"
 #include "util/array.h"
@@ -50,6 +51,23 @@ static int answer_strings(struct call *c, struct pyro_list *s, int rc, struct er
 	return rc == -ENOMEM ? err_set(err, rc, "out of memory") : rc;
 }
 
+static int add_names(struct pyro_list *s, struct store *store, const struct pyro_names *names,
+		     struct err *err)
+{
+	struct found_list l = { 0 };
+	int rc = store_scope(store) ? visible_keys(store, &l, err) : 0;
+	for (size_t i = 0; !rc && i < names->n; i++) {
+		bool visible = !store_scope(store);
+		for (size_t k = 0; k < l.n && !visible; k++)
+			visible = strlen(names->keys[i]) == l.v[k].label.key_len &&
+				  !memcmp(names->keys[i], l.v[k].label.key, l.v[k].label.key_len);
+		if (visible)
+			rc = pyro_list_add(s, names->names[i], strlen(names->names[i]));
+	}
+	found_fini(&l);
+	return rc;
+}
+
 int pyro_label_names(struct request *r, struct store *store, struct err *err)
 {
 	struct call c;
@@ -57,8 +75,7 @@ int pyro_label_names(struct request *r, struct store *store, struct err *err)
 	struct pyro_names names = { 0 };
 	int rc = call_begin(&c, r, &pyro__label_names_request__descriptor, err);
 	rc = rc ? rc : pyro_names_read(&names, r, store, err);
-	for (size_t i = 0; !rc && i < names.n; i++)
-		rc = pyro_list_add(&s, names.names[i], strlen(names.names[i]));
+	rc = rc ? rc : add_names(&s, store, &names, err);
 	rc = rc ? rc : pyro_list_add(&s, PYRO_SERVICE, strlen(PYRO_SERVICE));
 	pyro_names_fini(&names);
 	return answer_strings(&c, &s, rc, err);
@@ -66,12 +83,16 @@ int pyro_label_names(struct request *r, struct store *store, struct err *err)
 
 /* ---- values ---- */
 
-/* Whether matchers of this profile type ("": of any) ask about an event. */
-static bool is_asked(const struct store *s, uint32_t event, const char *type)
+/* The events that matchers of this profile type ("": of any) ask about. */
+static int find_asked(struct store *s, const char *type, bool **ret, struct err *err)
 {
 	char id[PYRO_ID_MAX];
-	pyro_type_id(s, event, id);
-	return pyro_is_type(s, event) && (!*type || !strcmp(type, id));
+	int rc = pyro_types(s, ret, err);
+	for (uint32_t i = 0; !rc && *type && i < store_n_events(s); i++) {
+		pyro_type_id(s, i, id);
+		(*ret)[i] &= !strcmp(type, id);
+	}
+	return rc;
 }
 
 static int add_values(struct request *r, struct store *s, const struct query_spec *range,
@@ -104,13 +125,15 @@ int pyro_list_values(struct request *r, struct store *s, const struct query_spec
 {
 	char type[PYRO_ID_MAX];
 	struct pyro_names names = { 0 };
+	bool *asked = NULL;
 	pyro_selector_type(matchers, n, type, sizeof(type));
-	int rc = pyro_names_read(&names, r, s, err);
+	int rc = find_asked(s, type, &asked, err);
+	rc = rc ? rc : pyro_names_read(&names, r, s, err);
 	for (uint32_t i = 0; !rc && i < store_n_events(s); i++) {
 		const struct store_event *e = store_event(s, i);
 		struct query_spec spec = *range;
 		char *where = NULL;
-		if (!is_asked(s, i, type))
+		if (!asked[i])
 			continue;
 		pyro_of_type(s, i, &spec);
 		rc = pyro_selector(&names, e, matchers, n, &where, err);
@@ -119,17 +142,20 @@ int pyro_list_values(struct request *r, struct store *s, const struct query_spec
 		free(where);
 	}
 	pyro_names_fini(&names);
+	free(asked);
 	return rc;
 }
 
-static int add_types(struct store *store, struct pyro_list *s)
+static int add_types(struct store *store, struct pyro_list *s, struct err *err)
 {
 	char id[PYRO_ID_MAX];
-	int rc = 0;
+	bool *types = NULL;
+	int rc = pyro_types(store, &types, err);
 	for (uint32_t i = 0; !rc && i < store_n_events(store); i++) {
 		pyro_type_id(store, i, id);
-		rc = pyro_is_type(store, i) ? pyro_list_add(s, id, strlen(id)) : 0;
+		rc = types[i] ? pyro_list_add(s, id, strlen(id)) : 0;
 	}
+	free(types);
 	return rc;
 }
 
@@ -141,7 +167,7 @@ int pyro_label_values(struct request *r, struct store *store, struct err *err)
 	int rc = call_begin(&c, r, &pyro__label_values_request__descriptor, err);
 	const Pyro__LabelValuesRequest *m = (const Pyro__LabelValuesRequest *)c.msg;
 	if (!rc && !strcmp(m->name, PYRO_TYPE))
-		return answer_strings(&c, &s, add_types(store, &s), err);
+		return answer_strings(&c, &s, add_types(store, &s, err), err);
 	if (!rc && (!m->name[0] || strlen(m->name) > 255))
 		rc = err_set(err, -EINVAL, "name: of which label? 1 to 255 bytes");
 	rc = rc ? rc : call_range(&range, m->start, m->end, err);
@@ -160,11 +186,13 @@ int pyro_profile_types(struct request *r, struct store *store, struct err *err)
 	Pyro__ProfileType *t = calloc(n + 1, sizeof(*t)), **ptrs = calloc(n + 1, sizeof(*ptrs));
 	char(*ids)[PYRO_ID_MAX] = calloc(n + 1, sizeof(*ids)),
 	(*parts)[PYRO_ID_MAX] = calloc(n + 1, sizeof(*parts));
+	bool *types = NULL;
 	int rc = call_begin(&c, r, &pyro__profile_types_request__descriptor, err);
+	rc = rc ? rc : pyro_types(store, &types, err);
 	if (!rc && (!t || !ptrs || !ids || !parts))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; !rc && i < n; i++) {
-		if (!pyro_is_type(store, i))
+		if (!types[i])
 			continue;
 		pyro_type_id(store, i, ids[i]);
 		strcpy(parts[i], ids[i]);
@@ -180,6 +208,7 @@ int pyro_profile_types(struct request *r, struct store *store, struct err *err)
 	}
 	out.profile_types = ptrs;
 	rc = rc ? rc : message_write(r, &out.base, c.json, err);
+	free(types);
 	free(t);
 	free(ptrs);
 	free(ids);
@@ -320,15 +349,18 @@ static int list_series(struct request *r, struct label_sets *sets, struct store 
 	struct pyro_names names = { 0 };
 	struct query_spec range = { 0 };
 	char type[PYRO_ID_MAX];
+	bool *asked = NULL;
 	if (q.n_names > KEYS_MAX)
 		return err_set(err, -EINVAL, "label_names: at most %d", KEYS_MAX);
 	pyro_selector_type(m->matchers, m->n_matchers, type, sizeof(type));
 	int rc = call_range(&range, m->start, m->end, err);
+	rc = rc ? rc : find_asked(store, type, &asked, err);
 	rc = rc ? rc : pyro_names_read(&names, r, store, err);
 	for (uint32_t i = 0; !rc && i < store_n_events(store); i++)
-		if (is_asked(store, i, type))
+		if (asked[i])
 			rc = add_event(r, sets, store, i, &range, &names, m, &q, err);
 	pyro_names_fini(&names);
+	free(asked);
 	return rc;
 }
 

@@ -56,6 +56,23 @@ static void make_room(struct http_server *s, const struct address *a)
 		end_conn(s, victim, REFUSED_crowd);
 }
 
+/* Who connected, of a Unix socket. */
+static int64_t peer_of(const struct address *a, int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	const bool known = a->guard.unix_socket && fd >= 0 &&
+			   !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	return known ? (int64_t)peer.uid : -1;
+}
+
+struct conn *conn_of(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	return info ? info->socket_context : NULL;
+}
+
 struct conn *conns_open(struct address *a, int fd)
 {
 	struct http_server *s = a->server;
@@ -64,6 +81,7 @@ struct conn *conns_open(struct address *a, int fd)
 		return NULL;
 	conn->address = a;
 	conn->fd = fd;
+	conn->uid = peer_of(a, fd);
 	conn->deadline_ns = http_now_ns() + s->cfg.request_s * HTTP_NS;
 	pthread_mutex_lock(&s->conns_lock);
 	if (s->n_conns >= s->cfg.connections)

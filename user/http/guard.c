@@ -43,38 +43,26 @@ static bool same_origin(const struct guard *g, const char *host, const char *ori
 	return host && !strncmp(origin, scheme, n) && !strcasecmp(origin + n, host);
 }
 
-/* In a time that tells nothing of the place where they differ. */
-static bool same_token(const char *given, const char *token)
-{
-	size_t n = strlen(given), m = strlen(token);
-	unsigned diff = n != m;
-	for (size_t i = 0; i < n; i++)
-		diff |= (unsigned char)given[i] ^ (unsigned char)token[m ? i % m : 0];
-	return !diff;
-}
-
-static bool has_token(const struct guard_asker *a, const char *token)
+/* What it gave as its token; NULL: nothing. */
+static const char *token_of(const struct guard_asker *a)
 {
 	static const char bearer[] = "Bearer ";
 	if (a->password)
-		return same_token(a->password, token);
-	return a->authorization && !strncasecmp(a->authorization, bearer, strlen(bearer)) &&
-	       same_token(a->authorization + strlen(bearer), token);
-}
-
-static bool has_capture_token(const struct guard *g, const struct guard_asker *a)
-{
-	return g->cfg->capture_token && has_token(a, g->cfg->capture_token);
-}
-
-bool guard_may_capture(const struct guard *g, const struct guard_asker *a)
-{
-	return a->member || has_capture_token(g, a);
+		return a->password;
+	return a->authorization && !strncasecmp(a->authorization, bearer, strlen(bearer))
+		       ? a->authorization + strlen(bearer)
+		       : NULL;
 }
 
 unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open,
-		     const char **ret_why)
+		     const struct access_grant **ret, const char **ret_why)
 {
+	/* Whoever may connect without a token; who is of our group. */
+	static const struct access_grant no_token = { .may = ACCESS_READ | ACCESS_INGEST };
+	static const struct access_grant member = { .may = ACCESS_READ | ACCESS_INGEST |
+							   ACCESS_CAPTURE };
+	const struct access *access = &g->cfg->access;
+	const char *token = token_of(a);
 	if (!g->unix_socket && (!a->host || !known_host(g, a->host))) {
 		*ret_why =
 			"the Host header names no host that is served here (see `hosts` in the configuration)";
@@ -84,9 +72,13 @@ unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool op
 		*ret_why = "requests from pages of other origins are refused";
 		return 403;
 	}
-	if (open || !g->cfg->token || (g->unix_socket && g->cfg->token_tcp_only))
+	*ret = token ? access_find(access, token) : NULL;
+	if (!*ret && a->certificate)
+		*ret = access_certificate(access, a->certificate);
+	if (*ret)
 		return 0;
-	if (has_token(a, g->cfg->token) || has_capture_token(g, a))
+	*ret = a->member ? &member : &no_token;
+	if (open || !access->n || (g->unix_socket && g->cfg->token_tcp_only))
 		return 0;
 	*ret_why =
 		a->authorization ? "wrong token" : "a token is needed: Authorization: Bearer TOKEN";

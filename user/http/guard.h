@@ -24,15 +24,16 @@ struct guard {
  */
 struct guard_asker {
 	const char *host, *origin, *authorization;
-	const char *password; /* of "Authorization: Basic", whatever the user name */
-	bool member;	      /* by a Unix socket, from our group (peer.h) */
+	const char *password;	 /* of "Authorization: Basic", whatever the user name */
+	const char *certificate; /* the common name of one that was verified */
+	bool member;		 /* by a Unix socket, from our group (peer.h) */
 };
 
-/* Whether the asker has the token for captures, or is a member of our group. */
-bool guard_may_capture(const struct guard *g, const struct guard_asker *a);
-
-/* The status to refuse with and why, a static text; 0: go on. open: no token is asked for. */
+/*
+ * The status to refuse with and why, a static text; 0: go on, with what *ret allows. open: no token
+ * is asked for.
+ */
 unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open,
-		     const char **ret_why);
+		     const struct access_grant **ret, const char **ret_why);
 
 #endif

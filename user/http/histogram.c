@@ -72,6 +72,9 @@ int api_histogram(struct request *r, struct store *s, struct err *err)
 	struct hist_snapshot h;
 	if (metric && (!strcmp(metric, "off") || !strcmp(metric, "runq")))
 		return answer_waits(r, s, err);
+	if (r->grant->where)
+		return err_set(err, -EACCES,
+			       "metric: off or runq, for a token that reads by a selector");
 	if (metric)
 		return answer_metric(r, metric, err);
 	for (size_t i = 0; i < n_routes; i++) {

@@ -12,6 +12,8 @@
 #define ASCRIBE_HTTP_HTTP_H
 
 #include "fleet/fleet.h"
+#include "http/access.h"
+#include "http/quota.h"
 #include "util/buf.h"
 #include "util/err.h"
 
@@ -53,6 +55,8 @@ struct http_hooks {
 		       struct err *err);
 	void (*capture_end)(void *ctx);
 	void (*capture_stop)(void *ctx, bool stop);
+	/* Keep a line that says who asked what (audit.h). False: it is not kept. */
+	bool (*audit)(void *ctx, const char *line);
 };
 
 struct http_config {
@@ -71,24 +75,26 @@ struct http_config {
 	const char *const *hosts;
 	size_t n_hosts;
 	/*
-	 * Every request but /healthz and /readyz needs it; NULL: none, then anonymous or Unix
-	 * sockets alone
+	 * Every request but /healthz and /readyz needs one of its tokens; without any: anonymous or
+	 * Unix sockets alone
 	 */
-	const char *token;
-	/* Who may have captures made; it may read, too. NULL: nobody may */
-	const char *capture_token;
-	/* Requests over Unix sockets do not need it: their mode says who may connect */
+	struct access access;
+	/* Requests over Unix sockets do not need one: their mode says who may connect */
 	bool token_tcp_only;
 	const char *tls_cert, *tls_key; /* PEM text; both or none; not on Unix sockets */
-	bool anonymous;			/* no token: whoever can connect may read everything */
-	bool plain;			/* the token may cross the network unencrypted */
-	unsigned socket_mode;		/* of Unix sockets; 0: 0660 */
-	unsigned workers;		/* 0: 2 */
-	unsigned connections;		/* per address; 0: 128 */
-	unsigned queue;			/* questions that wait; 0: 64 */
-	unsigned request_s;		/* time for a request to arrive; 0: 10 */
-	unsigned response_s;		/* time for an answer to be taken; 0: 60 */
-	size_t cache_bytes;		/* of answers; 0: 4 MiB */
+	/* Clients are asked for certificates of these authorities; PEM text, NULL: they are not */
+	const char *tls_client_ca;
+	bool anonymous;	      /* no token: whoever can connect may read everything */
+	bool plain;	      /* the token may cross the network unencrypted */
+	unsigned socket_mode; /* of Unix sockets; 0: 0660 */
+	unsigned workers;     /* 0: 2 */
+	unsigned connections; /* per address; 0: 128 */
+	unsigned queue;	      /* questions that wait; 0: 64 */
+	unsigned request_s;   /* time for a request to arrive; 0: 10 */
+	unsigned response_s;  /* time for an answer to be taken; 0: 60 */
+	/* What each asker may take (quota.h); 0: 60 s, 1 GiB, 128 MiB; UINT64_MAX: no limit */
+	uint64_t quota[QUOTA_PARTS];
+	size_t cache_bytes; /* of answers; 0: 4 MiB */
 	/* That an answer keeps within, beside the dictionaries; 0: 64 MiB */
 	size_t question_bytes;
 	struct sql_texts *sql;	    /* statements behind query ids; NULL: none */
@@ -127,7 +133,6 @@ void http_limit(struct http_server *s, size_t question_bytes);
 
 /* Check a configuration without listening. -EINVAL. */
 int http_check(const struct http_config *cfg, struct err *err);
-int http_check_token(const struct http_config *cfg, struct err *err); /* of it, the token */
 
 /*
  * "127.0.0.1:4041" or "unix:/path" of the i-th address, with the port that was really taken; NULL:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the server says of itself. The number of series depends on the number of routes alone, never
- * on what is stored or asked.
+ * What the server says of itself. The number of series depends on the number of routes and askers
+ * (quota.h) alone, never on what is stored or asked.
  */
 #include "http/metric_rules.h"
 #include "http/server_int.h"
@@ -179,6 +179,11 @@ int http_metrics(struct request *r, struct store *store, struct err *err)
 	rc = rc ? rc : add_connections(s, &r->out);
 	rc = rc ? rc : add_requests(s, &r->out);
 	rc = rc ? rc : add_durations(s, &r->out);
+	rc = rc ? rc : quota_metrics(s->quota, &r->out);
+	if (!rc && s->cfg.hooks.audit)
+		rc = one(&r->out, "ascribe_http_audit_lost_total", "counter",
+			 "Requests that the audit log does not have.",
+			 (double)__atomic_load_n(&s->audit.lost, __ATOMIC_RELAXED));
 	rc = rc ? rc : metrics_prometheus(&r->out, err);
 	if (!rc && s->cfg.hooks.metrics)
 		rc = s->cfg.hooks.metrics(s->cfg.hooks.ctx, &r->out);

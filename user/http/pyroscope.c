@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/pyroscope.h"
 
+#include "query/visible.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +51,7 @@ void pyro_type_id(const struct store *s, uint32_t event, char out[PYRO_ID_MAX])
 		 name);
 }
 
-bool pyro_is_type(const struct store *s, uint32_t event)
+static bool is_type(const struct store *s, uint32_t event)
 {
 	char id[PYRO_ID_MAX], other[PYRO_ID_MAX];
 	if (!query_is_profile(store_event(s, event)))
@@ -61,6 +63,14 @@ bool pyro_is_type(const struct store *s, uint32_t event)
 			return false;
 	}
 	return true;
+}
+
+int pyro_types(struct store *s, bool **ret, struct err *err)
+{
+	int rc = visible_events(s, ret, err);
+	for (uint32_t i = 0; !rc && i < store_n_events(s); i++)
+		(*ret)[i] &= is_type(s, i);
+	return rc;
 }
 
 int pyro_find_type(const struct store *s, const char *id, uint32_t *ret_event, struct err *err)

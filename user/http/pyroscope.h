@@ -19,8 +19,11 @@
  * "off-cpu:delay:nanoseconds:waits:count".
  */
 void pyro_type_id(const struct store *s, uint32_t event, char out[PYRO_ID_MAX]);
-/* False of events that are no profile, and of further rates of one event. */
-bool pyro_is_type(const struct store *s, uint32_t event);
+/*
+ * [store_n_events]: the events that are types, to be freed. Not those that are no profile, further
+ * rates of one event, and what the asker may not see (query/visible.h).
+ */
+int pyro_types(struct store *s, bool **ret, struct err *err);
 /* -EINVAL: no such type. */
 int pyro_find_type(const struct store *s, const char *id, uint32_t *ret_event, struct err *err);
 /* What a question about a type sums. */

@@ -104,6 +104,8 @@ unsigned request_status(int rc)
 	case E2BIG:
 	case ERANGE:
 		return 400;
+	case EACCES:
+		return 403;
 	case ENOENT:
 		return 404;
 	case EPROTONOSUPPORT:

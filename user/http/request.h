@@ -10,6 +10,7 @@
 
 struct request;
 struct json_rows;
+struct asker;
 struct asset;
 
 /*
@@ -27,6 +28,11 @@ enum {
 	ROUTE_OPEN = 16,   /* without a token */
 	ROUTE_SLOW = 32,   /* by a worker, without a store */
 	ROUTE_INGEST = 64, /* its body is a profile to store */
+	/*
+	 * Whoever may see a part of the labels may ask here: all that the answer shows comes from
+	 * queries (query/scope.h). Others are refused.
+	 */
+	ROUTE_SCOPED = 128,
 };
 
 struct route {
@@ -59,7 +65,11 @@ struct request {
 	char content_type[256];
 	char encoding[32];
 	char none_match[80];
-	bool takes_gzip, takes_openmetrics, may_capture;
+	const struct access_grant *grant;
+	struct asker *asker; /* whose quotas it takes; NULL: nobody's, it was refused */
+	uint64_t cpu_ns;     /* of its answer */
+	size_t answer_bytes; /* that the asker's quota holds */
+	bool takes_gzip, takes_openmetrics;
 	/* the answer */
 	unsigned status;
 	const char *type;

@@ -11,7 +11,6 @@
 #include "http/assets.h"
 #include "http/clock.h"
 #include "http/framing.h"
-#include "http/peer.h"
 #include "util/gunzip.h"
 #include "util/own.h"
 
@@ -84,11 +83,11 @@ static void add_headers(const struct request *r, struct MHD_Response *m)
 	}
 }
 
-static struct conn *conn_of(struct MHD_Connection *c)
+static void audit(struct http_server *s, struct MHD_Connection *c, const struct request *r)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	return info ? info->socket_context : NULL;
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	audit_request(&s->audit, r, info ? info->client_addr : NULL);
 }
 
 static enum MHD_Result send_answer(struct address *a, struct MHD_Connection *c, struct exchange *x)
@@ -106,7 +105,13 @@ static enum MHD_Result send_answer(struct address *a, struct MHD_Connection *c, 
 	if (!m)
 		return MHD_NO;
 	__atomic_fetch_add(&s->sent_bytes, r->out.len, __ATOMIC_RELAXED);
+	if (r->asker) {
+		r->answer_bytes = r->out.len;
+		quota_hold(s->quota, r->asker, r->answer_bytes);
+		quota_charge(s->quota, r->asker, QUOTA_BYTES, r->answer_bytes);
+	}
 	add_headers(r, m);
+	audit(s, c, r);
 	buf_fini(&r->out);
 	enum MHD_Result rc = MHD_queue_response(c, r->status, m);
 	MHD_destroy_response(m);
@@ -216,21 +221,6 @@ static bool too_long(struct MHD_Connection *c, const struct request *r)
 	return length && (strlen(length) > 18 || strtoull(length, NULL, 10) > r->route->body_max);
 }
 
-static unsigned check_asker(struct address *a, struct MHD_Connection *c, struct request *r,
-			    const char **ret_why)
-{
-	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
-	const struct guard_asker asker = { header(c, MHD_HTTP_HEADER_HOST),
-					   header(c, MHD_HTTP_HEADER_ORIGIN),
-					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password,
-					   a->guard.unix_socket && peer_is_member(c) };
-	unsigned status = guard_check(&a->guard, &asker, r->route->flags & ROUTE_OPEN, ret_why);
-	r->may_capture = guard_may_capture(&a->guard, &asker);
-	MHD_free(password);
-	MHD_free(user);
-	return status;
-}
-
 /* By the head alone. */
 static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method,
 			    const char *version, struct exchange *x)
@@ -242,7 +232,7 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 		r->close = true;
 		return refuse(a, c, x, 400, REFUSED_framing, why);
 	}
-	unsigned status = check_asker(a, c, r, &why);
+	unsigned status = asker_check(a, c, r, &why);
 	if (status)
 		return refuse(a, c, x, status,
 			      by_status[status == 421	? 0
@@ -264,6 +254,11 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 	if (MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, NULL, NULL) > PARAMS_MAX)
 		return refuse(a, c, x, 400, REFUSED_length, "too many parameters");
 	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, add_param, r);
+	why = asker_may_not(r);
+	if (why)
+		return refuse(a, c, x, 403, REFUSED_scope, why);
+	if (asker_must_wait(r)) /* once the body has come: who sends does not read */
+		return MHD_YES;
 	r->retry_after = r->route->flags & ROUTE_INGEST
 				 ? intake_delay_s(&a->server->intake, x->began_ns)
 				 : 0;
@@ -282,6 +277,8 @@ static enum MHD_Result take_body(struct address *a, struct exchange *x, const ch
 	size_t n = *size;
 	*size = 0;
 	__atomic_fetch_add(&a->server->received_bytes, n, __ATOMIC_RELAXED);
+	if (r->asker)
+		quota_charge(a->server->quota, r->asker, QUOTA_BYTES, n);
 	if (x->refused || r->status)
 		return MHD_YES;
 	if (n > r->route->body_max - r->body.len) {
@@ -308,10 +305,6 @@ static enum MHD_Result begin_capture(struct address *a, struct MHD_Connection *c
 	if (!a->server->cfg.hooks.capture)
 		return refuse(a, c, x, 501, REFUSED_capture,
 			      "nothing is recorded here: this is no daemon");
-	if (!x->r->may_capture)
-		return refuse(a, c, x, 403, REFUSED_capture,
-			      "a capture needs the token of capture-token-file, or a Unix socket "
-			      "and the daemon's group");
 	if (conn)
 		__atomic_store_n(&conn->deadline_ns, UINT64_MAX, __ATOMIC_RELAXED);
 	int rc = capture_begin(a->server, c, x->r);
@@ -393,6 +386,8 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **own,
 	}
 	if (x) {
 		intake_release(&a->server->intake, x->r->held);
+		if (x->r->asker)
+			quota_release(a->server->quota, x->r->asker, x->r->answer_bytes);
 		request_free(x->r);
 	}
 	free(x);
@@ -475,6 +470,8 @@ static int open_address(struct http_server *s, const struct http_socket *socket,
 		  (void *)(uintptr_t)s->cfg.tls_cert },
 		{ tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0,
 		  (void *)(uintptr_t)s->cfg.tls_key },
+		{ tls && s->cfg.tls_client_ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
+		  (void *)(uintptr_t)s->cfg.tls_client_ca },
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	/*
@@ -517,6 +514,7 @@ int http_open(struct http_server **ret, const struct http_config *cfg,
 		: snapshots_new(&s->snapshots, s->cfg.stores, s->cfg.n_stores,
 				&(struct store_limits){ .bytes = s->cfg.question_bytes,
 							.stop = &s->stopping });
+	rc = rc ? rc : quota_new(&s->quota, s->cfg.quota, &s->cfg.access);
 	rc = rc ? rc : cache_new(&s->cache, s->cfg.cache_bytes);
 	rc = rc ? rc : work_start(s);
 	rc = rc ? rc : -pthread_create(&s->keeper, NULL, run_keeper, s);
@@ -566,6 +564,7 @@ void http_close(struct http_server *s)
 	for (size_t i = 0; i < ROUTES_MAX; i++)
 		hist_free(s->stats[i].ns);
 	cache_free(s->cache);
+	quota_free(s->quota);
 	snapshots_free(s->snapshots);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->conns_lock);

@@ -7,10 +7,12 @@
 #define ASCRIBE_HTTP_SERVER_INT_H
 
 #include "hist/hist.h"
+#include "http/audit.h"
 #include "http/cache.h"
 #include "http/guard.h"
 #include "http/intake.h"
 #include "http/listen.h"
+#include "http/quota.h"
 #include "http/request.h"
 #include "http/snapshot.h"
 
@@ -25,8 +27,9 @@ struct MHD_Connection;
 /* What is refused before anybody looks at the question. */
 /* clang-format off */
 #define REFUSALS(X) \
-	X(host) X(framing) X(origin) X(token) X(method) X(path) X(length) X(queue) X(crowd) \
-	X(ingest) X(capture) X(memory) X(slow_request) X(slow_response) X(protocol)
+	X(host) X(framing) X(origin) X(token) X(scope) X(quota) X(method) X(path) X(length) \
+	X(queue) X(crowd) X(ingest) X(capture) X(memory) X(slow_request) X(slow_response) \
+	X(protocol)
 /* clang-format on */
 
 enum refusal {
@@ -41,6 +44,7 @@ struct conn {
 	struct conn *next, **at;
 	const struct address *address;
 	int fd;
+	int64_t uid;		     /* of a Unix socket; -1: another one */
 	bool answering, ended, idle; /* idle: between two requests */
 	uint64_t deadline_ns;
 };
@@ -92,6 +96,8 @@ struct http_server {
 	bool capturing, has_capturer, no_captures; /* with the lock */
 
 	struct intake intake;
+	struct quota *quota;
+	struct audit audit;
 	uint64_t refused[N_REFUSALS];
 	uint64_t sent_bytes, received_bytes;
 	struct route_stats stats[ROUTES_MAX];
@@ -101,6 +107,15 @@ struct http_server {
 /* ---- config.c ---- */
 /* Fill in what was not given. */
 void config_set_defaults(struct http_config *c);
+
+/* ---- asker.c ---- */
+/* As guard_check, of a request by its head; r->grant gets what the asker may do. */
+unsigned asker_check(struct address *a, struct MHD_Connection *c, struct request *r,
+		     const char **ret_why);
+/* Why the asker may not make this request, a static text; NULL: he may. */
+const char *asker_may_not(const struct request *r);
+/* Has the asker used up what he may take? Then r has its refusal. */
+bool asker_must_wait(struct request *r);
 
 /* ---- work.c ---- */
 int work_start(struct http_server *s);
@@ -120,6 +135,8 @@ void capture_finish(struct http_server *s);
 /* ---- conns.c ---- */
 /* A new connection to an address; NULL without memory. */
 struct conn *conns_open(struct address *a, int fd);
+/* That of a request; NULL: it ends already. */
+struct conn *conn_of(struct MHD_Connection *c);
 void conns_close(struct http_server *s, struct conn *conn);
 /* End those whose time is over. With conns_lock. */
 void conns_end_late(struct http_server *s, uint64_t now);

@@ -123,7 +123,8 @@ uint64_t snapshots_state(struct snapshots *p)
 	return state;
 }
 
-int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struct err *err)
+int snapshots_take(struct snapshots *p, bool fresh, const char *scope, struct snapshot **ret,
+		   struct err *err)
 {
 	struct snapshot *old = NULL;
 	pthread_mutex_lock(&p->lock);
@@ -134,6 +135,7 @@ int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struc
 	uint64_t state = p->state;
 	pthread_mutex_unlock(&p->lock);
 	if (s && s->state == state && !fresh) {
+		store_set_scope(s->store, scope);
 		*ret = s;
 		return 0;
 	}
@@ -151,6 +153,7 @@ int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struc
 	}
 	pthread_mutex_lock(&p->lock);
 	store_limit(s->store, &p->limits);
+	store_set_scope(s->store, scope);
 	p->opened++;
 	pthread_mutex_unlock(&p->lock);
 	*ret = s;

@@ -24,8 +24,12 @@ int snapshots_new(struct snapshots **ret, const char *const *dirs, size_t n_dirs
 		  const struct store_limits *limits);
 void snapshots_free(struct snapshots *p);
 
-/* Any thread. fresh: look now, whatever was seen before. */
-int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struct err *err);
+/*
+ * Any thread. fresh: look now, whatever was seen before. scope: what is seen of it
+ * (store_set_scope).
+ */
+int snapshots_take(struct snapshots *p, bool fresh, const char *scope, struct snapshot **ret,
+		   struct err *err);
 void snapshots_give(struct snapshots *p, struct snapshot *s);
 
 /* What questions may use from now on. Handles that nobody uses are closed. Any thread. */

@@ -11,12 +11,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* What tells questions apart: path and parameters with their lengths, and the body. */
+/* What tells questions apart: who sees how much, path, parameters, and the body. */
 static int write_question(struct request *r)
 {
 	struct buf *q = &r->question;
 	q->len = 0;
-	int rc = buf_add(q, r->path, strlen(r->path) + 1);
+	const char *where = r->grant->where ? r->grant->where : "";
+	int rc = buf_add(q, where, strlen(where) + 1);
+	rc = rc ? rc : buf_add(q, r->path, strlen(r->path) + 1);
 	for (size_t i = 0; !rc && i < r->n_params; i++) {
 		rc = buf_add(q, r->params[i].name, strlen(r->params[i].name) + 1);
 		rc = rc ? rc : buf_add(q, r->params[i].value, strlen(r->params[i].value) + 1);
@@ -34,7 +36,7 @@ static int ask_store(struct http_server *s, struct request *r, uint64_t *ret_sta
 	int rc = -ESTALE;
 	for (int tries = 0; rc == -ESTALE && tries < 3; tries++) {
 		struct snapshot *snap;
-		rc = snapshots_take(s->snapshots, tries > 0, &snap, err);
+		rc = snapshots_take(s->snapshots, tries > 0, r->grant->where, &snap, err);
 		if (rc)
 			return rc == -ENOENT || rc == -ENOTDIR
 				       ? err_set(err, -EAGAIN,
@@ -61,11 +63,13 @@ static uint64_t state_of(struct http_server *s)
 static int ask_fleet(struct http_server *s, struct request *r, uint64_t *ret_state, struct err *err)
 {
 	const struct store_limits limits = { .bytes = s->cfg.question_bytes, .stop = &s->stopping };
+	if (r->grant->where)
+		return err_set(err, -EACCES, "tokens that read by a selector read stores alone");
 	*ret_state = state_of(s);
 	return fleet_answer(r, &s->cfg.clickhouse, s->cfg.scratch, &limits, err);
 }
 
-void work_answer(struct http_server *s, struct request *r)
+static void answer(struct http_server *s, struct request *r)
 {
 	struct err err = { 0 };
 	uint64_t state = 0, began = http_now_ns();
@@ -91,6 +95,24 @@ void work_answer(struct http_server *s, struct request *r)
 		cache_put(s->cache, &r->question, state, &r->out, r->type, http_now_ns() - began);
 }
 
+void work_answer(struct http_server *s, struct request *r)
+{
+	const uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	answer(s, r);
+	r->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+	if (r->asker)
+		quota_charge(s->quota, r->asker, QUOTA_CPU, r->cpu_ns);
+}
+
+/* One asker has at most three quarters of the queue. With the lock. */
+static bool has_room(const struct http_server *s, const struct asker *a)
+{
+	unsigned own = 0;
+	for (const struct task *t = s->first; t; t = t->next)
+		own += t->r->asker == a;
+	return s->waiting < s->cfg.queue && own < s->cfg.queue - s->cfg.queue / 4;
+}
+
 bool work_add(struct http_server *s, struct MHD_Connection *conn, struct request *r)
 {
 	struct task *t = calloc(1, sizeof(*t));
@@ -100,7 +122,7 @@ bool work_add(struct http_server *s, struct MHD_Connection *conn, struct request
 	}
 	*t = (struct task){ .conn = conn, .r = r };
 	pthread_mutex_lock(&s->lock);
-	bool ok = !s->stopping && s->waiting < s->cfg.queue;
+	bool ok = !s->stopping && has_room(s, r->asker);
 	if (ok) {
 		MHD_suspend_connection(conn);
 		*s->last = t;
@@ -125,13 +147,40 @@ static bool is_asked_already(struct http_server *s, const struct task *t)
 	return d && !s->stopping && !cache_has(s->cache, q);
 }
 
-/* The first that is worth the while; with the lock. */
+/* Whose turn it is: of who has the fewest questions being answered, then the most CPU time left. */
+struct turn {
+	unsigned doing;
+	int64_t left;
+};
+
+static struct turn turn_of(const struct http_server *s, const struct task *t)
+{
+	struct turn v = { 0, quota_left(s->quota, t->r->asker) };
+	for (const struct task *d = s->doing; d; d = d->doing)
+		v.doing += d->r->asker == t->r->asker;
+	return v;
+}
+
+static bool is_before(struct turn a, struct turn b)
+{
+	return a.doing != b.doing ? a.doing < b.doing : a.left > b.left;
+}
+
+/* The next that is worth the while, of one asker in order; with the lock. */
 static struct task *take_task(struct http_server *s)
 {
-	struct task **at = &s->first;
-	while (*at && is_asked_already(s, *at))
-		at = &(*at)->next;
-	struct task *t = *at;
+	struct task **at = NULL;
+	struct turn best = { 0 };
+	for (struct task **i = &s->first; *i; i = &(*i)->next) {
+		if (is_asked_already(s, *i))
+			continue;
+		const struct turn turn = turn_of(s, *i);
+		if (at && !is_before(turn, best))
+			continue;
+		at = i;
+		best = turn;
+	}
+	struct task *t = at ? *at : NULL;
 	if (!t)
 		return NULL;
 	*at = t->next;

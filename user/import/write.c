@@ -37,7 +37,8 @@ static size_t kept_labels(const struct profile *p, const struct profile_sample *
 			more[n_more++] = *l;
 	}
 	if (rules)
-		n_more = filter_apply(rules->filter, rules->redactor, more, n_more, room);
+		n_more = filter_apply(rules->filter, rules->redactor, more, n_more, room,
+				      rules->credentials);
 	for (size_t i = 0; i < n_more; i++)
 		out[n++] = more[i];
 	return n;

@@ -11,6 +11,7 @@
 struct profile_rules {
 	const struct label_filter *filter; /* NULL: all */
 	const struct redactor *redactor;
+	uint64_t *credentials; /* values that looked like some are added here */
 };
 
 /*

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "labels/filter.h"
 
+#include "labels/credential.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -434,17 +436,19 @@ void filter_free(struct label_filter *f)
 }
 
 size_t filter_apply(const struct label_filter *f, const struct redactor *r, struct label *v,
-		    size_t n, char *room)
+		    size_t n, char *room, uint64_t *io_credentials)
 {
 	size_t kept = 0;
-	if (!f)
-		return n;
 	for (size_t i = 0; i < n; i++) {
-		enum filter_action action = filter_find(f, v[i].key, v[i].key_len);
+		enum filter_action action =
+			f ? filter_find(f, v[i].key, v[i].key_len) : FILTER_KEEP;
 		if (action == FILTER_DROP)
 			continue;
 		struct label l = v[i];
-		if (action == FILTER_REDACT) {
+		const bool credential = action != FILTER_REDACT && !r->credentials &&
+					l.type == LABEL_STRING && credential_in(l.str, l.str_len);
+		*io_credentials += credential;
+		if (action == FILTER_REDACT || credential) {
 			redactor_text(r, &l, room);
 			l.type = LABEL_STRING;
 			l.str = room;

@@ -88,11 +88,15 @@ static inline enum filter_action filter_find(const struct label_filter *f, const
 /* A hash that nobody can compute without its key: whoever reads the result cannot try values. */
 struct redactor {
 	uint64_t key[2];
+	bool credentials; /* values that look like some (credential.h) stay as they are */
 };
 
 #define REDACTED_LEN 25 /* "redacted:" and 16 hexadecimal digits */
 
-/* With a key that nobody knows and that is written nowhere. -errno of getrandom. */
+/*
+ * With a key that nobody knows and that is written nowhere; nothing else is changed. -errno of
+ * getrandom.
+ */
 int redactor_init(struct redactor *r);
 
 /* The same for equal labels of this redactor: key, type and value count. */
@@ -101,9 +105,9 @@ void redactor_text(const struct redactor *r, const struct label *l, char out[RED
 /*
  * Do to the labels what the rules say, in place, and return how many stay. Values that give way are
  * written to room, which the labels borrow from then on: n * REDACTED_LEN bytes. f may be NULL: all
- * stay.
+ * stay. What looks like a credential is redacted whatever the rules, and added to *io_credentials.
  */
 size_t filter_apply(const struct label_filter *f, const struct redactor *r, struct label *v,
-		    size_t n, char *room);
+		    size_t n, char *room, uint64_t *io_credentials);
 
 #endif

@@ -27,5 +27,5 @@ int label_rules_filter(const struct label_rules *r, struct label_filter **ret, s
 bool label_rules_same(const struct label_rules *a, const struct label_rules *b)
 {
 	return opt_list_same(&a->keep, &b->keep) && opt_list_same(&a->drop, &b->drop) &&
-	       opt_list_same(&a->redact, &b->redact);
+	       opt_list_same(&a->redact, &b->redact) && a->credentials == b->credentials;
 }

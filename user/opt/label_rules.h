@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options --label-keep, --label-drop and --label-redact, of record and of the daemon. */
+/*
+ * The options --label-keep, --label-drop, --label-redact and --label-credentials, of record and of
+ * the daemon.
+ */
 #ifndef ASCRIBE_OPT_LABEL_RULES_H
 #define ASCRIBE_OPT_LABEL_RULES_H
 
@@ -8,6 +11,7 @@
 
 struct label_rules {
 	struct opt_list keep, drop, redact;
+	bool credentials; /* what looks like some is kept */
 };
 
 /* *ret stays NULL where there is no rule. -EINVAL, -E2BIG: one makes no sense. */

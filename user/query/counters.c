@@ -54,7 +54,8 @@ int counters_add(struct query *q, const struct store_block *b, struct err *err)
 	int rc = store_block_totals(q->store, b, &t, err);
 	if (rc)
 		return rc;
-	add_totals(q, t);
+	if (!store_scope(q->store)) /* they are those of everybody */
+		add_totals(q, t);
 	store_totals_free(t);
 	q->info.windows += b->n_windows;
 	if (__builtin_add_overflow(q->info.covered_ns, covered(b), &q->info.covered_ns))

@@ -42,9 +42,21 @@ static size_t posted_value(const struct store *s, const struct selector *sel,
 	return 0;
 }
 
+/* The keys of a scope; of the other party, too, where a key is of that one. */
+static void add_scope(struct plan *p, const struct scope *scope)
+{
+	bool parties = false;
+	for (size_t i = 0; i < p->n_keys; i++)
+		parties |= !strncmp(p->keys[i], "by.", 3);
+	for (size_t i = 0; i < scope->n_keys; i++)
+		p->keys[p->n_keys++] = scope->keys[i];
+	for (size_t i = 0; parties && i < scope->n_keys; i++)
+		p->keys[p->n_keys++] = scope->by[i];
+}
+
 /* Choose what the rows must tell apart: the keys that are asked for, and those of the selector. */
 static int choose_keys(struct plan *p, const struct query_spec *spec, const struct selector *sel,
-		       bool stacks)
+		       const struct scope *scope, bool stacks)
 {
 	const char *keys[SELECTOR_KEYS_MAX + 1];
 	size_t n = selector_keys(sel, keys, SELECTOR_KEYS_MAX);
@@ -53,17 +65,18 @@ static int choose_keys(struct plan *p, const struct query_spec *spec, const stru
 	p->want = stacks ? STORE_NARROW_KEYS : STORE_KEY_SUMS;
 	if (spec->labels == QUERY_ALL_LABELS || n > SELECTOR_KEYS_MAX)
 		p->want = STORE_ALL_LABELS;
-	else if (!n && !n_keys)
+	else if (!n && !n_keys && !scope->n_keys)
 		p->want = STORE_FOLDED;
 	if (p->want == STORE_ALL_LABELS)
 		return 0;
-	p->keys = calloc(n + n_keys + 1, sizeof(*p->keys));
+	p->keys = calloc(n + n_keys + 2 * scope->n_keys + 1, sizeof(*p->keys));
 	if (!p->keys)
 		return -ENOMEM;
 	memcpy(p->keys, keys, n * sizeof(*keys));
 	if (n_keys)
 		memcpy(p->keys + n, spec->keys, n_keys * sizeof(*keys));
 	p->n_keys = n + n_keys;
+	add_scope(p, scope);
 	return 0;
 }
 
@@ -101,12 +114,12 @@ int plan_cover(const struct query *q, enum store_want want, const char *const *k
 }
 
 int plan_make(struct plan *p, struct query *q, const struct query_spec *spec,
-	      const struct selector *sel, bool stacks, struct err *err)
+	      const struct selector *sel, const struct scope *scope, bool stacks, struct err *err)
 {
 	struct label values[STORE_VALUES_MAX];
 	struct store *s = q->store;
 	*p = (struct plan){ 0 };
-	int rc = choose_keys(p, spec, sel, stacks);
+	int rc = choose_keys(p, spec, sel, scope, stacks);
 	q->from_ns = spec->from_ns;
 	q->to_ns = spec->to_ns;
 	q->by_start = spec->by_start;

@@ -4,7 +4,7 @@
 #define ASCRIBE_QUERY_COVER_H
 
 #include "query/query_int.h"
-#include "query/selector.h"
+#include "query/scope.h"
 
 struct plan {
 	enum store_want want;
@@ -25,7 +25,7 @@ int plan_cover(const struct query *q, enum store_want want, const char *const *k
  * whatever the result.
  */
 int plan_make(struct plan *p, struct query *q, const struct query_spec *spec,
-	      const struct selector *sel, bool stacks, struct err *err);
+	      const struct selector *sel, const struct scope *scope, bool stacks, struct err *err);
 void plan_fini(struct plan *p);
 
 /* Return the blocks that hold the range's counters. */

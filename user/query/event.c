@@ -15,11 +15,13 @@ static int named_event(const struct store *s, const char *name, uint32_t *ret, s
 			*ret = i;
 			return 0;
 		}
+		if (store_scope(s)) /* others may have named them */
+			continue;
 		size_t n = strlen(known);
 		snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", have);
 	}
-	return err_set(err, -EINVAL, "no event %s in the store, it has: %s", name,
-		       known[0] ? known : "none");
+	return err_set(err, -EINVAL, "no event %s in the store%s%s", name,
+		       known[0] ? ", it has: " : "", known);
 }
 
 /* The first that the selector admits, else the first. */

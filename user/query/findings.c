@@ -4,8 +4,8 @@
 #include "query/account.h"
 #include "query/change.h"
 #include "query/findings_int.h"
+#include "query/scope.h"
 #include "query/stats.h"
-#include "query/waits.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -471,10 +471,9 @@ static int look(struct looking *l)
 	l->cpu_event = query_cpu_event(l->store);
 	if (!rc && !*l->cpu_event)
 		rc = err_set(l->err, -EINVAL, "no event of the store stands for CPU time");
-	for (uint32_t i = 0; i < store_n_events(l->store); i++) {
+	l->has_wakers = scope_has_wakers(l->store);
+	for (uint32_t i = 0; i < store_n_events(l->store); i++)
 		l->has_waits |= !strcmp(store_event(l->store, i)->name, "runq");
-		l->has_wakers |= !strcmp(store_event(l->store, i)->name, WAKER_EVENT);
-	}
 	if (!rc && !l->n_keys)
 		rc = findings_choose_keys(l);
 	for (size_t k = 0; k < l->n_keys; k++)

@@ -118,6 +118,8 @@ static int collect_events(struct store *s, const struct query_spec *asked, struc
 		spec.labels = QUERY_TOTALS;
 		struct query *q = NULL;
 		int rc = query_open(&q, s, &spec, err);
+		if (rc == -EACCES) /* those are shown to others */
+			continue;
 		if (rc)
 			return rc;
 		rc = add_event(l, query_info(q));

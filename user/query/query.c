@@ -8,24 +8,41 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Stacks of who ended waits are of anybody. */
+static int check_events(const struct choice *c, const struct query *q, struct err *err)
+{
+	for (uint32_t i = 0; c->scope.selector && i < store_n_events(q->store); i++) {
+		const char *name = store_event(q->store, i)->name;
+		if (c->measures.of[i].counts &&
+		    (!strcmp(name, WAKER_EVENT) || !strcmp(name, WAKER_IDLE_EVENT)))
+			return err_set(err, -EACCES,
+				       "who ended waits is not shown for a part of the labels");
+	}
+	return 0;
+}
 
 /* Work out what is asked for, in terms of the store. */
 static int choose(struct choice *c, struct query *q, const struct query_spec *spec, struct err *err)
 {
 	struct query_spec *own = &c->spec;
 	*c = (struct choice){ .spec = *spec };
-	int rc = selector_parse(&c->selector, spec->where, NULL, err);
+	int rc = scope_parse(&c->scope, store_scope(q->store), err);
+	rc = rc ? rc : selector_parse(&c->selector, spec->where, NULL, err);
 	rc = rc ? rc : measures_choose(&c->measures, q, own, c->selector, err);
+	rc = rc ? rc : check_events(c, q, err);
 	rc = rc ? rc : waits_choose(&c->waits, q, &c->measures, own, c->selector, err);
 	for (size_t i = 0; !rc && own->labels == QUERY_KEYS && i < own->n_keys; i++)
 		if (query_by_stack(q, own->keys[i]))
 			own->labels = QUERY_KEYS_STACKS;
 	bool stacks = own->labels != QUERY_KEYS || c->waits.by_class;
-	return rc ? rc : plan_make(&c->plan, q, own, c->selector, stacks, err);
+	return rc ? rc : plan_make(&c->plan, q, own, c->selector, &c->scope, stacks, err);
 }
 
 static void choice_fini(struct choice *c)
 {
+	scope_fini(&c->scope);
 	selector_free(c->selector);
 	measures_fini(&c->measures);
 	plan_fini(&c->plan);
@@ -84,7 +101,7 @@ int query_read(struct query **ret, struct store *s, const struct query_spec *spe
 int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
 {
 	METRIC_TIME(query);
-	if (values_serve(s, spec)) {
+	if (!store_scope(s) && values_serve(s, spec)) {
 		struct query *q;
 		int rc = values_open(&q, s, spec, err);
 		if (rc || q) {

@@ -21,7 +21,11 @@ static int wanted(void *ctx, const struct label *labels, size_t n, bool *ret)
 {
 	struct summing *m = ctx;
 	const struct query_spec *spec = &m->of->spec;
-	int rc = selector_match(m->of->selector, labels, n, ret, m->err);
+	struct label room[STORE_SET_MAX];
+	int rc = scope_admit(&m->of->scope, &labels, &n, room, ret, m->err);
+	if (rc || !*ret)
+		return rc;
+	rc = selector_match(m->of->selector, labels, n, ret, m->err);
 	*ret ^= spec->rest;
 	if (spec->shares)
 		*ret &= labels_key(labels, n, 0) % spec->shares == spec->share;
@@ -68,8 +72,12 @@ static int name_set(void *ctx, const struct label *labels, size_t n, uint32_t *r
 {
 	struct summing *m = ctx;
 	const struct query_spec *spec = &m->of->spec;
-	struct label kept[STORE_SET_MAX];
+	struct label room[STORE_SET_MAX], kept[STORE_SET_MAX];
 	size_t n_kept = 0;
+	bool seen;
+	int rc = scope_admit(&m->of->scope, &labels, &n, room, &seen, m->err);
+	if (rc)
+		return rc;
 	if (spec->labels == QUERY_KEYS || spec->labels == QUERY_KEYS_STACKS) {
 		for (size_t i = 0; i < n; i++)
 			if (is_asked_for(spec, &labels[i]))
@@ -77,7 +85,7 @@ static int name_set(void *ctx, const struct label *labels, size_t n, uint32_t *r
 		labels = kept;
 		n = n_kept;
 	}
-	int rc = sums_name(&m->sums, labels, n, ret);
+	rc = sums_name(&m->sums, labels, n, ret);
 	return rc && rc != -ENOBUFS ? err_sys(m->err, rc, "cannot merge the rows") : rc;
 }
 
@@ -163,8 +171,14 @@ static int add_account(struct summing *m, const struct store_block *b)
 	int rc = counters_add(m->q, b, m->err);
 	if (rc)
 		return rc;
-	bool none = m->once || b->idle == 1;
+	bool none = m->once || b->idle == 1 || m->of->scope.selector;
 	return none ? 0 : store_block_sums(m->q->store, b, on_idle, m, m->err);
+}
+
+/* Are there no label sets to leave out? */
+static bool wants_all(const struct choice *of)
+{
+	return !of->scope.selector && (!of->spec.where || !*of->spec.where);
 }
 
 /* Are the labels of the rows of no consequence? */
@@ -203,7 +217,7 @@ static int add_block(struct summing *m, size_t i)
 	const struct plan *p = &m->of->plan;
 	const struct query_spec *spec = &m->of->spec;
 	const struct store_keys keys = { p->keys, p->n_keys };
-	bool all = !spec->where || !*spec->where;
+	bool all = wants_all(m->of);
 	const struct store_reading how = { .keys = p->keys ? &keys : NULL,
 					   .filter = all && !spec->shares ? NULL : wanted,
 					   .set = name_set,
@@ -214,7 +228,7 @@ static int add_block(struct summing *m, size_t i)
 					   .fold_sets = folds_sets(m),
 					   .events = m->events,
 					   .ctx = m };
-	if (all && spec->rest)
+	if (spec->rest && (!spec->where || !*spec->where))
 		return 0;
 	int rc = p->want == STORE_FOLDED
 			 ? add_folded(m, i)
@@ -259,7 +273,7 @@ int summing_read(struct summing *m, struct query *q, struct choice *of, struct e
 	bool again = true;
 	*m = (struct summing){ .q = q, .of = of, .err = err };
 	sums_init(&m->sums, q, &of->spec);
-	m->once = !p->posted && (!of->spec.where || !*of->spec.where);
+	m->once = !p->posted && wants_all(of);
 	int rc = choose_events(m);
 	store_begin_question(q->store);
 	for (size_t i = 0; !rc && i < range->n; i++)

@@ -5,6 +5,7 @@
 
 #include "query/cover.h"
 #include "query/reasons.h"
+#include "query/scope.h"
 #include "query/sums.h"
 
 /* Whether a stack is that of an idle CPU, by stack. */
@@ -16,6 +17,7 @@ struct idle_stacks {
 /* What a query asks for, as it was worked out before any row is read. */
 struct choice {
 	struct query_spec spec; /* the range in whole windows */
+	struct scope scope;
 	struct selector *selector;
 	struct measures measures;
 	struct wait_choice waits;

@@ -51,8 +51,8 @@ static int fill(struct query *q, const struct store_top *top, struct table *t)
 
 bool query_top_serves(struct query *q, const char *key)
 {
-	return !q->rates && !q->info.idle_waits && store_is_wide(q->store, key) &&
-	       q->info.blocks < q->info.windows;
+	return !store_scope(q->store) && !q->rates && !q->info.idle_waits &&
+	       store_is_wide(q->store, key) && q->info.blocks < q->info.windows;
 }
 
 int query_top(struct query *q, const char *key, struct query_table **ret, struct err *err)

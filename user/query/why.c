@@ -2,7 +2,7 @@
 #include "query/why.h"
 
 #include "query/holder.h"
-#include "query/waits.h"
+#include "query/scope.h"
 
 #include <errno.h>
 #include <string.h>
@@ -122,7 +122,7 @@ int why_open(struct why *ret, struct store *s, const struct query_spec *spec, in
 {
 	*ret = (struct why){ .store = s,
 			     .spec = *spec,
-			     .wakers = has_event(s, WAKER_EVENT),
+			     .wakers = scope_has_wakers(s),
 			     .by_work = !query_of_threads(spec->where, NULL, 0) };
 	struct query_spec of = *spec;
 	of.parts = WHY_SIDES;

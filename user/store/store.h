@@ -317,6 +317,14 @@ struct store_limits {
 	const bool *stop;  /* written by any thread; NULL: never */
 };
 void store_limit(struct store *s, const struct store_limits *limits);
+/*
+ * From now on this handle answers for the label sets of a selector alone (query/scope.h); NULL: for
+ * all. The text is borrowed. With one, rows are only read through a filter of label sets: what has
+ * no labels, or needs no filter, is refused with -EACCES. Names of keys and events are those of the
+ * whole store: whoever shows them asks first which have rows.
+ */
+void store_set_scope(struct store *s, const char *selector);
+const char *store_scope(const struct store *s);
 size_t store_budget(const struct store *s);
 /* Return the bytes of the dictionaries in memory: the reader's own, and those of segments. */
 size_t store_dictionaries(const struct store *s);

@@ -42,6 +42,9 @@ static void segment_sums_fini(struct segment_sums *l)
 int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b,
 		     struct err *err)
 {
+	int rc = store_check_scope(s, err);
+	if (rc)
+		return rc;
 	if (ARRAY_RESERVE(f->blocks, f->cap, f->n + 1))
 		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	f->blocks[f->n++] = b;

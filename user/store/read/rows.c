@@ -424,13 +424,15 @@ static int read_with_host(struct reading *r)
 int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how,
 		     struct err *err)
 {
+	int rc = how->filter ? 0 : store_check_scope(s, err);
+	if (rc)
+		return rc;
 	s = store_of(s, store_ref(b));
 	struct reading r = { .s = s, .ref = store_ref(b), .how = how, .err = err };
 	if (s->host.str_len && (!how->keys || contents_wants(how->keys, s->host.key)))
 		r.host = &s->host;
-	int rc = b->flags & BLOCK_NO_LABELS
-			 ? err_set(err, -ENODATA, "the labels of this time are gone")
-			 : 0;
+	if (b->flags & BLOCK_NO_LABELS)
+		rc = err_set(err, -ENODATA, "the labels of this time are gone");
 	rc = rc ? rc
 		: store_dicts(s, r.ref, b->level ? SYMBOLS_SETS : SYMBOLS_SETS | reading_names(&r),
 			      &r.d, err);
@@ -479,10 +481,13 @@ int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx,
 		       struct err *err)
 {
+	int rc = store_check_scope(s, err);
+	if (rc)
+		return rc;
 	s = store_of(s, store_ref(b));
 	struct reading r = { .s = s, .ref = store_ref(b), .cb = cb, .ctx = ctx, .err = err };
 	struct block_data d;
-	int rc = block_read(s, r.ref, WANT_FOLDED, &d, err);
+	rc = block_read(s, r.ref, WANT_FOLDED, &d, err);
 	if (rc)
 		return rc;
 	rc = read_groups(&r, &d);
@@ -524,13 +529,16 @@ static int give_event_sums(struct reading *r, struct rows_sum (*sums)[2])
 int store_block_sums(struct store *s, const struct store_block *b,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
 {
+	int rc = store_check_scope(s, err);
+	if (rc)
+		return rc;
 	s = store_of(s, store_ref(b));
 	struct reading r = { .s = s, .ref = store_ref(b), .cb = cb, .ctx = ctx, .err = err };
 	const unsigned what = b->idle ? 0 : SYMBOLS_NAMES;
 	struct rows_sum(*sums)[2] = NULL;
 	struct block_data d;
 	struct rows_reader rows;
-	int rc = block_read(s, r.ref, WANT_FOLDED, &d, err);
+	rc = block_read(s, r.ref, WANT_FOLDED, &d, err);
 	if (rc)
 		return rc;
 	rc = contents_rows(s, r.ref, &d, what, &rows, err);

@@ -128,6 +128,22 @@ void store_limit(struct store *s, const struct store_limits *limits)
 		s->parts[i]->limits = *limits;
 }
 
+void store_set_scope(struct store *s, const char *selector)
+{
+	s->scope = selector;
+}
+
+const char *store_scope(const struct store *s)
+{
+	return s->scope;
+}
+
+int store_check_scope(const struct store *s, struct err *err)
+{
+	return s->scope ? err_set(err, -EACCES, "this is not answered for a part of the labels")
+			: 0;
+}
+
 size_t store_budget(const struct store *s)
 {
 	return s->limits.bytes;

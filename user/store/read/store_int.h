@@ -27,6 +27,7 @@ struct store {
 	uint64_t n_uses;
 	struct setpool sets; /* a reader's label sets */
 	struct store_limits limits;
+	const char *scope; /* store_set_scope */
 	/* A reader's list of level 0 by t0, made when asked for */
 	const struct block_ref **windows;
 	size_t n_windows;
@@ -52,6 +53,9 @@ struct store {
 	bool lost_windows;
 	char damage[700]; /* empty: none */
 };
+
+/* Refuse to read rows whose label sets nobody looks at. */
+int store_check_scope(const struct store *s, struct err *err);
 
 /* The store that a block is in, of a union. */
 static inline struct store *store_of(struct store *s, const struct block_ref *r)

@@ -200,7 +200,9 @@ int store_top(struct store *s, const struct store_block *const *blocks, size_t n
 	      uint32_t event, struct store_top *ret, struct err *err)
 {
 	struct counting c = { .of = s, .s = s, .key = key, .event = event, .err = err };
-	int rc = 0;
+	int rc = store_check_scope(s, err);
+	if (rc)
+		return rc;
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = count_block(&c, blocks[i]);
 	if (!rc && give(&c, ret))
