@@ -16,7 +16,7 @@ LINT_JS = $(call lint_find,js mjs)
 LINT_SHELL = $(call lint_find,sh bash) \
 	$(shell find .ci deploy tests tools -type f ! -name '*.*' -exec awk \
 		'FNR == 1 && /^#!.*sh$$/ { print FILENAME } { nextfile }' {} +)
-LINT_TEXT = $(LINT_C) $(LINT_JS) $(LINT_SHELL) $(call lint_find,def mk md) Makefile README.md \
+LINT_TEXT = $(LINT_C) $(LINT_JS) $(LINT_SHELL) $(call lint_find,def mk md pml) Makefile README.md \
 	HACKING.md
 LINT_MODULES := build/npm/lint/node_modules
 TIDY := $(patsubst %.c,$(BUILD)/tidy/%.ok,$(wildcard user/*/*.c user/*/*/*.c))

@@ -9,6 +9,7 @@
 #   tests/cli/*.sh         the reading commands on a synthetic store
 #   tests/record/*.sh      the built program on real processes, with real BPF (root)
 #   tests/http/*.sh        the server: its API, the daemon, whoever asks badly
+#   tests/models/          the core's protocols, each state of them, by spin
 #   tests/web/*.sh         the page's pure modules, in node
 #   tests/e2e/*.sh         the pages in a browser
 #   tests/fuzz/            the fuzz targets on their corpora (mk/fuzz.mk)
@@ -98,7 +99,8 @@ BESIDE_KERNELS := $(wordlist 1,4,$(UNIT_LONG))
 COMPUTES := $(filter-out $(TAIL_OUT),tests/labels/matrix.sh) tests/cli/query.sh $(BROWSER) \
 	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) \
 	$(filter-out $(BESIDE_KERNELS),$(UNIT_LONG)) \
-	$(filter-out tests/cli/query.sh,$(sort $(wildcard tests/cli/*.sh))) tests/labels/key.sh
+	$(filter-out tests/cli/query.sh,$(sort $(wildcard tests/cli/*.sh))) tests/labels/key.sh \
+	tests/models/check.sh
 # Beside each other: one that mostly waits and one that computes in turn, at last what takes a
 # second.
 TURNS := $(subst |, ,$(join $(addsuffix |,$(BESIDE_RUN)),$(COMPUTES))) \
@@ -341,6 +343,9 @@ test-unwind-all: $(BUILD)/tests/test_unwind
 test-unwind-all: ## unwind tables of every ELF file in /usr/bin and /usr/lib
 	$(Q)$< /usr/bin /usr/sbin /usr/lib /usr/libexec
 
+test-models: ## the core's protocols: all states of their models, and what breaks them
+	$(Q)tools/test $(call scripts,models)
+
 web-tests: ## the page's modules that need no browser
 	$(Q)tools/test $(call scripts,web)
 
@@ -360,8 +365,8 @@ check-headers: ## every header compiles by itself
 			-fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
 .PHONY: test-with-packages races test-all test-fresh test-others test-programs \
-	test-asan-programs unit \
-	cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
+	test-asan-programs unit cli-tests http-tests record-tests test-models test-unwind-all \
+	web-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)
 
 # The label resolver against the log of threads that change their labels every microsecond:
