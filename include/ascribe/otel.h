@@ -70,13 +70,14 @@ extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
 #define ASCRIBE_OTEL_BEHIND_ 8 /* our slot, in label.h */
 
 /*
- * What this thread still shows of ours goes, and nothing else does. `off` is our slot, not changed
- * yet.
+ * What this thread still shows of ours goes, and nothing else does: what our slot had, or what it
+ * has now.
  */
-ASCRIBE_COLD void ascribe_otel_leave(ascribe_s64 off)
+ASCRIBE_COLD void ascribe_otel_leave(ascribe_s64 off, const struct ascribe_record_header *was,
+				     const struct ascribe_record_header *is)
 {
 	const struct ascribe_record_header *shown = ascribe_slot_load(off + ASCRIBE_OTEL_BEHIND_);
-	if (shown && shown == ascribe_slot_load(off))
+	if (shown && (shown == was || shown == is))
 		ascribe_slot_put(off + ASCRIBE_OTEL_BEHIND_, NULL);
 }
 
@@ -88,17 +89,19 @@ ASCRIBE_HOT ascribe_u8 ascribe_otel_mode(void)
 /*
  * Store p to our slot, then to theirs. A signal handler may attach and detach between any two
  * instructions here. It restores both from the slot: stored last, the slot's old value would stay
- * in theirs for good. In this order theirs follows, whether by the handler or by us. Where the
- * handler registers the first key of all, publishing begins there: so the mode is read behind the
- * slot again.
+ * in theirs for good. In this order theirs follows, whether by the handler or by us. The mode is
+ * read behind the slot: the handler, or another thread, may begin to publish or leave before that.
+ * Read earlier, theirs would keep the old value. tests/models/label_slot.pml tries every order.
  */
 ASCRIBE_HOT void ascribe_slot_store(ascribe_s64 off, const struct ascribe_record_header *p)
 {
-	if (__builtin_expect(ascribe_otel_mode() == ASCRIBE_OTEL_LEFT, 0))
-		ascribe_otel_leave(off);
+	const struct ascribe_record_header *was = ascribe_slot_load(off);
 	ascribe_slot_put(off, p);
-	if (__builtin_expect(ascribe_otel_mode() == ASCRIBE_OTEL_ON, 1))
+	ascribe_u8 mode = ascribe_otel_mode();
+	if (__builtin_expect(mode == ASCRIBE_OTEL_ON, 1))
 		ascribe_slot_put(off + ASCRIBE_OTEL_BEHIND_, p);
+	else if (mode == ASCRIBE_OTEL_LEFT)
+		ascribe_otel_leave(off, was, p);
 }
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A signal between any two instructions of attach, detach and swap, whose handler attaches and
- * detaches: what OpenTelemetry's readers find agrees with what is attached afterwards. Each
- * instruction is tried: the child is single-stepped to it, then gets the signal. Prints what
- * disagrees, or PASS.
+ * detaches: what OpenTelemetry's readers find agrees with what is attached afterwards. The same
+ * when the library leaves OpenTelemetry's slot to another publisher meanwhile. Each instruction is
+ * tried: the child is single-stepped to it, then gets the signal. Prints what disagrees, or PASS.
  */
 #include "linkage.h"
 
@@ -18,15 +18,15 @@
 
 C_LINKAGE __thread const struct ascribe_record_header *volatile otel_thread_ctx_v1;
 
-enum region { FIRST_KEY, PLAIN, UNION, AGAIN, SWAP, REGIONS };
+enum region { FIRST_KEY, PLAIN, UNION, AGAIN, SWAP, LEAVE, REGIONS };
 static const char *const names[] = { "the first key", "attach", "attach with a union",
-				     "attach again", "swap" };
+				     "attach again",  "swap",	"swap and leave" };
 
 static struct shared {
 	volatile int inside, looked, wrong_attached, wrong_detached;
 } *shared;
 static struct ascribe_label_set outer, inner, handlers;
-static volatile int keys_in_handler;
+static volatile int keys_in_handler, leave_in_handler;
 
 #define CHECK(what) \
 	do { \
@@ -40,6 +40,11 @@ static void on_signal(int signal)
 {
 	struct ascribe_scope scope;
 	(void)signal;
+	if (leave_in_handler) { /* as another thread does, in ascribe_otel_may() */
+		__atomic_store_n(&ascribe_otel_state_v1.mode, (ascribe_u8)ASCRIBE_OTEL_LEFT,
+				 __ATOMIC_RELAXED);
+		return;
+	}
 	if (keys_in_handler) {
 		ascribe_set_init(&handlers);
 		ascribe_set_add_string(&handlers, "who", "handler");
@@ -50,10 +55,13 @@ static void on_signal(int signal)
 
 static void look(volatile int *wrong)
 {
-	if (*(volatile ascribe_u8 *)&ascribe_otel_state_v1.mode != ASCRIBE_OTEL_ON)
+	ascribe_u8 mode = *(volatile ascribe_u8 *)&ascribe_otel_state_v1.mode;
+	const struct ascribe_record_header *shown = otel_thread_ctx_v1;
+	if (mode == ASCRIBE_OTEL_OFF)
 		return; /* nothing is published before there is a key */
 	shared->looked++;
-	*wrong += otel_thread_ctx_v1 != ascribe_current();
+	/* Nothing of ours is right, too, when the library has left */
+	*wrong += shown != ascribe_current() && (shown || mode == ASCRIBE_OTEL_ON);
 }
 
 static void run(enum region region)
@@ -62,12 +70,18 @@ static void run(enum region region)
 	const struct ascribe_record_header *was;
 	if (region == UNION || region == AGAIN)
 		ascribe_attach(&a, &outer);
+	else if (region == LEAVE)
+		ascribe_swap(&outer.header);
 	raise(SIGSTOP); /* from here on instruction by instruction */
 	shared->inside = 1;
 	if (region == SWAP) {
 		was = ascribe_swap(&outer.header);
 		look(&shared->wrong_attached);
 		ascribe_swap(was);
+	} else if (region == LEAVE) {
+		ascribe_swap(&inner.header);
+		look(&shared->wrong_attached);
+		ascribe_swap(NULL);
 	} else {
 		ascribe_attach(&b, region == AGAIN || region == PLAIN ? &outer : &inner);
 		look(&shared->wrong_attached);
@@ -77,6 +91,10 @@ static void run(enum region region)
 	look(&shared->wrong_detached);
 	if (region == UNION || region == AGAIN)
 		ascribe_detach(&a);
+	if (region == LEAVE) {
+		ascribe_otel_state_v1.mode = ASCRIBE_OTEL_ON;
+		ascribe_swap(NULL);
+	}
 }
 
 static void fill(void)
@@ -108,6 +126,7 @@ static pid_t start(enum region region)
 		_exit(0);
 	}
 	fill();
+	leave_in_handler = region == LEAVE;
 	for (;;)
 		run(region);
 }
