@@ -48,12 +48,7 @@ struct scratch {
 	struct wire_record head;
 	__u8 payload[WIRE_PAYLOAD_MAX];
 	struct label_part part[PROC_SLOTS];
-	__u32 n_parts;
-	int flag; /* of own_labels: a counter */
-	struct {
-		struct ascribe_record_prefix prefix;
-		struct ascribe_record_header header;
-	} record;
+	__u64 barrier; /* load_barrier */
 };
 
 struct {
@@ -193,6 +188,15 @@ static __always_inline struct proc_entry *proc_find(const struct image *im)
 	return proc_find_at(im, &index);
 }
 
+/*
+ * Let no load below overtake one above, on arm64 too. BPF has no such instruction; an atomic
+ * exchange is a full barrier in every JIT.
+ */
+static __always_inline void load_barrier(struct scratch *s)
+{
+	__sync_lock_test_and_set(&s->barrier, 1);
+}
+
 /* Send the key table at `addr` if it has grown since it was sent. False when sending failed. */
 static __always_inline bool send_keys(const struct image *im, struct scratch *s, __u64 addr)
 {
@@ -213,6 +217,8 @@ static __always_inline bool send_keys(const struct image *im, struct scratch *s,
 		return true;
 	if (!cell)
 		return false;
+	/* Another thread may add a key: it writes the text before the `bytes` that include it */
+	load_barrier(s);
 	if (!payload_read(s, bytes, addr + head_size))
 		return false;
 	s->head = (struct wire_record){ .kind = WIRE_KEYS,
