@@ -116,7 +116,7 @@ void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 {
 	struct collector *c = ctx;
 	if (w->cpu < c->n_cpus && copies_add(c->copies, w, stack))
-		window_cpu(c->window, w->cpu)->unkept++;
+		window_add_unkept(window_cpu(c->window, w->cpu), w->half);
 }
 
 void news_on_known(void *ctx, struct proc_image *im)

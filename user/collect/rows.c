@@ -453,8 +453,7 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 		return;
 	w->ran += ran;
 	w->used = true;
-	w->counter[COUNTER_user_memory] += w->unkept;
-	w->unkept = 0;
+	window_take_unkept(w, h->id);
 	count_runs(h->head);
 	wakers_begin_half(c);
 	for (size_t i = 0; i < N_COUNTERS; i++)

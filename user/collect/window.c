@@ -134,7 +134,7 @@ static void count_not_run(struct window *all, unsigned cpu, bool stopped)
 	struct window_cpu *w = &all->cpu[cpu];
 	struct sampler_fired f;
 	sampler_fired(all->sampler, cpu, &f);
-	uint64_t missing = f.fired - f.ran, slack = stopped ? 0 : 1, idle = 0;
+	uint64_t missing = f.fired - f.ran, slack = stopped ? 0 : f.behind, idle = 0;
 	uint64_t reported = w->not_run + w->idle_not_run;
 	if (missing <= reported + slack)
 		return;
@@ -238,6 +238,23 @@ void window_clear(struct window *w)
 					  .unkept = c->unkept };
 	}
 	w->own_cpu_ns = own_cpu(w);
+}
+
+void window_add_unkept(struct window_cpu *c, uint32_t half)
+{
+	bool second = c->unkept.of[0].n && c->unkept.of[0].half != half;
+	c->unkept.of[second].half = half;
+	c->unkept.of[second].n++;
+}
+
+void window_take_unkept(struct window_cpu *c, uint32_t half)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if (c->unkept.of[i].half != half)
+			continue;
+		c->counter[COUNTER_user_memory] += c->unkept.of[i].n;
+		c->unkept.of[i].n = 0;
+	}
 }
 
 void window_lost(struct window *w)

@@ -17,8 +17,15 @@ struct window_cpu {
 	uint64_t thinned; /* of ran: no samples at the rate of their cgroup (struct half) */
 	uint64_t not_run, idle_not_run; /* counted since the start */
 	uint64_t idle_base_ns;		/* the CPU's idle time when recording began */
-	/* Copies without memory since the last drain; they belong to the half that it takes next */
-	uint64_t unkept;
+	/*
+	 * Copies without memory, by the id of the half that they began in: when a half is drained,
+	 * the next one has copies already
+	 */
+	struct {
+		struct {
+			uint32_t half, n;
+		} of[2];
+	} unkept;
 	bool used, left_out; /* left_out: some samples are outside by user space's choice */
 };
 
@@ -51,6 +58,13 @@ void window_end(struct window *w, bool stopped);
  * valid until the next call.
  */
 size_t window_totals(struct window *w, struct store_totals *ret);
+
+/*
+ * A copy that began in this half found no memory. It is lost when the half is taken: then the runs
+ * of the half count, too.
+ */
+void window_add_unkept(struct window_cpu *c, uint32_t half);
+void window_take_unkept(struct window_cpu *c, uint32_t half);
 
 /* The index of flag `idle` in the totals' flagged[]. */
 extern const size_t window_idle_flag;

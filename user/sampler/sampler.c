@@ -518,8 +518,10 @@ void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret)
 	const struct cpu *c = &s->cpu[cpu];
 	*ret = (struct sampler_fired){ .idle = c->idle };
 	for (unsigned i = 0; c->counted && i < s->cfg.n_events; i++) {
+		uint64_t missing = not_run(s, c, i);
 		ret->ran += c->ran[i];
-		ret->fired += c->ran[i] + not_run(s, c, i);
+		ret->fired += c->ran[i] + missing;
+		ret->behind += missing > 0;
 		if (s->cfg.event[i].ns_per_sample && s->cfg.event[i].fixed_period)
 			ret->clock_ns = s->cfg.event[i].ns_per_sample;
 	}

@@ -189,10 +189,11 @@ int sampler_waits(struct sampler *s,
 
 /*
  * The accounting of a CPU since the start: what its events say fired (in samples), and what reached
- * our program. Exact once stopped; while running, one sample may be under way.
+ * our program. Exact once stopped; while running, one sample of each event may be under way.
  */
 struct sampler_fired {
 	uint64_t fired, ran;
+	unsigned behind;   /* events with a sample that fired and has not run (yet) */
 	uint64_t idle;	   /* of ran: on an idle CPU */
 	uint64_t clock_ns; /* time between two samples of a clock event; 0 when there is none */
 };
