@@ -16,16 +16,18 @@ search() { # model, ARM64, BROKEN
 	local optimize=-O1
 	[ "$3" = 0 ] || optimize=-O0 # what is refuted is so after few states
 	rm -f pan.*
-	spin "-DARM64=$2" "-DBROKEN=$3" -a "$here/$1.pml" >spin.out 2>&1 &&
-		"${CC:-cc}" $optimize -w -DSAFETY -DCOLLAPSE -DMEMLIM=1000 -o pan pan.c >>spin.out 2>&1 || {
+	spin "-DARM64=$2" "-DBROKEN=$3" -a "$here/$1.pml" >spin.out 2>&1
+	"${CC:-cc}" $optimize -w -DSAFETY -DCOLLAPSE -DMEMLIM=1000 -o pan pan.c >>spin.out 2>&1 || {
 		echo 0 "$(tail -n 1 spin.out)"
 		return
 	}
-	./pan -m100000 >pan.out
+	./pan -m100000 -w20 >pan.out
 	awk '/^ *[0-9]+ states, stored/ { states = $1 }
 		/^pan:1:|^error:|search depth too small|MEMLIM/ { failed = failed " " $0 }
 		/errors: 0/ { whole = 1 }
-		END { print states + 0, failed (whole || failed ? "" : "the search did not end") }' pan.out
+		END {
+			print states + 0, failed (whole || failed ? "" : "the search did not end")
+		}' pan.out
 }
 
 # "function file" for each one named behind "Stands for".
@@ -35,7 +37,7 @@ stands_for() { # model
 }
 
 check_model() { # model
-	local states failed kind kinds=0 variants n function file
+	local states failed kind kinds=0 variants n gone
 	grep -q '^#include "memory.pml"' "$here/$1.pml" && kinds='0 1'
 	for kind in $kinds; do
 		read -r states failed <<<"$(search "$1" "$kind" 0)"
@@ -54,9 +56,14 @@ check_model() { # model
 		*) bad "broken variant $n of $1 is not refuted: $failed" ;;
 		esac
 	done
-	while read -r function file; do
-		ok "$1 stands for $function of $file" grep -qw "$function" "$source/$file"
-	done < <(stands_for "$1")
+	gone=$(stands_for "$1" | while read -r function file; do
+		grep -qw "$function" "$source/$file" || echo "$function of $file"
+	done)
+	if [ -z "$gone" ]; then
+		good "what $1 stands for is there"
+	else
+		bad "$1 stands for what is gone: $gone"
+	fi
 }
 
 models=("$@")
