@@ -210,6 +210,33 @@ static void test_divided(void **state)
 	assert_int_equal(v.n, 1116);
 }
 
+/* Samples of unlike probabilities stand for unlike times. */
+static void test_thinned(void **state)
+{
+	(void)state;
+	add("a", "x", CAUSE_IDLE, 2, 8, 8 * 100);   /* 15 more for each: 12,000 ns, 120 waits */
+	add("a", "x", CAUSE_BUSY, 1, 16, 16 * 250); /* 3 more for each: 12,000 ns, 48 waits */
+	add("a", "x", CAUSE_UNKNOWN, 0, 1680, 300000);
+	flush();
+	assert_int_equal(sum_of("a", "x", "waker.idle").ns, 800 + 150000);
+	assert_int_equal(sum_of("a", "x", "waker.idle").n, 8 + 1200);
+	assert_int_equal(sum_of("a", "x", "waker").ns, 4000 + 150000);
+	assert_int_equal(sum_of("a", "x", "waker").n, 16 + 480);
+}
+
+/* What was cleared is in no window. */
+static void test_clear(void **state)
+{
+	(void)state;
+	add("a", "x", CAUSE_BUSY, 0, 1, 100);
+	add("b", "x", CAUSE_UNKNOWN, 0, 1, 100);
+	causes_clear(&c);
+	add("b", "y", CAUSE_BUSY, 0, 2, 30);
+	flush();
+	assert_int_equal(sum_of("b", "y", "waker").ns, 30);
+	assert_int_equal(read_window(NULL).ns, 30);
+}
+
 /* A pair with few samples takes what those of the same thread, else of its program, stand for. */
 static void test_levels(void **state)
 {
@@ -283,6 +310,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_divided, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_thinned, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_clear, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_levels, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_largest_pairs, set_up, tear_down),

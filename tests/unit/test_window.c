@@ -11,8 +11,10 @@
 
 #include "collect/window.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CPUS 2
 #define EVENTS 3
@@ -209,6 +211,7 @@ static void test_weight(void **state)
 	c->thinned = 1;
 	c->counter[COUNTER_rows_full] = 3;
 	c->counter[COUNTER_truncated] = 2;
+	c->counter[COUNTER_idle] = 3;
 	window_end(w, false);
 	assert_int_equal(window_totals(w, &t), 1);
 	assert_int_equal(t.outside, 8);
@@ -217,6 +220,7 @@ static void test_weight(void **state)
 	assert_int_equal(t.cpu[0].lost[LOST_rows_full], 4 * 3);
 	assert_int_equal(sum_lost(&t.cpu[0]), 4 * 3);
 	assert_int_equal(t.cpu[0].flagged[FLAG_truncated], 4 * 2);
+	assert_int_equal(t.cpu[0].flagged[FLAG_idle], 4 * 3);
 	assert_int_equal(t.cpu[0].flagged[FLAG_reduced_rate], 4 * 10);
 	assert_int_equal(t.cpu[0].flagged[FLAG_waits_saved], 4 * 10);
 	window_free(w);
@@ -280,6 +284,50 @@ static void test_idle(void **state)
 	assert_int_equal(window_totals(w, &t), 1);
 	assert_int_equal(t.cpu[0].lost[LOST_not_run], 10);
 	assert_int_equal(t.own_rss > 1 << 20, 1);
+	window_free(w);
+}
+
+/* Idle and waiting for I/O, in ticks of 10 ms since boot: /proc/stat of CPU 0. */
+static uint64_t idle_ticks(void)
+{
+	unsigned long long idle = 0, iowait = 0;
+	FILE *f = fopen("/proc/stat", "re");
+	char line[512];
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "cpu0 %*u %*u %*u %llu %llu", &idle, &iowait) == 2)
+			break;
+	fclose(f);
+	return idle + iowait;
+}
+
+/* A period of 10 ms from boot on, all of it missing: what this CPU was idle explains, and no more. */
+static void test_idle_of_host(void **state)
+{
+	(void)state;
+	const struct sampler_config cfg = { .weight = 1 };
+	struct store_totals t;
+	struct window *w;
+	memset(says, 0, sizeof(says));
+	bad_cpu = 0;
+	assert_int_equal(window_new(&w, NULL, NULL, &cfg), 0);
+	const uint64_t all = 1ull << 40;
+	uint64_t idle, before = idle_ticks();
+	says[0] = (struct sampler_fired){ .fired = all, .clock_ns = 10000000 };
+	window_end(w, true);
+	window_totals(w, &t);
+	idle = t.cpu[0].lost[LOST_idle_not_run];
+	assert_in_range(idle, before + 3, idle_ticks() + 3);
+	assert_int_equal(t.cpu[0].lost[LOST_not_run], all - idle);
+	/* It grows by what the CPU was idle since: wait for a tick or more, not for ever */
+	const uint64_t now = idle_ticks();
+	for (unsigned i = 0; i < 200 && idle_ticks() < now + 2; i++)
+		usleep(10000);
+	window_clear(w);
+	window_end(w, true);
+	window_totals(w, &t);
+	uint64_t more = t.n_cpus ? t.cpu[0].lost[LOST_idle_not_run] : 0;
+	assert_true(idle + more <= idle_ticks() + 3);
 	window_free(w);
 }
 
@@ -416,8 +464,8 @@ int main(void)
 		cmocka_unit_test(test_late_samples), cmocka_unit_test(test_not_run),
 		cmocka_unit_test(test_bad_cpu),	     cmocka_unit_test(test_window_lost),
 		cmocka_unit_test(test_weight),	     cmocka_unit_test(test_left_out),
-		cmocka_unit_test(test_idle),	     cmocka_unit_test(test_unkept),
-		cmocka_unit_test(test_any_course),
+		cmocka_unit_test(test_idle),	     cmocka_unit_test(test_idle_of_host),
+		cmocka_unit_test(test_unkept),	     cmocka_unit_test(test_any_course),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
