@@ -15,11 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SETS 6
 #define STACKS 5 /* [0] is "[no stack]" */
 
 static char dir[64];
 static struct store_writer *w;
-static uint32_t event, set[3], stack[STACKS];
+static uint32_t event, set[SETS], stack[STACKS];
 static struct estimate e;
 
 static uint32_t make_stack(const char *name)
@@ -35,8 +36,8 @@ static uint32_t make_stack(const char *name)
 
 static void make_sets(void)
 {
-	static const char *const value[] = { "a", "b", "c" };
-	for (unsigned i = 0; i < 3; i++) {
+	static const char *const value[] = { "a", "b", "c", "d", "e", "f" };
+	for (unsigned i = 0; i < SETS; i++) {
 		struct label l = { .key = "tenant",
 				   .key_len = 6,
 				   .str = value[i],
@@ -186,6 +187,37 @@ static void test_wider(void **state)
 	assert_int_equal(row_of(2, 0).value, 50);
 }
 
+/* Images and programs come in another order than label sets. */
+static void test_wider_order(void **state)
+{
+	(void)state;
+	for (unsigned program = 0; program < 2; program++) {
+		begin_window();
+		for (unsigned s = 0; s < SETS; s++) {
+			/* sets 0 to 2 are sampled, and those behind them take the same stacks */
+			unsigned image = 30 - s % 3;
+			struct estimate_key key = { event, set[s], image, 9 };
+			if (program)
+				key = (struct estimate_key){ event, set[s], 100 + s, image };
+			if (s < 3) {
+				assert_int_equal(
+					store_add_row(w, set[s], stack[1 + s], event, 1, 100), 0);
+				estimate_add_sample(&e, &key, stack[1 + s], ESTIMATE_ENOUGH, 15,
+						    1500);
+			} else {
+				assert_int_equal(
+					store_add_row(w, set[s], stack[0], event, 2, 70 + s), 0);
+				estimate_add_rest(&e, &key, 2, 70 + s);
+			}
+		}
+		assert_int_equal(estimate_divide(&e, w, stack[0], 1), 6);
+		for (unsigned s = 3; s < SETS; s++) {
+			assert_int_equal(row_of(s, s - 2).samples, 2);
+			assert_int_equal(row_of(s, s - 2).value, 70 + s);
+		}
+	}
+}
+
 /* A label set takes few stacks from a wider group; each row has samples. */
 static void test_wider_is_bounded(void **state)
 {
@@ -280,9 +312,9 @@ static void test_unbiased(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_set),		 cmocka_unit_test(test_wider),
-		cmocka_unit_test(test_wider_is_bounded), cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_unbiased),
+		cmocka_unit_test(test_own_set),	    cmocka_unit_test(test_wider),
+		cmocka_unit_test(test_wider_order), cmocka_unit_test(test_wider_is_bounded),
+		cmocka_unit_test(test_sums),	    cmocka_unit_test(test_unbiased),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
