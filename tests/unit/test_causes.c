@@ -21,6 +21,7 @@ static struct store_writer *w;
 static struct causes_store to = { .weight = 1 };
 static struct causes c;
 static uint32_t stack;
+static enum cause_event added;
 
 static uint32_t add_event(const char *name)
 {
@@ -51,6 +52,7 @@ static int set_up(void **state)
 	assert_int_equal(store_add_frame(w, &f, &frame), 0);
 	assert_int_equal(store_add_stack(w, 0, frame, &stack), 0);
 	assert_int_equal(causes_init(&c), 0);
+	added = CAUSE_WAKER;
 	return 0;
 }
 
@@ -81,7 +83,7 @@ static bool add(const char *waited, const char *by, enum cause_part part, unsign
 		  .str_len = (uint32_t)strlen(waited),
 		  .type = LABEL_STRING },
 	};
-	const struct cause row = { .event = CAUSE_WAKER,
+	const struct cause row = { .event = added,
 				   .part = part,
 				   .thinning = thinning,
 				   .stack = stack,
@@ -180,6 +182,7 @@ static struct causes_result flush(void)
 	struct err err = { 0 };
 	causes_flush(&c, &to, &r);
 	assert_int_equal(r.failed, 0);
+	assert_int_equal(c.n, 0); /* the next window is empty */
 	assert_int_equal(store_commit_window(w, 1000, 2000, 2000, &totals, &err), 0);
 	return r;
 }
@@ -222,6 +225,63 @@ static void test_thinned(void **state)
 	assert_int_equal(sum_of("a", "x", "waker.idle").n, 8 + 1200);
 	assert_int_equal(sum_of("a", "x", "waker").ns, 4000 + 150000);
 	assert_int_equal(sum_of("a", "x", "waker").n, 16 + 480);
+}
+
+/* Each pair is divided by its own samples, also beside others of the same thread. */
+static void test_pairs_apart(void **state)
+{
+	static const char *const by[] = { "p", "q", "r", "s", "t" };
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		add("a", by[i], i % 2 ? CAUSE_IDLE : CAUSE_BUSY, 1, 20, 2000);
+		add("a", by[i], CAUSE_UNKNOWN, 0, 20, 1000 + i);
+	}
+	flush();
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(sum_of("a", by[i], "waker").ns, i % 2 ? 0 : 3000 + i);
+		assert_int_equal(sum_of("a", by[i], "waker.idle").ns, i % 2 ? 3000 + i : 0);
+	}
+}
+
+/* A pair beyond those that fit has no name, whatever its labels; the next window has room again. */
+static void test_too_many_pairs(void **state)
+{
+	static struct label many[STORE_SET_MAX + 9];
+	static char key[STORE_SET_MAX + 9][8];
+	struct cause row = { .event = CAUSE_BLAME,
+			     .part = CAUSE_BUSY,
+			     .stack = stack,
+			     .n = 1,
+			     .ns = 10,
+			     .waited = { many, STORE_SET_MAX + 9 },
+			     .pair = { many, STORE_SET_MAX + 9 },
+			     .named = true };
+	char name[20];
+	bool cut = false;
+	(void)state;
+	for (unsigned i = 0; i < STORE_SET_MAX + 9; i++) {
+		snprintf(key[i], sizeof(key[i]), "k%05u", i);
+		many[i] = (struct label){
+			.key = key[i], .key_len = 6, .str = "v", .str_len = 1, .type = LABEL_STRING
+		};
+	}
+	added = CAUSE_BLAME;
+	for (unsigned i = 0; !cut && i <= PAIRS_MAX; i++) {
+		snprintf(name, sizeof(name), "w%u", i);
+		cut = add(name, name, CAUSE_BUSY, 0, 1, 10);
+	}
+	assert_true(cut);
+	assert_false(c.v[c.n - 1].named);
+	/* Of the same processes, which have no more room */
+	memcpy(row.process, c.v[c.n - 1].process, sizeof(row.process));
+	cut = false;
+	assert_int_equal(causes_add(&c, &row, &cut), 0);
+	assert_true(cut);
+	causes_clear(&c);
+	assert_int_equal(c.pairs[CAUSE_BLAME].n, 0);
+	assert_false(add("a", "x", CAUSE_BUSY, 0, 1, 100));
+	flush();
+	assert_int_equal(sum_of("a", "x", "blame").ns, 100);
 }
 
 /* What was cleared is in no window. */
@@ -311,6 +371,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_divided, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_thinned, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_pairs_apart, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_too_many_pairs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_clear, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_levels, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_samples, set_up, tear_down),
