@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which label keys are wide: by their distinct values in an hour, however often each comes. */
+#include "store/store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WINDOWS 12
+#define MOST 60 /* values of a key that is not wide */
+
+/* One row for each value of a key. */
+static void add_values(struct store_writer *w, uint32_t event, const char *key, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		char value[16];
+		uint32_t set;
+		snprintf(value, sizeof(value), "v%u", i);
+		const struct label l = { .key = key,
+					 .key_len = (uint32_t)strlen(key),
+					 .str = value,
+					 .str_len = (uint32_t)strlen(value),
+					 .type = LABEL_STRING };
+		assert_int_equal(store_add_set(w, &l, 1, &set), 0);
+		assert_int_equal(store_add_row(w, set, 0, event, 1, 1), 0);
+	}
+}
+
+static void test_values_count_once(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/test_wide.XXXXXX", path[64], command[80];
+	const struct store_meta meta = { .host = "h", .os = "o", .what = "w", .created_ns = 1 };
+	const struct store_event e = { .name = "cpu-clock", .unit = "nanoseconds" };
+	struct store_totals totals = { 0 };
+	struct err err = { 0 };
+	struct store_writer *w;
+	struct store *s;
+	struct store_options o;
+	uint32_t event;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/s", dir);
+	store_options_default(&o);
+	o.wide_values = MOST;
+	assert_int_equal(store_writer_open_with(&w, path, &meta, &o, &err), 0);
+	for (unsigned i = 0; i < WINDOWS; i++) {
+		assert_int_equal(store_add_event(w, &e, &event), 0);
+		add_values(w, event, "many", MOST + 1);
+		add_values(w, event, "few", 40);
+		add_values(w, event, "edge", MOST);
+		assert_int_equal(
+			store_commit_window(w, 1000 * i, 1000 * (i + 1), 1000 * i, &totals, &err),
+			0);
+	}
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, path, &err), 0);
+	assert_false(store_is_wide(s, "few"));
+	assert_false(store_is_wide(s, "edge"));
+	assert_true(store_is_wide(s, "many"));
+	store_close(s);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values_count_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
