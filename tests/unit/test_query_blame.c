@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The matrix of who ran while others waited, against sums of what was put in. */
+#include "unit/store_model.h"
+
+#include "query/blame.h"
+
+#define PARTIES 6
+#define ROWS 400
+
+static const struct store_event events[2] = { { "blame", "nanoseconds", 0, 0 },
+					      { "waker", "nanoseconds", 0, 0 } };
+
+/* By event: of a tenant, by another one. */
+static uint64_t put[2][PARTIES][PARTIES];
+
+static struct store *make_store(const char *dir)
+{
+	struct model m = { .random = 3 };
+	struct store_writer *w;
+	struct store *s;
+	struct err err = { 0 };
+	uint32_t id[2], set, stack;
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &model_options, &err), 0);
+	for (unsigned e = 0; e < 2; e++)
+		assert_int_equal(store_add_event(w, &events[e], &id[e]), 0);
+	assert_int_equal(model_put_stack(w, "main (a)1\n", &stack), 0);
+	for (unsigned i = 0; i < ROWS; i++) {
+		uint32_t e = model_random(&m, 2), of = model_random(&m, PARTIES),
+			 by = model_random(&m, PARTIES),
+			 ns = 1 + model_random(&m, 1000 * (1 + of) * (1 + by));
+		char text[60];
+		snprintf(text, sizeof(text), "by.tenant=t%u\ntenant=t%u\n", by, of);
+		assert_int_equal(model_put_set(w, text, &set), 0);
+		assert_int_equal(store_add_row(w, set, stack, id[e], 1, ns), 0);
+		put[e][of][by] += ns;
+	}
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	return s;
+}
+
+/* Which tenants a line or column stands for: a bit for each. */
+static unsigned stands_for(const struct blame_party *v, size_t n, size_t i)
+{
+	unsigned named = 0;
+	if (v[i].kind == BLAME_VALUE)
+		return 1u << (v[i].name[1] - '0');
+	assert_int_equal(v[i].kind, BLAME_REST);
+	assert_int_equal(i, n - 1);
+	for (size_t k = 0; k < i; k++)
+		named |= stands_for(v, n, k);
+	return ((1u << PARTIES) - 1) & ~named;
+}
+
+static uint64_t sum_of(unsigned e, unsigned of, unsigned by)
+{
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < PARTIES * PARTIES; i++)
+		if (of >> i / PARTIES & 1 && by >> i % PARTIES & 1)
+			sum += put[e][i / PARTIES][i % PARTIES];
+	return sum;
+}
+
+static void check(struct store *s, unsigned e, size_t lines, size_t columns)
+{
+	const unsigned all = (1u << PARTIES) - 1;
+	const struct query_spec spec = { .from_ns = INT64_MIN,
+					 .to_ns = INT64_MAX,
+					 .metric = e ? QUERY_WAKER : QUERY_BLAME };
+	struct query_blame *b;
+	struct err err = { 0 };
+	if (query_blame(&b, s, &spec, "tenant", lines, columns, &err))
+		fail_msg("%s", err.text);
+	lines = lines ? lines : 1;
+	columns = columns ? columns : 1;
+	assert_int_equal(b->victims, PARTIES);
+	assert_int_equal(b->occupants, PARTIES);
+	assert_int_equal(b->n_victims, lines < PARTIES ? lines + 1 : PARTIES);
+	assert_int_equal(b->n_occupants, columns < PARTIES ? columns + 1 : PARTIES);
+	assert_int_equal(b->total, sum_of(e, all, all));
+	for (size_t i = 0; i < b->n_victims; i++) {
+		unsigned of = stands_for(b->victim, b->n_victims, i);
+		assert_int_equal(b->victim[i].ns, sum_of(e, of, all));
+		if (i && b->victim[i].kind == BLAME_VALUE)
+			assert_true(b->victim[i].ns <= b->victim[i - 1].ns);
+		for (size_t k = 0; k < b->n_occupants; k++) {
+			unsigned by = stands_for(b->occupant, b->n_occupants, k);
+			assert_int_equal(query_blame_ns(b, i, k), sum_of(e, of, by));
+			assert_int_equal(b->occupant[k].ns, sum_of(e, all, by));
+		}
+	}
+	query_blame_free(b);
+}
+
+static void test_matrix(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/test_query_blame.XXXXXX", path[64], command[80];
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/s", dir);
+	struct store *s = make_store(path);
+	for (unsigned e = 0; e < 2; e++)
+		for (size_t lines = 0; lines <= PARTIES + 1; lines++)
+			for (size_t columns = 0; columns <= PARTIES + 1; columns++)
+				check(s, e, lines, columns);
+	store_close(s);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+	query_blame_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_matrix),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
