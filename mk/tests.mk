@@ -29,7 +29,8 @@ TAIL := $(addprefix tests/, \
 	record/jit.sh record/linkers.sh record/unwind_changes.sh record/bad.sh labels/matrix.sh \
 	http/clickhouse.sh http/metric_rules.sh http/capture.sh http/clickhouse_ask.sh \
 	record/hostile.sh record/waits_bad.sh http/push_daemon.sh record/prefork.sh \
-	record/short.sh record/started.sh record/flood.sh record/greedy.sh http/errors.sh)
+	record/short.sh record/started.sh record/flood.sh record/greedy.sh http/errors.sh \
+	http/tokens.sh http/group.sh http/quota.sh http/scope_waits.sh http/audit.sh)
 # What takes minutes: in `make test-all` alone.
 MINUTES := tests/record/incidents.sh
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
@@ -67,7 +68,8 @@ BESIDE := $(addprefix tests/, \
 	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
 	record/pprof.sh \
 	record/loading.sh http/clickhouse.sh http/clickhouse_ask.sh http/push.sh \
-	http/push_daemon.sh http/tables.sh \
+	http/push_daemon.sh http/tables.sh http/tokens.sh http/scope.sh http/scope_waits.sh \
+	http/group.sh http/certificates.sh http/audit.sh \
 	http/old.sh http/token.sh http/pods.sh record/cgo.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/little_memory.sh \

@@ -100,7 +100,8 @@ static void server_asks_again(void **state)
 	static const struct route route = { "/q", "q", ROUTE_GET | ROUTE_STORE, 0, handle, NULL };
 	const char *const dirs[] = { dir };
 	struct http_server server = { 0 };
-	struct request r = { .server = &server, .route = &route };
+	const struct access_grant grant = { .may = ACCESS_READ };
+	struct request r = { .server = &server, .route = &route, .grant = &grant };
 	char expected[32];
 	(void)state;
 	assert_int_equal(snapshots_new(&server.snapshots, dirs, 1,

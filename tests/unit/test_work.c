@@ -78,13 +78,16 @@ static int begin(void **state)
 	memset(which, 0, sizeof(which));
 	n_taken = n_failures = 0;
 	server.cfg.workers = 2;
-	server.cfg.queue = QUESTIONS;
+	server.cfg.queue = 2 * QUESTIONS; /* one asker has three quarters */
 	pthread_mutex_init(&server.lock, NULL);
 	pthread_cond_init(&server.wake, NULL);
 	sem_init(&taken, 0, 0);
 	sem_init(&answer, 0, 0);
 	sem_init(&done, 0, 0);
 	static const char *const dirs[] = { "/nonexistent" };
+	static const uint64_t limits[QUOTA_PARTS] = { UINT64_MAX, UINT64_MAX, UINT64_MAX };
+	static const struct access access;
+	assert_int_equal(quota_new(&server.quota, limits, &access), 0);
 	return snapshots_new(&server.snapshots, dirs, 1, &(struct store_limits){ 0 }) ||
 	       cache_new(&server.cache, 1 << 20) || work_start(&server);
 }
@@ -105,6 +108,7 @@ static int end(void **state)
 		buf_fini(&r->question);
 		buf_fini(&r->out);
 	}
+	quota_free(server.quota);
 	cache_free(server.cache);
 	snapshots_free(server.snapshots);
 	return 0;
@@ -112,9 +116,12 @@ static int end(void **state)
 
 static void ask(unsigned i, const char *q)
 {
+	static const struct access_grant grant = { .may = ACCESS_READ };
 	struct request *r = &asked[i];
 	r->server = &server;
 	r->route = &route;
+	r->grant = &grant;
+	r->asker = quota_asker(server.quota, &grant, 0);
 	r->path = strdup(route.path);
 	r->params = calloc(1, sizeof(*r->params));
 	assert_non_null(r->params);

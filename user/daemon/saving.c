@@ -68,8 +68,10 @@ int saving_check(struct saving *s, const struct saving_limits *l, struct collect
 	if (!s->base)
 		s->base = a.total - kernel_bytes(&a);
 	a.total = s->base + kernel_bytes(&a);
-	if (!s->account.total)
+	if (!s->account.total) {
 		s->account = a;
+		s->account.reserved = l->memory / ACCOUNT_WORKERS;
+	}
 	uint64_t needs = account_needs(&a);
 	if (!l->memory || l->memory >= needs)
 		return 0;
