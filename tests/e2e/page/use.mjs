@@ -32,6 +32,7 @@ onPage('by keyboard alone', url, '?by=tenant', async page => {
 	await page.keyboard.press('Escape');
 	await settled(page);
 	await page.keyboard.press('i');
+	await settled(page);
 	assert.equal(param(page, 'up'), '1');
 	await page.focus('#tab-flame');
 	await page.keyboard.press('ArrowRight');
