@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who sent a request, and whether that one may. */
 #include "http/certificate.h"
-#include "http/peer.h"
 #include "http/server_int.h"
 
 #include <microhttpd.h>
@@ -18,17 +17,17 @@ unsigned asker_check(struct address *a, struct MHD_Connection *c, struct request
 	char name[ACCESS_NAME_MAX + 1];
 	const bool named =
 		a->guard.tls && a->server->cfg.tls_client_ca && certificate_name(c, name);
+	const struct conn *conn = conn_of(c);
 	const struct guard_asker asker = { header(c, MHD_HTTP_HEADER_HOST),
 					   header(c, MHD_HTTP_HEADER_ORIGIN),
 					   header(c, MHD_HTTP_HEADER_AUTHORIZATION),
 					   password,
 					   named ? name : NULL,
-					   a->guard.unix_socket && peer_is_member(c) };
+					   conn && conn->peer.member };
 	unsigned status =
 		guard_check(&a->guard, &asker, r->route->flags & ROUTE_OPEN, &r->grant, ret_why);
-	const struct conn *conn = conn_of(c);
 	if (!status)
-		r->asker = quota_asker(a->server->quota, r->grant, conn ? conn->uid : -1);
+		r->asker = quota_asker(a->server->quota, r->grant, conn ? conn->peer.uid : -1);
 	MHD_free(password);
 	MHD_free(user);
 	return status;

@@ -56,16 +56,6 @@ static void make_room(struct http_server *s, const struct address *a)
 		end_conn(s, victim, REFUSED_crowd);
 }
 
-/* Who connected, of a Unix socket. */
-static int64_t peer_of(const struct address *a, int fd)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-	const bool known = a->guard.unix_socket && fd >= 0 &&
-			   !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-	return known ? (int64_t)peer.uid : -1;
-}
-
 struct conn *conn_of(struct MHD_Connection *c)
 {
 	const union MHD_ConnectionInfo *info =
@@ -81,7 +71,7 @@ struct conn *conns_open(struct address *a, int fd)
 		return NULL;
 	conn->address = a;
 	conn->fd = fd;
-	conn->uid = peer_of(a, fd);
+	conn->peer = a->guard.unix_socket ? peer_of(fd) : (struct peer){ .uid = -1 };
 	conn->deadline_ns = http_now_ns() + s->cfg.request_s * HTTP_NS;
 	pthread_mutex_lock(&s->conns_lock);
 	if (s->n_conns >= s->cfg.connections)

@@ -4,13 +4,16 @@
 #define ASCRIBE_HTTP_PEER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-struct MHD_Connection;
+/* As it was when it connected. */
+struct peer {
+	int64_t uid; /* -1: not known */
+	/* Root, or of this process's group; false for who has more than 1,024 groups */
+	bool member;
+};
 
-/*
- * True for root and for members of this process's group, as they were when they connected. False on
- * sockets of the internet, and for who has more than 1,024 groups.
- */
-bool peer_is_member(struct MHD_Connection *c);
+/* On sockets of the internet nobody is known. */
+struct peer peer_of(int fd);
 
 #endif

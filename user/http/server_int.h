@@ -12,6 +12,7 @@
 #include "http/guard.h"
 #include "http/intake.h"
 #include "http/listen.h"
+#include "http/peer.h"
 #include "http/quota.h"
 #include "http/request.h"
 #include "http/snapshot.h"
@@ -44,7 +45,7 @@ struct conn {
 	struct conn *next, **at;
 	const struct address *address;
 	int fd;
-	int64_t uid;		     /* of a Unix socket; -1: another one */
+	struct peer peer;	     /* of a Unix socket */
 	bool answering, ended, idle; /* idle: between two requests */
 	uint64_t deadline_ns;
 };
