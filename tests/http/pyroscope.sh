@@ -7,13 +7,14 @@
 "$build/tests/mkstore" store >truth.json || exit 1
 serve log "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish
 cat >connect.py <<'PY'
-import json, sys, urllib.request, urllib.error, gzip
+import gzip, json, published, sys, urllib.request, urllib.error
 from wire import field, numbers, parse
 url, truth = sys.argv[1], json.load(open('truth.json'))
 def post(method, body, kind):
     r = urllib.request.Request(url + '/querier.v1.QuerierService/' + method, body, {'Content-Type': 'application/' + kind})
-    try: return 200, urllib.request.urlopen(r).read()
+    try: answer = urllib.request.urlopen(r).read()
     except urllib.error.HTTPError as e: return e.code, e.read()
+    return 200, published.querier(method, answer) if kind == 'proto' else answer
 def call(method, **q):
     status, body = post(method, json.dumps(q).encode(), 'json')
     assert status == 200, (method, status, body)
@@ -91,7 +92,8 @@ for x in parse(body)[1]:
     got[tuple((parse(l)[1][0].decode(), parse(l).get(2, [b''])[0].decode()) for l in x.get(1, []))] = sum(parse(p).get(1, [0])[0] for p in x[2])
 assert got[(('tenant', 'a'),)] == truth['a'] * NS and sum(got.values()) == truth['samples'] * NS, got
 status, body = post('Diff', field(1, field(1, CPU) + field(2, '{tenant="a"}')) + field(2, field(1, CPU) + field(2, '{tenant="b"}')), 'proto')
-assert status == 200 and parse(parse(body)[1][0])[5] == [truth['a'] * NS]
+m = parse(parse(body)[1][0])
+assert status == 200 and m[5] == [truth['a'] * NS] and [n.decode() for n in m[1]] == d['names'], m[1]
 status, body = post('ProfileTypes', b'', 'proto')
 assert status == 200 and parse(parse(body)[1][0])[1] == [CPU.encode()]
 status, body = post('SelectMergeProfile', P, 'proto')

@@ -15,12 +15,7 @@ json_t *json_text(const char *s, size_t len)
 {
 	struct buf b = BUF_INIT;
 	json_t *v = NULL;
-	bool bad = false;
-	for (size_t i = 0, n; i < len && !bad; i += n) {
-		n = utf8_char(s + i, len - i);
-		bad = !n;
-	}
-	if (!bad)
+	if (utf8_is_whole(s, len))
 		return json_stringn_nocheck(len ? s : "", len);
 	if (!utf8_repair(&b, s, len))
 		v = json_stringn_nocheck((const char *)b.data, b.len);

@@ -2,6 +2,8 @@
 #include "http/message.h"
 
 #include "export/json.h"
+#include "util/array.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -265,14 +267,81 @@ static json_t *to_object(const ProtobufCMessage *msg)
 	return NULL;
 }
 
-int message_write(struct request *r, const ProtobufCMessage *msg, bool json, struct err *err)
+/* ---- to protobuf ---- */
+
+/* A string that was no UTF-8 while it is packed. */
+struct repaired {
+	char **at, *was;
+};
+
+struct repairs {
+	struct repaired *v;
+	size_t n, cap;
+};
+
+static int repair_string(char **at, struct repairs *r)
+{
+	struct buf b = BUF_INIT;
+	size_t len = strlen(*at);
+	if (utf8_is_whole(*at, len))
+		return 0;
+	if (ARRAY_RESERVE(r->v, r->cap, r->n + 1) || utf8_repair(&b, *at, len) ||
+	    buf_add_u8(&b, 0)) {
+		buf_fini(&b);
+		return -ENOMEM;
+	}
+	r->v[r->n++] = (struct repaired){ at, *at };
+	*at = (char *)b.data;
+	return 0;
+}
+
+/* A reader of protobuf refuses the whole message for one string that is no UTF-8. */
+static int repair(ProtobufCMessage *msg, struct repairs *r)
+{
+	int rc = 0;
+	for (unsigned i = 0; !rc && i < msg->descriptor->n_fields; i++) {
+		const ProtobufCFieldDescriptor *f = &msg->descriptor->fields[i];
+		char *base = (char *)msg;
+		bool several = f->label == PROTOBUF_C_LABEL_REPEATED;
+		void **at = (void **)(base + f->offset);
+		size_t n = several ? *(size_t *)(base + f->quantifier_offset) : 1;
+		if (f->type != PROTOBUF_C_TYPE_STRING && f->type != PROTOBUF_C_TYPE_MESSAGE)
+			continue;
+		if (several)
+			at = *at;
+		for (size_t k = 0; !rc && k < n; k++)
+			rc = !at[k] ? 0
+			     : f->type == PROTOBUF_C_TYPE_MESSAGE
+				     ? repair(at[k], r)
+				     : repair_string((char **)&at[k], r);
+	}
+	return rc;
+}
+
+static void undo(struct repairs *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		free(*r->v[i].at);
+		*r->v[i].at = r->v[i].was;
+	}
+	free(r->v);
+}
+
+static int pack(struct request *r, ProtobufCMessage *msg)
+{
+	struct repairs repairs = { 0 };
+	int rc = repair(msg, &repairs);
+	rc = rc ? rc : buf_reserve(&r->out, protobuf_c_message_get_packed_size(msg) + 1);
+	if (!rc)
+		r->out.len += protobuf_c_message_pack(msg, r->out.data + r->out.len);
+	undo(&repairs);
+	return rc;
+}
+
+int message_write(struct request *r, ProtobufCMessage *msg, bool json, struct err *err)
 {
 	if (json)
 		return request_json(r, to_object(msg), err);
-	size_t n = protobuf_c_message_get_packed_size(msg);
 	r->type = "application/proto";
-	if (buf_reserve(&r->out, n + 1))
-		return err_set(err, -ENOMEM, "out of memory");
-	r->out.len += protobuf_c_message_pack(msg, r->out.data + r->out.len);
-	return 0;
+	return pack(r, msg) ? err_set(err, -ENOMEM, "out of memory") : 0;
 }

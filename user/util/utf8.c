@@ -52,6 +52,14 @@ bool utf8_is_hidden(const char *s, size_t n)
 	return false;
 }
 
+bool utf8_is_whole(const char *s, size_t len)
+{
+	size_t n = 1;
+	for (size_t i = 0; n && i < len; i += n)
+		n = utf8_char(s + i, len - i);
+	return n;
+}
+
 int utf8_repair(struct buf *to, const char *s, size_t len)
 {
 	int rc = 0;

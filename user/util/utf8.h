@@ -23,6 +23,9 @@ bool utf8_is_hidden(const char *s, size_t n);
 /* Its number. */
 unsigned utf8_code(const char *s, size_t n);
 
+/* Is all of the text UTF-8? */
+bool utf8_is_whole(const char *s, size_t len);
+
 /* Add the text to `to`, each byte that belongs to no character as U+FFFD. 0 or -ENOMEM. */
 int utf8_repair(struct buf *to, const char *s, size_t len);
 
