@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenTelemetry profiles decoded strictly: every field must be one that opentelemetry-proto 1.10 publishes, of its type,
 and every rule for the dictionary must hold. Shares nothing with what is tested: numbers are written down here again."""
-import collections, struct, sys
+import collections, published, struct, sys
 from wire import field, varint as wire_varint
 
 # message: {number: (name, type)}; a type in brackets may come several times, an upper-case one is a message.
@@ -205,7 +205,7 @@ def samples(request):
 
 
 def read(path):
-    request = decode(open(path, 'rb').read())
+    request = decode(published.otlp(open(path, 'rb').read()))
     check(request)
     return request
 

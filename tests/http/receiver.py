@@ -10,7 +10,7 @@ DIR/plan: what to do with the next messages, one a line, taken from the front; w
 DIR/rules: Python, evaluated for each message: `def rule(headers, body, n): return None or a line as above`.
 DIR/taken: what was taken; DIR/seen: a line for each request."""
 import gzip, http.server, json, os, ssl, sys, threading, time, zlib
-import otlp
+import otlp, published
 from wire import field, parse, numbers
 
 dir_ = sys.argv[1]
@@ -33,7 +33,7 @@ def unpack(body, encoding):
 
 def pprof(raw):
     """(types, period, time, duration, [(frames, values, labels)])"""
-    p = parse(unpack(raw, 'gzip') if raw[:2] == b'\x1f\x8b' else raw)
+    p = parse(published.pprof(unpack(raw, 'gzip') if raw[:2] == b'\x1f\x8b' else raw))
     text = [s.decode() for s in p[6]]
     assert text[0] == ''
     value_type = lambda b: tuple(text[parse(b).get(k, [0])[0]] for k in (1, 2))
@@ -64,7 +64,7 @@ def decode(path, body):
     """What a message says: [{labels, type, time, duration, samples: [[frames, labels, value]]}]"""
     out = []
     if path.endswith('/v1development/profiles'):
-        r = otlp.decode(body)
+        r = otlp.decode(published.otlp(body))
         otlp.check(r)
         text = r['dictionary']['strings']
         one = {}
@@ -80,14 +80,14 @@ def decode(path, body):
                         'samples': [[frames, {**attributes, **({'link': link['trace_id'].hex()} if link else {})}, value * (period if kind[0] == 'samples' else 1)]]})
         return out, [i.hex() for i in one]
     if path.endswith('/push.v1.PusherService/Push'):
-        for series in map(parse, parse(body)[1]):
+        for series in map(parse, parse(published.again('pyroscope', 'push.v1.PushRequest', body))[1]):
             labels = pairs(series[1])
             assert {'__name__', 'service_name'} <= set(labels), labels
             for sample in map(parse, series[2]):
                 out.append((labels, pprof(sample[1][0])))
                 assert len(out[-1][1][4]) <= 16000
     elif path.endswith('/profiles/writeraw'):
-        for series in map(parse, parse(body)[2]):
+        for series in map(parse, parse(published.again('parca', 'parca.profilestore.v1alpha1.WriteRawRequest', body))[2]):
             labels = pairs(parse(series[1][0])[1])
             for sample in map(parse, series[2]):
                 out.append((labels, pprof(sample[1][0])))
