@@ -104,6 +104,13 @@ receive wide.in
 pushes 0 'sent: 1 windows' wide "$url" --format pyroscope --max-age 99w --max-bytes 64KiB
 ok "a window in pieces: $(wc -l <wide.in/taken)" python3 compare.py wide.in wide pyroscope 1
 ok "more than five" test "$(wc -l <wide.in/taken)" -gt 5
+"$build/tests/mkstore" crowd crowd >/dev/null
+receive crowd.in
+echo 'def rule(headers, body, n): return "status 200"' >crowd.in/rules
+for format in otlp pprof; do # 13 and 6 in the order of label sets
+	pushes 0 ' 4 messages, 100000 rows' crowd "$url" --format $format --memory 64MiB \
+		--cursor $format.cursor
+done
 receive some.in
 pushes 0 'sent: 2 windows' store "$url" --where '{tenant="a"}' --keys comm --to 2026-05-01T10:00:15Z
 ok "a selector, a range, one label" jq -es --argjson a "$(jq .a truth.json)" \

@@ -23,6 +23,12 @@ struct resource {
 	struct buf values;     /* int64_t by number of the sample */
 };
 
+/* What a label set says of its samples. */
+struct known_set {
+	uint32_t resource;
+	size_t at, len; /* of the samples' keys, in set_keys */
+};
+
 struct otlp {
 	const struct export_source *src;
 	const struct store_event *event;
@@ -31,10 +37,11 @@ struct otlp {
 	struct intern packed_resources; /* Otlp__Resource */
 	struct resource *resources;	/* by number of these */
 	size_t n_resources, cap_resources;
-	/* The label set of the rows at hand. */
-	bool set_valid;
-	uint32_t set, resource;
-	struct buf key;		  /* of its samples */
+	struct intern sets;	 /* label sets of the query */
+	struct known_set *known; /* by number of these */
+	size_t cap_known;
+	struct buf set_keys;	  /* of their samples */
+	struct buf key;		  /* of a sample */
 	struct buf resource_text; /* Otlp__Resource */
 	struct buf text, packed;
 	size_t sample_bytes; /* of all samples, about */
@@ -142,11 +149,11 @@ static int add_sample_attribute(struct otlp *o, const char *name, size_t len, co
 	return rc ? rc : buf_add(&o->key, &index, sizeof(index));
 }
 
-static int find_resource(struct otlp *o)
+static int find_resource(struct otlp *o, uint32_t *ret)
 {
 	bool new;
-	int rc = intern_add(&o->packed_resources, o->resource_text.data, o->resource_text.len,
-			    &o->resource, &new);
+	int rc = intern_add(&o->packed_resources, o->resource_text.data, o->resource_text.len, ret,
+			    &new);
 	if (rc || !new)
 		return rc;
 	rc = ARRAY_RESERVE(o->resources, o->cap_resources, o->packed_resources.n);
@@ -174,24 +181,35 @@ static int add_labels(struct packing *p, const struct label *labels, size_t n, b
 	return rc ? rc : add_host(p);
 }
 
-static int load_set(struct otlp *o, uint32_t set)
+static int make_set(struct otlp *o, uint32_t set, struct known_set *ret)
 {
 	const struct label *labels;
 	struct packing p = { .o = o };
 	struct sample_key key = { 0 };
 	uint8_t trace_id[16], span_id[8];
-	if (o->set_valid && o->set == set)
-		return 0;
 	size_t n = query_set(o->src->query, set, &labels);
 	bool linked = find_link(labels, n, trace_id, span_id);
-	o->set_valid = false;
 	o->key.len = o->resource_text.len = 0;
 	int rc = linked ? otlp_add_link(&o->d, trace_id, span_id, &key.link) : 0;
 	rc = rc ? rc : buf_add(&o->key, &key, sizeof(key));
 	rc = rc ? rc : add_labels(&p, labels, n, linked);
-	rc = rc ? rc : find_resource(o);
-	o->set = set;
-	o->set_valid = !rc;
+	rc = rc ? rc : find_resource(o, &ret->resource);
+	ret->at = o->set_keys.len;
+	ret->len = o->key.len;
+	return rc ? rc : buf_add(&o->set_keys, o->key.data, o->key.len);
+}
+
+static int find_set(struct otlp *o, uint32_t set, const struct known_set **ret)
+{
+	uint32_t id;
+	bool new;
+	int rc = intern_add(&o->sets, &set, sizeof(set), &id, &new);
+	if (!rc && new)
+		rc = ARRAY_RESERVE(o->known, o->cap_known, o->sets.n);
+	if (!rc && new)
+		rc = make_set(o, set, &o->known[id]);
+	if (!rc)
+		*ret = &o->known[id];
 	return rc;
 }
 
@@ -207,14 +225,17 @@ static bool counts_samples(const struct otlp *o)
 static int add_row(struct otlp *o, const struct store_row *row)
 {
 	uint64_t value = counts_samples(o) ? row->samples : export_value(o->event, row);
+	const struct known_set *set;
 	struct sample_key key;
 	int64_t *sum;
 	uint32_t id;
 	bool new;
-	int rc = load_set(o, row->set);
+	int rc = find_set(o, row->set, &set);
+	o->key.len = 0;
+	rc = rc ? rc : buf_add(&o->key, o->set_keys.data + set->at, set->len);
 	if (rc)
 		return rc;
-	struct resource *r = &o->resources[o->resource];
+	struct resource *r = &o->resources[set->resource];
 	memcpy(&key, o->key.data, sizeof(key));
 	rc = otlp_add_stack(&o->d, row, &key.stack);
 	memcpy(o->key.data, &key, sizeof(key));
@@ -451,6 +472,9 @@ int export_otlp(const struct export_source *src, enum export_unit unit, FILE *f,
 	}
 	free(o.resources);
 	intern_fini(&o.packed_resources);
+	intern_fini(&o.sets);
+	free(o.known);
+	buf_fini(&o.set_keys);
 	otlp_dictionary_fini(&o.d);
 	buf_fini(&o.key);
 	buf_fini(&o.text);

@@ -13,6 +13,7 @@
 #include "export/intern.h"
 #include "export/otel_names.h"
 #include "export/profile.pb-c.h"
+#include "util/array.h"
 #include "util/utf8.h"
 
 #include <errno.h>
@@ -28,6 +29,10 @@
  */
 #define EMPTY_VALUE "\xff"
 
+struct known_set {
+	size_t first, n; /* of its labels */
+};
+
 struct pprof {
 	const struct export_source *src;
 	const struct query_info *info;
@@ -38,12 +43,13 @@ struct pprof {
 	struct intern strings, functions, mappings, locations;
 	uint32_t *by_frame; /* locations of one frame alone; 0: not known yet */
 	size_t n_frames;
-	/* The label set of the rows at hand. */
-	uint32_t set;
-	bool set_valid;
-	Pprof__Label *labels;
-	Pprof__Label **label_ptrs;
+	struct intern sets;	 /* label sets of the query */
+	struct known_set *known; /* by number of these */
+	size_t cap_known;
+	Pprof__Label *labels; /* of all of them */
 	size_t n_labels, cap_labels;
+	Pprof__Label **label_ptrs; /* of one */
+	size_t cap_ptrs;
 	struct buf text;
 };
 
@@ -240,24 +246,6 @@ static int add_stack(struct pprof *p, const struct store_row *row, uint64_t *ret
 
 /* ---- labels ---- */
 
-static int reserve_labels(struct pprof *p, size_t n)
-{
-	if (n <= p->cap_labels)
-		return 0;
-	Pprof__Label *labels = reallocarray(p->labels, n, sizeof(*labels));
-	if (!labels)
-		return -ENOMEM;
-	p->labels = labels;
-	Pprof__Label **ptrs = reallocarray(p->label_ptrs, n, sizeof(*ptrs));
-	if (!ptrs)
-		return -ENOMEM;
-	p->label_ptrs = ptrs;
-	p->cap_labels = n;
-	for (size_t i = 0; i < n; i++)
-		ptrs[i] = &labels[i];
-	return 0;
-}
-
 static int add_string_label(struct pprof *p, const char *key, size_t key_len, const char *value,
 			    size_t len)
 {
@@ -285,15 +273,11 @@ static int add_number_label(struct pprof *p, const struct label *l)
 	return rc;
 }
 
-static int load_labels(struct pprof *p, uint32_t set)
+static int make_labels(struct pprof *p, uint32_t set)
 {
 	const struct label *labels;
-	if (p->set_valid && p->set == set)
-		return 0;
 	size_t n = p->src->bare ? 0 : query_set(p->src->query, set, &labels);
-	int rc = reserve_labels(p, n + 1);
-	p->n_labels = 0;
-	p->set_valid = false;
+	int rc = ARRAY_RESERVE(p->labels, p->cap_labels, p->n_labels + n + 1);
 	for (size_t i = 0; !rc && i < n; i++) {
 		struct label l = labels[i];
 		char name[OTEL_NAME_MAX];
@@ -307,11 +291,29 @@ static int load_labels(struct pprof *p, uint32_t set)
 			rc = add_string_label(p, l.key, len, l.str, l.str_len);
 	}
 	const char *event = p->info->event->name;
-	if (!p->src->bare)
-		rc = rc ? rc : add_string_label(p, "event", 5, event, strlen(event));
-	p->set = set;
-	p->set_valid = !rc;
-	return rc;
+	return rc || p->src->bare ? rc : add_string_label(p, "event", 5, event, strlen(event));
+}
+
+static int find_labels(struct pprof *p, uint32_t set, Pprof__Sample *to)
+{
+	uint32_t id;
+	bool new;
+	int rc = intern_add(&p->sets, &set, sizeof(set), &id, &new);
+	if (!rc && new) {
+		const size_t first = p->n_labels;
+		rc = ARRAY_RESERVE(p->known, p->cap_known, p->sets.n);
+		rc = rc ? rc : make_labels(p, set);
+		if (!rc)
+			p->known[id] = (struct known_set){ first, p->n_labels - first };
+	}
+	rc = rc ? rc : ARRAY_RESERVE(p->label_ptrs, p->cap_ptrs, p->known[id].n);
+	if (rc)
+		return rc;
+	to->n_label = p->known[id].n;
+	to->label = p->label_ptrs;
+	for (size_t i = 0; i < to->n_label; i++)
+		to->label[i] = &p->labels[p->known[id].first + i];
+	return 0;
 }
 
 /* ---- the profile ---- */
@@ -337,13 +339,11 @@ static int emit_row(struct pprof *p, const struct store_row *row)
 	bool times = is_measured(p->info->event);
 	Pprof__Sample m = PPROF__SAMPLE__INIT, *ms = &m;
 	Pprof__Profile part = PPROF__PROFILE__INIT;
-	int rc = load_labels(p, row->set);
+	int rc = find_labels(p, row->set, &m);
 	rc = rc ? rc : add_stack(p, row, locations, &m.n_location_id);
 	m.location_id = locations;
 	m.n_value = times ? 1 : 2;
 	m.value = values + times;
-	m.n_label = p->n_labels;
-	m.label = p->label_ptrs;
 	part.n_sample = 1;
 	part.sample = &ms;
 	return rc ? rc : emit(p, &part);
@@ -458,6 +458,8 @@ int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f
 	buf_fini(&p.text);
 	intern_fini(&p.strings);
 	intern_fini(&p.functions);
+	intern_fini(&p.sets);
+	free(p.known);
 	intern_fini(&p.mappings);
 	intern_fini(&p.locations);
 	free(p.by_frame);

@@ -263,7 +263,11 @@ static int open_share(struct push_loop *p, struct query_spec spec, const struct 
 	spec.share = at->share;
 	query_close(p->m.src.query);
 	p->m.src.query = NULL;
-	return query_open(&p->m.src.query, p->m.src.store, &spec, err);
+	int rc = query_open(&p->m.src.query, p->m.src.store, &spec, err);
+	/* So few messages have the same stack. */
+	if (!rc && p->t.format->dictionary && query_rows_by_stack(p->m.src.query))
+		rc = err_sys(err, -ENOMEM, "cannot push");
+	return rc;
 }
 
 /* Open the first of so many shares that it fits; then of twice as many, since others are larger. */

@@ -21,7 +21,8 @@ struct push_format {
 	bool beside;	  /* with who was running or woke, and the lengths of waits: no profiles */
 	bool idle;	  /* with the samples of idle CPUs and idle waits in any case */
 	enum push_compression compression; /* unless the configuration says otherwise */
-	bool series; /* labels become series: only those of `keys`, none that has many values */
+	bool series;	 /* labels become series: only those of `keys`, none that has many values */
+	bool dictionary; /* a message has each of its stacks once */
 	size_t max_bytes;   /* of a message before compression */
 	size_t max_rows;    /* of a profile; 0: any */
 	int64_t max_age_ns; /* of what is sent; 0: any */

@@ -205,6 +205,8 @@ uint64_t query_bounded_total(void);
  * query_close.
  */
 const struct store_row *query_rows(const struct query *q, size_t *ret_n);
+/* Put them in order of (stack, set), for who writes a stack once. -ENOMEM: they are as before. */
+int query_rows_by_stack(struct query *q);
 
 /* The labels of a row's set, borrowed until query_close; for QUERY_OTHER one label that says so. */
 size_t query_set(const struct query *q, uint32_t set, const struct label **ret);

@@ -62,10 +62,16 @@ bool utf8_is_whole(const char *s, size_t len)
 
 int utf8_repair(struct buf *to, const char *s, size_t len)
 {
+	size_t whole = 0; /* bytes before i that are not added yet */
 	int rc = 0;
 	for (size_t i = 0, n; i < len && !rc; i += n ? n : 1) {
 		n = utf8_char(s + i, len - i);
-		rc = n ? buf_add(to, s + i, n) : buf_add(to, "\xef\xbf\xbd", 3);
+		whole += n;
+		if (n)
+			continue;
+		rc = buf_add(to, s + i - whole, whole);
+		rc = rc ? rc : buf_add(to, "\xef\xbf\xbd", 3);
+		whole = 0;
 	}
-	return rc;
+	return rc ? rc : buf_add(to, s + len - whole, whole);
 }
