@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The messages of the tests of push, export and Pyroscope's questions, read by what protoc makes of
-# the files that OpenTelemetry, Pyroscope, Parca and pprof publish. The tests look at what that read.
+# the files that OpenTelemetry, Pyroscope, Parca and pprof publish. The tests look at what was read.
 # The files come from GitHub, or from clones below the directory PROTOS.
 . "$(dirname "$0")/../http/lib.bash"
 export PATH=/usr/bin:$PATH # Debian's python3 has Debian's modules
@@ -41,8 +41,8 @@ for script in cli/otlp http/push http/push_daemon http/pyroscope; do
 	ok "$script" bash "$here/../$script.sh"
 done
 sort "$PUBLISHED/checked" | uniq -c
-for message in ExportProfilesServiceRequest push.v1.PushRequest WriteRawRequest perftools.profiles \
-	querier.v1.SelectMergeStacktracesResponse querier.v1.SelectSeriesResponse querier.v1.DiffResponse; do
+for message in ExportProfilesServiceRequest PushRequest WriteRawRequest perftools.profiles \
+	SelectMergeStacktracesResponse SelectSeriesResponse DiffResponse; do
 	ok "$message" grep -q "$message" "$PUBLISHED/checked"
 done
 finish

@@ -19,8 +19,8 @@ int message_read(const struct request *r, const ProtobufCMessageDescriptor *d,
 		 struct message_memory *m, ProtobufCMessage **ret, bool *ret_json, struct err *err);
 
 /*
- * The answer, as the question came; its strings may be any bytes. msg is changed meanwhile, and as it
- * was at the end. 0 or -ENOMEM with the text.
+ * The answer, as the question came; its strings may be any bytes. msg is changed meanwhile, and is
+ * as it was at the end. 0 or -ENOMEM with the text.
  */
 int message_write(struct request *r, ProtobufCMessage *msg, bool json, struct err *err);
 
