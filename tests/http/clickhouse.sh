@@ -98,6 +98,34 @@ sees "functions have names" "
 	SELECT count() > 0 AND countIf(empty(name)) = 0 FROM ascribe_functions WHERE id IN
 		(SELECT bitAnd(arrayJoin(called), 18446744073709551614) FROM ascribe_stacks)" 1
 
+# ---- tables of clusters. There is no Keeper and no second server: tables are made, without rows ----
+mkdir clusters
+cat >clusters/config.xml <<'END'
+<clickhouse><macros><cluster>one</cluster></macros><remote_servers><one><shard><replica>
+<host>127.0.0.1</host><port>9000</port></replica></shard></one></remote_servers></clickhouse>
+END
+one_node=$url
+engine clusters
+for kind in replicated distributed; do
+	ask "CREATE DATABASE $kind"
+	sed "s/ ON CLUSTER '{cluster}'//; s/= Replicated/= /; /^INSERT/d" \
+		"$root/deploy/clickhouse/$kind.sql" >$kind.sql
+	url+="?database=$kind"
+	ask "$(cat $kind.sql)" >refused
+	ok "$kind.sql: $(head -c 300 refused)" test ! -s refused
+	ok "all its tables" test "$(ask 'SELECT count() FROM system.tables WHERE database =
+		currentDatabase()')" = "$(grep -c '^CREATE' $kind.sql)"
+	url=${url%\?*}
+done
+# What --create-tables makes is what replicated.sql makes.
+names="SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table LIKE
+	'ascribe%' ORDER BY ALL"
+url+='?database=replicated'
+ask "$names" >replicated.columns
+url=$one_node
+ask "$names" >one_node.columns
+ok "replicated tables have the columns of one server's" cmp replicated.columns one_node.columns
+
 # ---- otel_profiles: the table of OpenTelemetry's exporter, as its documentation has it ----
 ask 'CREATE DATABASE otel'
 saved=$url

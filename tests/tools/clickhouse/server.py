@@ -3,7 +3,7 @@
 
     server.py DIR [PORT]
 
-Serves on 127.0.0.1 until it is ended or killed; DIR/port holds the port, DIR/db the data. What the server's own interface
+Serves on 127.0.0.1 until it is ended or killed; DIR/port holds the port, DIR/db the data, DIR/config.xml more configuration. What the server's own interface
 has and `ascribe` uses is here, by its documentation: the query in ?query= and in the body, settings and param_NAME as
 parameters, external tables, Content-Encoding, X-ClickHouse-User and -Key, the status and X-ClickHouse-Exception-Code of errors, /ping.
 Each request has a session of its own. Users: `default` without password, `writer` and `reader` with the password `secret`,
@@ -42,6 +42,8 @@ class Engine:
             f.restype, f.argtypes = kind, [ctypes.c_void_p]
         lib.chdb_destroy_query_result.argtypes = [ctypes.c_void_p]
         self.args = [b'clickhouse', b'--path=' + path.encode()]
+        if os.path.exists(base + '/config.xml'):
+            self.args.append(b'--config-file=' + base.encode() + b'/config.xml')
         self.first = self.connect()  # keeps the engine
 
     def connect(self):
