@@ -28,6 +28,7 @@ struct pprof_reader {
 	} *frames; /* [n_location] */
 	size_t type[PROFILE_TYPES_MAX], value[PROFILE_TYPES_MAX],
 		n_values; /* of the profile; of the message */
+	bool starved;	  /* a text is missing for want of memory */
 };
 
 static int compare_ids(const void *a, const void *b)
@@ -51,7 +52,7 @@ static const struct by_id *find(const struct by_id *v, size_t n, uint64_t id)
 			qsort((to), m->n_##field, sizeof(*(to)), compare_ids); \
 	} while (0)
 
-/* A text of the table, as long as the profile lives; NULL: out of memory. */
+/* Return a text of the table, as long as the profile lives; "": there is none, see r->starved. */
 static const char *string(struct pprof_reader *r, int64_t i)
 {
 	if (i < 0 || (uint64_t)i >= r->m->n_string_table)
@@ -59,7 +60,8 @@ static const char *string(struct pprof_reader *r, int64_t i)
 	if (!r->strings[i])
 		r->strings[i] =
 			profile_text(r->p, r->m->string_table[i].data, r->m->string_table[i].len);
-	return r->strings[i];
+	r->starved |= !r->strings[i];
+	return r->strings[i] ? r->strings[i] : "";
 }
 
 static int location_frames(struct pprof_reader *r, size_t at)
@@ -73,7 +75,7 @@ static int location_frames(struct pprof_reader *r, size_t at)
 	int rc = 0;
 	if (map && *string(r, m->mapping[map->index]->filename))
 		f.module = string(r, m->mapping[map->index]->filename);
-	f.kernel = f.module && !strncmp(f.module, "[kernel", 7);
+	f.kernel = !strncmp(f.module, "[kernel", 7);
 	r->frames[at].first = (uint32_t)r->p->n_frames;
 	for (size_t i = 0; !rc && i < l->n_line; i++) {
 		const struct by_id *fn = find(r->functions, m->n_function, l->line[i]->function_id);
@@ -82,8 +84,6 @@ static int location_frames(struct pprof_reader *r, size_t at)
 		f.line = l->line[i]->line > 0 && l->line[i]->line < UINT32_MAX
 				 ? (uint32_t)l->line[i]->line
 				 : 0;
-		if (!f.function || !f.file || !f.module)
-			return -ENOMEM;
 		f.inlined = i + 1 < l->n_line;
 		if (!*f.function)
 			f.function = "[unknown]";
@@ -140,8 +140,6 @@ static int sample_labels(struct pprof_reader *r, const Pprof__Sample *m, struct 
 	for (size_t i = 0; !rc && i < m->n_label; i++) {
 		const Pprof__Label *l = m->label[i];
 		const char *key = string(r, l->key), *text = string(r, l->str);
-		if (!key || !text)
-			return -ENOMEM;
 		size_t n = strlen(key), len = strnlen(text, PROFILE_VALUE_MAX);
 		if (!n || n > PROFILE_KEY_MAX || !strncmp(key, "__", 2) ||
 		    !strcmp(key, "event")) /* the key of our own events */
@@ -200,6 +198,7 @@ static int read_pprof(struct profile *p, const Pprof__Profile *m, const struct p
 		rc = location_frames(&r, i);
 	for (size_t i = 0; !rc && i < m->n_sample; i++)
 		rc = add_sample(&r, m->sample[i], l);
+	rc = r.starved ? -ENOMEM : rc;
 	read_time(p, m);
 	free(r.functions);
 	free(r.mappings);
