@@ -97,7 +97,7 @@ static struct asker *find_user(struct quota *q, int64_t uid)
 struct asker *quota_asker(struct quota *q, const struct access_grant *g, int64_t uid)
 {
 	const struct access *all = q->access;
-	const bool token = g >= all->v && g < all->v + all->n;
+	const bool token = all->n && g >= all->v && g < all->v + all->n;
 	pthread_mutex_lock(&q->lock);
 	struct asker *a = token ? &q->v[g - all->v] : uid < 0 ? &q->v[all->n] : find_user(q, uid);
 	a->came = true;

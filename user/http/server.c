@@ -156,14 +156,16 @@ static enum MHD_Result add_param(void *ctx, enum MHD_ValueKind kind, const char 
 	if (r->n_params == PARAMS_MAX)
 		return MHD_NO;
 	struct param *v = reallocarray(r->params, r->n_params + 1, sizeof(*v));
-	if (!v)
+	const struct param p = { strdup(name), strdup(value ? value : "") };
+	r->params = v ? v : r->params;
+	if (!v || !p.name || !p.value) {
+		free(p.name);
+		free(p.value);
+		request_fail(r, 503, "out of memory");
 		return MHD_NO;
-	r->params = v;
-	v += r->n_params;
-	v->name = strdup(name);
-	v->value = strdup(value ? value : "");
-	r->n_params++;
-	return v->name && v->value ? MHD_YES : MHD_NO;
+	}
+	r->params[r->n_params++] = p;
+	return MHD_YES;
 }
 
 static const char *header(struct MHD_Connection *c, const char *name)
