@@ -218,7 +218,7 @@ static double size_of_change(const struct query_diff_row *r, bool absolute)
 
 static int judge(struct query_diff *d)
 {
-	double *p = calloc(2 * d->n_rows + 1, sizeof(*p)), *q = p + d->n_rows;
+	double *p = calloc(2 * d->n_rows + 1, sizeof(*p)), *q = p ? p + d->n_rows : p;
 	if (!p)
 		return -ENOMEM;
 	for (size_t i = 0; i < d->n_rows; i++)

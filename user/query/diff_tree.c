@@ -220,7 +220,7 @@ int query_diff_tree(struct query_diff_tree **ret, struct query *a, struct query 
 /* What no outcome could tell from chance is not tested (diff.h). */
 int query_diff_verdicts(const uint64_t (*counts)[2], size_t n, const uint64_t all[2], uint8_t *ret)
 {
-	double *p = calloc(2 * n + 1, sizeof(*p)), *q = p + n;
+	double *p = calloc(2 * n + 1, sizeof(*p)), *q = p ? p + n : p;
 	size_t *at = calloc(n + 1, sizeof(*at)), n_tested = 0;
 	int rc = p && at ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n; i++) {

@@ -70,7 +70,7 @@ static int merge_last_two(struct runs *r)
 static int sort_open(struct run *o, bool has_sets)
 {
 	struct store_row *sorted = malloc(o->n * sizeof(*sorted));
-	uint32_t *order = malloc(2 * o->n * sizeof(*order)), *keys = order + o->n;
+	uint32_t *order = malloc(2 * o->n * sizeof(*order)), *keys = order ? order + o->n : order;
 	int rc = sorted && order ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < o->n; i++) {
 		order[i] = (uint32_t)i;

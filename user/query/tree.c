@@ -122,9 +122,10 @@ static int by_total_and_name(const void *a, const void *b, void *ctx)
 static int link_children(struct building *b, size_t n)
 {
 	struct query_node *nodes = b->nodes;
-	uint32_t *end = calloc(2 * n + 1, sizeof(*end)), *order = end + n + 1;
+	uint32_t *end = calloc(2 * n + 1, sizeof(*end));
 	if (!end)
 		return -ENOMEM;
+	uint32_t *order = end + n + 1;
 	for (size_t i = 1; i < n; i++)
 		end[nodes[i].parent + 1]++;
 	for (size_t i = 1; i < n; i++)

@@ -32,7 +32,7 @@ static int by_key(const void *pa, const void *pb)
 static int sort_many(struct rows *r)
 {
 	struct store_row *sorted = malloc(r->n * sizeof(*sorted));
-	uint32_t *order = malloc(2 * r->n * sizeof(*order)), *keys = order + r->n;
+	uint32_t *order = malloc(2 * r->n * sizeof(*order)), *keys = order ? order + r->n : order;
 	int rc = sorted && order ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < r->n; i++)
 		order[i] = (uint32_t)i;

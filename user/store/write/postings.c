@@ -119,7 +119,8 @@ static int collect(struct store_writer *w, const struct block_ref *r, struct pos
 static int sort_postings(struct postings *p)
 {
 	struct posting *sorted = malloc((p->n + 1) * sizeof(*sorted));
-	uint32_t *order = malloc((2 * p->n + 1) * sizeof(*order)), *keys = order + p->n;
+	uint32_t *order = malloc((2 * p->n + 1) * sizeof(*order)),
+		 *keys = order ? order + p->n : order;
 	int rc = sorted && order ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < p->n; i++) {
 		order[i] = (uint32_t)i;
