@@ -128,6 +128,15 @@ static void large_counts(void **state)
 		if (9900 + d / 2 < 10000)
 			assert_true(fabs(small - erfc(zs / M_SQRT2)) < 0.006);
 	}
+	/* From 10,000 on, and not before. */
+	assert_true(near(stats_share_p(10100, 40000, 9900, 40000),
+			 erfc(200 / 4e4 / sqrt(0.25 * 0.75 * 2 / 4e4) / M_SQRT2), 1e-9));
+	assert_false(near(stats_share_p(10099, 40000, 9900, 40000),
+			  erfc(199 / 4e4 / sqrt(19999.0 / 8e4 * 60001 / 8e4 * 2 / 4e4) / M_SQRT2),
+			  1e-6));
+	assert_true(near(stats_rate_p(10100, 1, 9900, 1), erfc(100 / sqrt(5000) / M_SQRT2), 1e-9));
+	assert_false(near(stats_rate_p(10099, 1, 9900, 1), erfc(99.5 / sqrt(19999 / 4.0) / M_SQRT2),
+			  1e-6));
 	double e = stats_rate_p(9990, 1, 9700, 1), z = 290 / sqrt(19690.0);
 	assert_true(fabs(e - erfc(z / M_SQRT2)) < 0.002 && e > 0.01 && e < 0.1);
 }

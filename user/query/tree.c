@@ -95,8 +95,9 @@ static int compare_frames(const struct store *s, uint32_t a, uint32_t b)
 		return !x - !y;
 	int d = compare_texts(s, x->function, y->function);
 	d = d ? d : compare_texts(s, x->module, y->module);
+	d = d ? d : compare_texts(s, x->build_id, y->build_id);
 	d = d ? d : (x->offset > y->offset) - (x->offset < y->offset);
-	d = d ? d : (x->line > y->line) - (x->line < y->line);
+	d = d ? d : (x->kind > y->kind) - (x->kind < y->kind);
 	return d ? d : (x->flags > y->flags) - (x->flags < y->flags);
 }
 
