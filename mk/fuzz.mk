@@ -24,11 +24,15 @@ $(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c | $(PB_SRC)
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 $(BUILD)/fuzz/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 
-# Its allocators are those of starve.c.
+# The allocators of these libraries are those of starve.c.
+STARVED := $(foreach f,malloc calloc realloc reallocarray strdup strndup,\
+	--redefine-sym $(f)=fuzz_$(f))
 $(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
-	$(Q)objcopy $(foreach f,malloc calloc realloc strdup strndup,\
-		--redefine-sym $(f)=fuzz_$(f)) $@
+	$(Q)objcopy $(STARVED) $@
+$(BUILD)/fuzz/libstarved.a: $(BUILD)/libascribe.a
+	@mkdir -p $(@D)
+	$(Q)objcopy $(STARVED) $< $@
 
 $(BUILD)/fuzz/starve.o: tests/fuzz/starve.c
 	@mkdir -p $(@D)
@@ -61,10 +65,11 @@ $(REPLAY_OBJ): $(BUILD)/fuzz/replay_%.o: tests/fuzz/fuzz_%.c $(BUILD)/flags | $(
 $(REPLAY_MODE): $(BUILD)/fuzz/mode/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(FUZZ_MODE) $(INCLUDE) -MMD -MP -c -o $@ $<
-$(REPLAY): tests/fuzz/replay.c $(REPLAY_OBJ) $(REPLAY_MODE) $(BUILD)/libascribe.a
+$(REPLAY): tests/fuzz/replay.c tests/fuzz/starve.c $(REPLAY_OBJ) $(REPLAY_MODE) \
+	$(BUILD)/fuzz/libstarved.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) -D'TARGETS=$(foreach n,$(FUZZ_NAMES),T($(n)))' $(LDFLAGS) -o $@ \
-		$^ $(IBERTY) $(LIBS) -lcmocka
+	$(Q)$(CC) $(CFLAGS) -Itests -D'TARGETS=$(foreach n,$(FUZZ_NAMES),T($(n)))' $(LDFLAGS) \
+		-o $@ $^ $(IBERTY) $(LIBS) -lcmocka
 
 .PHONY: fuzz fuzz-coverage
 -include $(FUZZ_OBJ:.o=.d) $(FUZZ:=.d) $(REPLAY_OBJ:.o=.d) $(REPLAY_MODE:.o=.d)

@@ -276,6 +276,9 @@ test: ## install, build, run the tests: 10 to 12 minutes; CPU_HOTPLUG=1 takes a 
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(MAKE) --no-print-directory test-with-packages
 
+# Of each input of a fuzz target so many allocations fail.
+STARVE := $(if $(ASCRIBE_TEST_ALL),1000,8)
+
 # By another make: what is tested depends on the compilers that are installed.
 test-with-packages:
 	$(Q)$(PHASE) 'build' $(MAKE) $(JOBS) \
@@ -289,7 +292,7 @@ test-with-packages:
 		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
-		'fuzz/replay=$(ASAN)/fuzz/replay tests/fuzz/corpus' \
+		'fuzz/replay=FUZZ_STARVE=$(STARVE) $(ASAN)/fuzz/replay tests/fuzz/corpus' \
 		'tsan/hist_threads=$(TSAN)' \
 		$(foreach c,$(CLANGS),'record/$(c)=$(BUILD)/$(c)/ascribe check') \
 		-j1=alone \

@@ -8,6 +8,8 @@
 #ifndef TESTS_FUZZ_INPUT_H
 #define TESTS_FUZZ_INPUT_H
 
+#include "fuzz/starve.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,9 +20,6 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* An allocation failed on purpose, in this run: starve.c. */
-extern bool fuzz_starved;
 
 static inline void require(bool holds)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every input of tests/fuzz/corpus through its target, without libFuzzer: a part of make test. Each
- * target is a child of its own. What is told of one that failed: the input that it was at.
+ * target is a child of its own. What is told of one that failed: the input that it was at. With
+ * FUZZ_STARVE=N also with each of the first N allocations of an input failing: starve.c.
  *
  *   replay CORPORA [TARGET]
  *
  * TARGETS lists them: T(name) for fuzz_name.c, whose function is fuzz_name here.
  */
+#include "fuzz/starve.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -22,28 +25,27 @@
 #define INPUT_MAX (1u << 20)
 #define INPUT_S 20 /* the host may be busy */
 
-#define T(name) int fuzz_##name(const uint8_t *data, size_t size);
+#define T(name) fuzz_run fuzz_##name;
 TARGETS
 #undef T
 
 static const struct {
 	const char *name;
-	int (*run)(const uint8_t *data, size_t size);
+	fuzz_run *run;
 } targets[] = {
 #define T(name) { #name, fuzz_##name },
 	TARGETS
 #undef T
 };
 
-extern bool fuzz_starved;
-bool fuzz_starved; /* no allocation fails here: starve.c */
+static unsigned most_starved;
 
 struct progress {
 	unsigned n;
 	char input[512];
 };
 
-static void replay_file(const char *path, int (*run)(const uint8_t *, size_t))
+static void replay_file(const char *path, fuzz_run *run)
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -59,7 +61,7 @@ static void replay_file(const char *path, int (*run)(const uint8_t *, size_t))
 	}
 	close(fd);
 	alarm(INPUT_S);
-	run(data, size);
+	starve(run, data, size, most_starved);
 	alarm(0);
 	free(data);
 }
@@ -88,8 +90,10 @@ int main(int argc, char **argv)
 	struct progress *p =
 		mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned n = 0, failed = 0;
+	const char *starved = getenv("FUZZ_STARVE");
 	if (argc < 2 || p == MAP_FAILED)
 		return 2;
+	most_starved = starved ? (unsigned)strtoul(starved, NULL, 10) : 0;
 	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
 		int status;
 		if (argc > 2 && strcmp(argv[2], targets[i].name))

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lack of memory at each place of an input: starve.c. */
+#ifndef TESTS_FUZZ_STARVE_H
+#define TESTS_FUZZ_STARVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int fuzz_run(const uint8_t *data, size_t size);
+
+/* An allocation failed on purpose, in this run. */
+extern bool fuzz_starved;
+
+/* Run an input as it is, then with each of its first `most` allocations failing. */
+void starve(fuzz_run *run, const uint8_t *data, size_t size, unsigned most);
+
+#endif
