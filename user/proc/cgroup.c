@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find the path of a v2 cgroup id, and the container (also of LXC), pod and unit in a path. */
+/* Find the path of a v2 cgroup id. */
 #include "proc/proc_int.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -104,83 +103,4 @@ void proc_cgroups_free(struct procs *p)
 	if (p->cgroup_mount >= 0)
 		close(p->cgroup_mount);
 	p->cgroup_mount = -1;
-}
-
-/* 64 hexadecimal digits; or 32, '-' and a number (tasks of Amazon's ECS). */
-size_t proc_container_id(const char *cgroup, const char **ret)
-{
-	for (const char *s = cgroup; *s;) {
-		size_t n = 0, m = 0;
-		while (isxdigit((unsigned char)s[n]))
-			n++;
-		while (n == 32 && s[n] == '-' && isdigit((unsigned char)s[n + 1 + m]))
-			m++;
-		if (n == 64 || m) {
-			*ret = s;
-			return m ? n + 1 + m : n;
-		}
-		s += n ? n : 1;
-	}
-	return 0;
-}
-
-/*
- * ".../podUID/..." (cgroupfs) or "...-podUID.slice/..." (systemd, with '_' for '-'): 36 characters,
- * or the 32 digits of a static pod. Behind a container's id it is a name that this container chose.
- */
-size_t proc_pod_uid(const char *cgroup, char *out, size_t cap)
-{
-	const char *container = NULL;
-	proc_container_id(cgroup, &container);
-	for (const char *s = strstr(cgroup, "pod"); s; s = strstr(s + 1, "pod")) {
-		size_t n = 0;
-		const char *id = s + 3;
-		if (container && s > container)
-			return 0;
-		while (isxdigit((unsigned char)id[n]) || id[n] == '-' || id[n] == '_')
-			n++;
-		if ((n != 36 && n != 32) || cap <= n)
-			continue;
-		for (size_t i = 0; i < n; i++)
-			out[i] = id[i] == '_' ? '-' : id[i];
-		out[n] = 0;
-		return n;
-	}
-	return 0;
-}
-
-size_t proc_lxc_name(const char *cgroup, const char **ret)
-{
-	/* Since LXC 4.0, in 3.1, and before: src/lxc/cgroups/cgfsng.c. */
-	static const char *const before[] = { "/lxc.payload.", "/lxc.payload/", "/lxc/" };
-	for (const char *s = strchr(cgroup, '/'); s; s = strchr(s + 1, '/'))
-		for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
-			size_t skip = strlen(before[i]);
-			size_t n = strncmp(s, before[i], skip) ? 0 : strcspn(s + skip, "/");
-			if (n) {
-				*ret = s + skip;
-				return n;
-			}
-		}
-	return 0;
-}
-
-static int ends_with(const char *s, size_t n, const char *end)
-{
-	size_t m = strlen(end);
-	return n > m && !memcmp(s + n - m, end, m);
-}
-
-size_t proc_unit(const char *cgroup, const char **ret)
-{
-	size_t found = 0;
-	for (const char *s = cgroup; *s;) {
-		size_t n = strcspn(s, "/");
-		if (ends_with(s, n, ".service") || ends_with(s, n, ".scope")) {
-			*ret = s;
-			found = n;
-		}
-		s += n + (s[n] == '/');
-	}
-	return found;
 }

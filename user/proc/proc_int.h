@@ -81,6 +81,28 @@ struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct pr
 			       size_t id_len);
 void proc_cgroups_free(struct procs *p);
 
+/*
+ * Parse /proc/TGID/status: the tgid in the innermost PID namespace (tgid, where the kernel has none)
+ * and the effective uid. False: malformed.
+ */
+bool proc_parse_status(const char *text, uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid);
+
+/* Fields of /proc/TGID/stat, see proc(5). */
+struct proc_stat {
+	const char *comm; /* in the text: what stands in the outermost parentheses */
+	char state;
+	unsigned parent, n_threads;
+	uint64_t start_ns; /* rounded down to a tick */
+};
+/* Cuts the text behind the comm. False: malformed. */
+bool proc_parse_stat(char *text, struct proc_stat *ret);
+
+/*
+ * Return the most specific cgroup in /proc/TGID/cgroup: the v2 path unless it is the root, else the
+ * longest v1 path (all controllers of one container have the same). NULL: none. Cuts the text.
+ */
+const char *proc_parse_cgroups(char *text);
+
 /* Parse a line of /proc/TGID/maps; *ret_path: the rest of the line. False: malformed. */
 bool proc_parse_line(char *line, struct proc_line *ret, char **ret_path);
 

@@ -11,13 +11,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <linux/types.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "wire.h"
 
@@ -41,85 +39,32 @@ static ssize_t read_small(const char *path, char *out, size_t cap)
 	return (ssize_t)len;
 }
 
-/*
- * Return the last number of the line that begins with key (NSpid: the innermost). False without
- * such a line.
- */
-static bool last_number(const char *text, const char *key, unsigned skip_to, uint32_t *ret)
-{
-	const char *p = strstr(text, key);
-	unsigned long v;
-	char *end;
-	if (!p)
-		return false;
-	p += strlen(key);
-	for (unsigned i = 0; *p && *p != '\n' && i < skip_to; i++) {
-		v = strtoul(p, &end, 10);
-		if (end == p || v > UINT32_MAX)
-			return false;
-		*ret = (uint32_t)v;
-		p = end + strspn(end, " \t");
-	}
-	return true;
-}
-
 int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid)
 {
 	char path[64], text[4096];
-	uint32_t inner = tgid, uid = 0;
 	snprintf(path, sizeof(path), "/proc/%u/status", tgid);
-	if (read_small(path, text, sizeof(text)) <= 0)
+	if (read_small(path, text, sizeof(text)) <= 0 ||
+	    !proc_parse_status(text, tgid, ret_inner, ret_uid))
 		return -ESRCH;
-	/* Missing in kernels without PID namespaces */
-	last_number(text, "\nNSpid:", UINT32_MAX, &inner);
-	if (!last_number(text, "\nUid:", 2, &uid)) /* real, effective */
-		return -ESRCH;
-	*ret_inner = inner;
-	*ret_uid = uid;
 	return 0;
 }
 
-/*
- * Return the most specific cgroup of a process: the v2 path unless it is the root, else the longest
- * v1 path (all controllers of one container have the same).
- */
 static char *read_cgroup(uint32_t tgid)
 {
-	char path[64], text[8192], *save = NULL, *best = NULL;
+	char path[64], text[8192];
 	snprintf(path, sizeof(path), "/proc/%u/cgroup", proc_thread(tgid));
 	if (read_small(path, text, sizeof(text)) <= 0)
 		return NULL;
-	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		char *cg = strchr(line, ':');
-		cg = cg ? strchr(cg + 1, ':') : NULL;
-		if (!cg)
-			continue;
-		cg++;
-		if (!strncmp(line, "0::", 3) && strcmp(cg, "/"))
-			return shared_text_new(cg);
-		if (!best || strlen(cg) > strlen(best))
-			best = cg;
-	}
+	const char *best = proc_parse_cgroups(text);
 	return best ? shared_text_new(best) : NULL;
 }
 
-/* The fields of /proc/TGID/stat, and the target of /proc/TGID/exe. */
+/* What /proc/TGID/stat says, and the target of /proc/TGID/exe. */
 struct process {
 	char text[1024];
-	const char *comm; /* in text */
-	char state;
-	unsigned parent, n_threads;
-	uint64_t start_ns;  /* rounded down to a tick */
+	struct proc_stat stat;
 	char exe[PATH_MAX]; /* "": none, or not readable */
 };
-
-void proc_path_unmark(char *path)
-{
-	static const char mark[] = " (deleted)";
-	size_t len = strlen(path), n = sizeof(mark) - 1;
-	if (len > n && !strcmp(path + len - n, mark))
-		path[len - n] = 0;
-}
 
 static void read_exe(uint32_t tid, char out[PATH_MAX])
 {
@@ -130,28 +75,13 @@ static void read_exe(uint32_t tid, char out[PATH_MAX])
 	proc_path_unmark(out);
 }
 
-/*
- * Parse proc(5): the comm in the outermost parentheses, then the state, the parent (field 4), the
- * number of threads (20) and the start time (22).
- */
 static int read_stat(uint32_t tgid, struct process *ret)
 {
 	char path[64];
-	unsigned long long ticks = 0;
 	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
 	if (read_small(path, ret->text, sizeof(ret->text)) <= 0)
 		return -ENOENT;
-	char *open = strchr(ret->text, '('), *close = strrchr(ret->text, ')');
-	if (!open || !close || close < open)
-		return -EBADMSG;
-	*close = 0;
-	ret->comm = open + 1;
-	if (sscanf(close + 1,
-		   " %c %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %u %*s %llu",
-		   &ret->state, &ret->parent, &ret->n_threads, &ticks) != 4)
-		return -EBADMSG;
-	ret->start_ns = ticks * PROC_TICK_NS;
-	return 0;
+	return proc_parse_stat(ret->text, &ret->stat) ? 0 : -EBADMSG;
 }
 
 int proc_start(uint32_t tgid, uint64_t *ret)
@@ -159,22 +89,8 @@ int proc_start(uint32_t tgid, uint64_t *ret)
 	struct process found;
 	int rc = read_stat(tgid, &found);
 	if (!rc)
-		*ret = found.start_ns;
+		*ret = found.stat.start_ns;
 	return rc;
-}
-
-bool proc_parse_line(char *line, struct proc_line *ret, char **ret_path)
-{
-	unsigned maj, min;
-	char prot[5];
-	int at = 0;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
-		   &ret->start, &ret->end, prot, &ret->pgoff, &maj, &min, &ret->ino, &at) < 7)
-		return false;
-	ret->dev = makedev(maj, min);
-	ret->exec = prot[2] == 'x';
-	*ret_path = at ? line + at : (char *)"";
-	return true;
 }
 
 static void add_line(struct procs *p, struct proc_image *im, char *line)
@@ -439,8 +355,8 @@ bool proc_image_is_since(const struct proc_image *im, uint64_t start_ns)
 static uint64_t missed(const struct proc_image *im, const struct process *found,
 		       const struct proc_id *id, uint64_t ns, uint64_t now)
 {
-	if (!proc_image_is_since(im, found->start_ns))
-		return found->start_ns;
+	if (!proc_image_is_since(im, found->stat.start_ns))
+		return found->stat.start_ns;
 	if (id && im->exec_known && im->exec_id != id->exec_id)
 		return ns;
 	return found->exe[0] && im->exe && strcmp(found->exe, im->exe->path) ? now : 0;
@@ -467,7 +383,8 @@ static void read_parent(struct proc_image *im)
 	if (im->parent_comm[0] || !im->parent || proc_image_is_kernel(im) ||
 	    read_stat(im->parent, &parent))
 		return;
-	snprintf(im->parent_comm, sizeof(im->parent_comm), "%.*s", PROC_COMM_SIZE, parent.comm);
+	snprintf(im->parent_comm, sizeof(im->parent_comm), "%.*s", PROC_COMM_SIZE,
+		 parent.stat.comm);
 }
 
 static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id, uint64_t ns,
@@ -478,7 +395,7 @@ static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id
 	int rc = read_stat(tgid, &found);
 	if (rc)
 		return rc;
-	uint32_t tid = strchr("ZXx", found.state) ? proc_thread(tgid) : tgid;
+	uint32_t tid = strchr("ZXx", found.stat.state) ? proc_thread(tgid) : tgid;
 	read_exe(tid, found.exe);
 	const struct proc_image *bound = id ? procs_lookup(p, id) : NULL;
 	struct proc_image *im = image_for(p, tgid, &found, id, ns, now);
@@ -488,14 +405,14 @@ static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id
 	 * Where the record of an exec is missing, /proc may show the program after the one with
 	 * this identity.
 	 */
-	if (id && (!bound || bound == im) && id->start_ns - found.start_ns < PROC_TICK_NS)
+	if (id && (!bound || bound == im) && id->start_ns - found.stat.start_ns < PROC_TICK_NS)
 		proc_image_bind(im, id, ns);
-	proc_set_comm(im, found.comm);
-	im->parent = found.parent;
+	proc_set_comm(im, found.stat.comm);
+	im->parent = found.stat.parent;
 	read_parent(im);
-	im->tick_ns = found.start_ns;
+	im->tick_ns = found.stat.start_ns;
 	im->cgroup_inherited = im->named = true;
-	im->threaded |= found.n_threads > 1;
+	im->threaded |= found.stat.n_threads > 1;
 	if (tid != tgid)
 		proc_image_leaderless(p, im);
 	if (need == PROC_MAPS) {
