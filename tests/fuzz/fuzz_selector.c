@@ -7,28 +7,9 @@
  * Covers: query/selector.c http/pyro_selector.c
  */
 #include "fuzz/input.h"
+#include "fuzz/label_set.h"
 #include "http/pyro_selector.h"
 #include "query/selector.h"
-
-#define LABELS 8
-
-static size_t labels_of(char *line, struct label *v)
-{
-	size_t n = 0;
-	for (char *at = strtok(line, ","); at && n < LABELS; at = strtok(NULL, ",")) {
-		char *value = strchr(at, '=');
-		if (!value)
-			continue;
-		v[n] = (struct label){ .key = at,
-				       .key_len = (uint32_t)(value - at),
-				       .str = value + 1,
-				       .str_len = (uint32_t)strlen(value + 1) };
-		if (label_int(v[n].str, v[n].str_len, &v[n].num))
-			v[n].type = LABEL_INT;
-		n++;
-	}
-	return labels_normalize(v, n);
-}
 
 static void describe(const struct selector *s)
 {
@@ -78,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	selector_match_event(s, "cpu-clock", &match, &err);
 	selector_match_wait(s, "lock", &match, &err);
 	while (in.left) {
-		struct label v[LABELS];
+		struct label v[LABEL_SET_MAX];
 		char *line = take_line(&in);
 		if (!other && line[0] == '{') {
 			if (selector_parse(&other, line, NULL, &err))

@@ -31,13 +31,13 @@ void access_fini(struct access *a)
 	*a = (struct access){ .v = NULL };
 }
 
-/* In a time that tells nothing of the place where they differ. */
+/* In a time that tells nothing of the place where they differ. token is not empty. */
 static bool same_token(const char *given, const char *token)
 {
 	size_t n = strlen(given), m = strlen(token);
 	unsigned diff = n != m;
 	for (size_t i = 0; i < n; i++)
-		diff |= (unsigned char)given[i] ^ (unsigned char)token[m ? i % m : 0];
+		diff |= (unsigned char)given[i] ^ (unsigned char)token[i % m];
 	return !diff;
 }
 
