@@ -37,6 +37,7 @@ struct host {
 	bool usual;  /* that day, too, the service grew */
 	bool saved;  /* waits are given up after 100 s, until the last 300 s */
 	bool ids;    /* a database has new query ids in each window, and one that grows */
+	bool full;   /* all CPUs are busy in the last 300 s */
 };
 
 static uint32_t push(struct host *h, uint32_t below, const char *function, const char *module,
@@ -144,6 +145,8 @@ static void window(struct host *h)
 	put(h, CPU, "cron", "compress", !h->day && burst ? 0.7 : 0, &cron);
 	put(h, CPU, "leaver", "work", late ? 0 : 0.2, &none);
 	put(h, CPU, "tiny", "work", late ? 0.02 : 0.002, &none);
+	const double hog = !h->full ? 0 : late ? 1.6 : 0.25;
+	put(h, CPU, "hog", "spin", hog, &(struct more){ .parent = "launcher" });
 	bool saved = h->saved && h->t >= FROM - 800 * SECOND && h->t < END - 300 * SECOND;
 	put(h, RUNQ, "steady", "serve", saved ? 0 : late ? 0.6 : 0.01, &none);
 	put(h, RUNQ, "tiny", "work", saved ? 0 : late ? 0.3 : 0.01, &none);
@@ -218,10 +221,12 @@ static void what_happened_is_found(void **state)
 		    fabs(b->day - 0.1) < 0.05);
 	assert_true(llabs(b->since_ns - (END - 300 * SECOND)) <= 2 * f->step_ns);
 	assert_string_equal(b->function, "render_report");
+	assert_true(fabs(b->function_now - 0.8) < 0.1 && b->function_before == 0);
 	assert_false(b->usual);
 	assert_true(llabs(cron->since_ns - (END - 600 * SECOND)) <= f->step_ns &&
 		    cron->span_ns <= 30 * SECOND);
 	assert_string_equal(cron->function, "compress");
+	assert_true(fabs(cron->function_now - 0.7) < 0.2 && cron->function_before == 0);
 	assert_string_equal(cron->parent, "nightly.sh");
 	assert_null(b->parent);
 	assert_true(isfinite(of(f, FINDING_RUNQ, "steady")->now));
@@ -317,6 +322,25 @@ static void what_is_usual_comes_last(void **state)
 	done(f, s);
 }
 
+/* Who waits most for a CPU is named. Who grows, but was there before, is not by who started it. */
+static void a_full_host_is_told(void **state)
+{
+	struct store *s;
+	(void)state;
+	struct findings *f = find((struct host){ .full = true }, true, &s);
+	const struct finding *full = of(f, FINDING_SATURATED, "steady");
+	assert_string_equal(full->key, "service");
+	assert_true(llabs(full->since_ns - (END - 300 * SECOND)) <= f->step_ns);
+	assert_true(llabs(full->span_ns - 300 * SECOND) <= 2 * f->step_ns);
+	assert_true(full->now > full->before && full->before > 0.7);
+	const struct finding *hog = of(f, FINDING_MORE, "hog");
+	assert_null(hog->parent);
+	assert_string_equal(hog->function, "spin");
+	assert_true(fabs(hog->function_now - 1.6) < 0.3 && fabs(hog->function_before - 0.25) < 0.1);
+	assert_true(full < hog); /* comes first */
+	done(f, s);
+}
+
 static void a_range_alone_has_findings(void **state)
 {
 	struct store *s;
@@ -336,6 +360,7 @@ int main(void)
 		cmocka_unit_test(a_convoy_is_told),
 		cmocka_unit_test(unmeasured_waits_are_no_change),
 		cmocka_unit_test(what_is_usual_comes_last),
+		cmocka_unit_test(a_full_host_is_told),
 		cmocka_unit_test(a_range_alone_has_findings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
