@@ -68,7 +68,8 @@ static int rewrite_segment(struct check *c, struct segment *g)
 				      .level = g->m.level,
 				      .state = SEGMENT_CLOSED,
 				      .wide = g->m.wide,
-				      .n_wide = g->m.n_wide };
+				      .n_wide = g->m.n_wide,
+				      .unknown = g->m.unknown };
 	struct file blocks = { .fd = -1 }, symbols = { .fd = -1 };
 	c->changed = true;
 	int rc = make_file(c, (struct place){ KIND_BLOCKS, m.serial, m.level }, &blocks);
