@@ -10,6 +10,7 @@
 
 #define COMMS 3000
 #define LENGTHS 16
+#define GROUPS 100 /* comms of one or two digits */
 
 static char root[64], dir[72];
 static uint64_t waits; /* of all comms but c0 */
@@ -86,8 +87,51 @@ static void each_wait_counts(void **state)
 	store_close(s);
 }
 
+/* Of each comm all its waits, those with most waits first. */
+static void groups_have_their_waits(void **state)
+{
+	static const char *const keys[] = { "comm" };
+	const struct query_spec spec = { .metric = QUERY_OFF,
+					 .where = "comm=~\"c..?\"",
+					 .keys = keys,
+					 .n_keys = 1,
+					 .from_ns = INT64_MIN,
+					 .to_ns = INT64_MAX };
+	struct query_lengths_group *groups;
+	struct query_lengths *l;
+	struct store *s;
+	struct err err = { 0 };
+	size_t n;
+	bool seen[GROUPS] = { false };
+	(void)state;
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(query_lengths(&l, s, &spec, &err), 0);
+	assert_int_equal(query_lengths_groups(l, &groups, &n), 0);
+	assert_false(query_lengths_bounded(l));
+	assert_int_equal(n, GROUPS);
+	for (size_t i = 0; i < n; i++) {
+		const unsigned comm = (unsigned)strtoul(groups[i].values[0] + 1, NULL, 10);
+		uint64_t want = 0;
+		assert_true(groups[i].present[0] && comm < GROUPS && !seen[comm]);
+		seen[comm] = true;
+		for (unsigned k = 0; k < LENGTHS; k++)
+			want += 1 + (comm + k) % 7;
+		assert_int_equal(groups[i].hist->total, want);
+		assert_true(!i || want <= groups[i - 1].hist->total);
+		assert_ptr_equal(query_lengths_of(l, groups[i].values, groups[i].present),
+				 groups[i].hist);
+	}
+	const char *const nobody[] = { "nobody" };
+	const bool there[] = { true };
+	assert_null(query_lengths_of(l, nobody, there));
+	query_lengths_groups_free(groups);
+	query_lengths_free(l);
+	store_close(s);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(each_wait_counts) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(each_wait_counts),
+					    cmocka_unit_test(groups_have_their_waits) };
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -6,6 +6,7 @@
 #include "unit/store_model.h"
 
 #include "query/scope.h"
+#include "query/visible.h"
 
 #define SETS 5000
 
@@ -157,12 +158,70 @@ static void what_is_no_scope_is_refused(void **state)
 	scope_fini(&s);
 }
 
+/* ---- keys and events that an asker may know of ---- */
+
+static void put(struct store_writer *w, const char *labels, uint32_t event)
+{
+	struct model_row r = { (char *)labels, (char *)"main (/a) 0 0\n", event, 5, 5 };
+	assert_int_equal(model_put_row(w, &r), 0);
+}
+
+static bool has_key(const struct found_list *l, const char *key)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].label.key_len == strlen(key) &&
+		    !memcmp(l->v[i].label.key, key, strlen(key)))
+			return true;
+	return false;
+}
+
+/* Tenant a has comm, b has zone and page-faults; nobody has task-clock. */
+static void names_of_others_are_hidden(void **state)
+{
+	static const struct {
+		const char *scope;
+		bool comm, zone, events[3];
+	} cases[] = { { NULL, true, true, { true, true, true } },
+		      { "{tenant=\"a\"}", true, false, { true, false, false } },
+		      { "{tenant=\"b\"}", false, true, { true, true, false } },
+		      { "{tenant=\"c\"}", false, false, { false, false, false } } };
+	struct store_writer *w;
+	struct err err = { 0 };
+	char dir[64];
+	(void)state;
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
+	put(w, "comm=sh\ntenant=a\n", 0);
+	put(w, "tenant=b\nzone=x\n", 0);
+	put(w, "tenant=b\nzone=x\n", 1);
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct store *s = open_store(dir);
+		struct found_list l = { 0 };
+		bool *events;
+		store_set_scope(s, cases[i].scope);
+		assert_int_equal(visible_keys(s, &l, &err), 0);
+		assert_int_equal(has_key(&l, "comm"), cases[i].comm);
+		assert_int_equal(has_key(&l, "zone"), cases[i].zone);
+		assert_false(has_key(&l, "event"));
+		found_fini(&l);
+		assert_int_equal(visible_events(s, &events, &err), 0);
+		for (size_t e = 0; e < 3; e++)
+			assert_int_equal(events[e], cases[i].events[e]);
+		free(events);
+		store_close(s);
+	}
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sets_are_shown_as_they_may_be),
 		cmocka_unit_test(a_key_must_be_there),
 		cmocka_unit_test(what_is_no_scope_is_refused),
+		cmocka_unit_test(names_of_others_are_hidden),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

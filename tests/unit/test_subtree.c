@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The heaviest stacks of a tree, and samples carried to parents, against sums over all stacks. */
+#include "unit/store_model.h"
+
+#include "query/subtree.h"
+
+#define STACKS_MAX 4000
+#define TRIALS 40
+#define OF_STACK 1000 /* bytes; functions of the model take less than one stack in all */
+
+struct plain {
+	uint64_t own[STACKS_MAX], total[STACKS_MAX]; /* by stack */
+	uint32_t n;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = fixture_of(41, 12, 90);
+	struct read_back b = { .s = f->s };
+	/* Stacks get their numbers when rows are read. */
+	for (size_t i = 0; i < f->m.n; i++)
+		assert_int_equal(store_rows(f->s, i, read_back_row, &b, NULL), 0);
+	struct model_window w = { b.rows, b.n, 0, 0 };
+	model_window_fini(&w);
+	assert_true(store_n_stacks(f->s) > 300 && store_n_stacks(f->s) < STACKS_MAX);
+	*state = f;
+	return 0;
+}
+
+static void draw(struct model *m, const struct store *s, struct plain *p, struct keysums *k)
+{
+	*p = (struct plain){ .n = store_n_stacks(s) };
+	keysums_init(k, 1 << 20);
+	for (uint32_t i = 0; i < 3 * p->n; i++) {
+		uint32_t stack = model_random(m, p->n);
+		uint64_t samples = 1 + model_random(m, 1 + model_random(m, 200));
+		if (model_random(m, 2))
+			continue;
+		assert_int_equal(keysums_add(k, stack, samples, 0), 0);
+		p->own[stack] += samples;
+	}
+	for (uint32_t i = p->n; i-- > 0;) {
+		uint32_t parent, frame;
+		p->total[i] += p->own[i];
+		store_stack(s, i, &parent, &frame);
+		if (i)
+			p->total[parent] += p->total[i];
+	}
+}
+
+/* How many stacks come before this one: with more samples, or as many and a lower id. */
+static uint32_t rank_of(const struct plain *p, uint32_t stack)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 1; i < p->n; i++)
+		n += p->total[i] > p->total[stack] || (p->total[i] == p->total[stack] && i < stack);
+	return n;
+}
+
+static void the_heaviest_are_chosen(void **state)
+{
+	static const size_t room_for[] = { 0, 1, 2, 7, 50, 200, STACKS_MAX };
+	struct fixture *f = *state;
+	struct model m = { .random = 5 };
+	static struct plain p;
+	for (int trial = 0; trial < TRIALS; trial++) {
+		const size_t most = room_for[trial % 7];
+		const struct subtree_room room = { OF_STACK * most + OF_STACK - 1, OF_STACK, 1, 3 };
+		struct subtree t;
+		struct keysums k;
+		uint32_t members = 0;
+		draw(&m, f->s, &p, &k);
+		assert_int_equal(subtree_choose(&t, &k, f->s, &room), 0);
+		for (uint32_t i = 0; i < p.n; i++) {
+			bool want = !i || (p.total[i] && rank_of(&p, i) < most);
+			assert_int_equal(subtree_has(&t, i), want);
+			if (want)
+				assert_int_equal(subtree_index(&t, i), members++);
+			uint32_t near = i, frame;
+			while (near && !(p.total[near] && rank_of(&p, near) < most))
+				store_stack(f->s, near, &near, &frame);
+			if (i % 9 == 0)
+				assert_int_equal(subtree_nearest(&t, f->s, i), near);
+		}
+		assert_int_equal(t.n, members);
+		assert_false(subtree_has(&t, UINT32_MAX));
+		subtree_fini(&t);
+		keysums_fini(&k);
+	}
+}
+
+/* Few samples go to the parent, from the highest id down; nothing is lost. */
+static void small_ones_are_carried(void **state)
+{
+	struct fixture *f = *state;
+	struct model m = { .random = 6 };
+	static struct plain p;
+	for (int trial = 0; trial < TRIALS; trial++) {
+		struct keysums k;
+		size_t n = 0;
+		draw(&m, f->s, &p, &k);
+		/* A small table, as one that has filled up. */
+		k.max_cap = 16u << trial % 4;
+		const uint64_t least = p.total[0] / (keysums_max(&k) / 4) + 1;
+		k.missed = 3;
+		assert_int_equal(subtree_carry(&k, f->s), 0);
+		assert_int_equal(k.missed, 3 + least);
+		for (uint32_t i = p.n; i-- > 0;) {
+			const struct keysum *left = keysums_find(&k, i);
+			uint32_t parent, frame;
+			store_stack(f->s, i, &parent, &frame);
+			if (i && p.own[i] < least) {
+				p.own[parent] += p.own[i];
+				assert_null(left);
+			} else if (p.own[i]) {
+				assert_non_null(left);
+				assert_int_equal(left->samples, p.own[i]);
+				n++;
+			}
+		}
+		assert_int_equal(k.n, n);
+		keysums_fini(&k);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_heaviest_are_chosen),
+		cmocka_unit_test(small_ones_are_carried),
+	};
+	return cmocka_run_group_tests(tests, setup, fixture_teardown);
+}
