@@ -6,6 +6,11 @@
 #include "fuzz/input.h"
 #include "import/profile.h"
 
+/* So little that most inputs reach a limit. */
+static const struct profile_limits small_limits = {
+	.bytes = 200, .message = 1500, .samples = 2, .frames = 3, .stacks = 4, .labels = 2
+};
+
 static inline void check_profile(const struct profile *p)
 {
 	const struct profile_limits *l = profile_limits_of(p);
