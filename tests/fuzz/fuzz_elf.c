@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libFuzzer: an ELF image, its symbols, notes and names. The input: a small file, as it is.
+ * libFuzzer: an ELF image, its symbols, notes and names. The input: a small file, as it is; or the
+ * code of an accessor.
  *
  * Covers: elf/*.c
  */
@@ -51,6 +52,52 @@ static void ask_variables(const uint8_t *data, size_t size)
 	elf_image_fini(&img);
 }
 
+static bool same_image(const struct elf_image *a, const struct elf_image *b)
+{
+	return a->n_loads == b->n_loads && a->n_text == b->n_text &&
+	       a->n_sections == b->n_sections && a->build_id_len == b->build_id_len &&
+	       a->label_rc == b->label_rc && a->trampolines_rc == b->trampolines_rc;
+}
+
+/* A descriptor says what the bytes say, and what an address is from is there. */
+static void ask_file(const uint8_t *data, size_t size)
+{
+	struct elf_image a, b;
+	uint64_t vaddr, offset;
+	uint8_t byte;
+	int fd = file_of(data, size), from_file = elf_image_open(&a, fd, "fuzz", NULL),
+	    from_memory = elf_image_open_memory(&b, data, size, "fuzz", NULL);
+	require(!from_file == !from_memory);
+	if (!from_file && !from_memory)
+		require(same_image(&a, &b));
+	for (uint64_t at = 0; !from_file && at < size + 64; at += 1 + size / 50)
+		if (!elf_image_vaddr(&a, at, &vaddr)) {
+			require(!elf_image_offset(&a, vaddr, &offset));
+			require(at >= size || !elf_image_read(&a, at, &byte, 1));
+		}
+	if (!from_file) {
+		elf_image_drop(&a);
+		elf_image_fini(&a);
+	}
+	if (!from_memory)
+		elf_image_fini(&b);
+	close(fd);
+}
+
+/* Code of an accessor, without a file around it: a copy, so that nothing is read behind it. */
+static void decode_accessor(const uint8_t *data, size_t size)
+{
+	struct accessor_step steps[ACCESSOR_STEPS_MAX];
+	uint8_t *copy = malloc(size ? size : 1);
+	require(copy != NULL);
+	memcpy(copy, data, size);
+	int n = accessor_decode(copy, size, 0x1000, steps);
+	require(n <= ACCESSOR_STEPS_MAX);
+	for (int i = 0; i < n; i++) /* numbers are no addresses */
+		require(steps[i].op != ACCESSOR_LOAD || steps[i].size == 8 || i + 1 == n);
+	free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct binary *b = NULL;
@@ -58,6 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t vaddr, bias;
 	struct err err;
 	ask_variables(data, size);
+	ask_file(data, size);
+	decode_accessor(data, size);
 	if (binary_open_memory(&b, data, size, "fuzz", &err))
 		return 0;
 	binary_build_id(b, &id);

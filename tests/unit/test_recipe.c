@@ -322,6 +322,9 @@ static void test_accessors(void **state)
 	}
 	const uint8_t *code = (const uint8_t *)(uintptr_t)get_sum;
 	assert_int_equal(accessor_decode(code, ACCESSOR_CODE_MAX, 0, s), -EBADMSG);
+	/* mov rax, [rip + ...]: its displacement is cut off, and no return */
+	static const uint8_t cut[] = { 0x48, 0x8b, 0x05, 0xc3 };
+	assert_int_equal(accessor_decode(cut, sizeof(cut), 0, s), -EBADMSG);
 }
 #else
 static void test_accessors(void **state)

@@ -78,7 +78,7 @@ static bool take_operand(struct decoder *d, uint8_t op, uint8_t size)
 		disp = (int8_t)*d->p++; /* NOLINT(bugprone-signed-char-misuse): it has a sign */
 	else if ((mod == 2 || rip) && d->end - d->p >= 4)
 		disp = take32(d);
-	else if (mod)
+	else if (mod || rip)
 		return false;
 	if (rip) {
 		d->n = 0;
