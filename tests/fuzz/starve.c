@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Run an input again with its first allocation failing, then with its second, up to the N-th. Beyond
- * the 16th some are left out, more of them the later they come. mk/fuzz.mk gives the program these
- * allocators. libFuzzer's targets do so with FUZZ_STARVE=N, which is for make fuzz-coverage.
+ * Run an input again with its first allocation failing, then with its second, up to the N-th.
+ * Beyond the 16th some are left out, more of them the later they come. mk/fuzz.mk gives the program
+ * these allocators. libFuzzer's targets do so with FUZZ_STARVE=N, which is for make fuzz-coverage.
  */
 #include "fuzz/starve.h"
 
