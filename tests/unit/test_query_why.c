@@ -17,16 +17,19 @@
 enum { CPU, RUNQ, OFF, BLAME, WAKER, RUNQ_LENGTHS, OFF_LENGTHS, EVENTS };
 
 static const struct store_event events[EVENTS] = {
-	{ "cpu-clock", "nanoseconds", CPU_NS, CPU_NS },
-	{ "runq", "nanoseconds", 0, 0 },
-	{ "off-cpu", "nanoseconds", 0, 0 },
-	{ "blame", "nanoseconds", 0, 0 },
-	{ "waker", "nanoseconds", 0, 0 },
-	{ "runq.lengths", "nanoseconds", 0, 0 },
-	{ "off-cpu.lengths", "nanoseconds", 0, 0 },
+	[CPU] = { "cpu-clock", "nanoseconds", CPU_NS, CPU_NS },
+	[RUNQ] = { "runq", "nanoseconds", 0, 0 },
+	[OFF] = { "off-cpu", "nanoseconds", 0, 0 },
+	[BLAME] = { "blame", "nanoseconds", 0, 0 },
+	[WAKER] = { "waker", "nanoseconds", 0, 0 },
+	[RUNQ_LENGTHS] = { "runq.lengths", "nanoseconds", 0, 0 },
+	[OFF_LENGTHS] = { "off-cpu.lengths", "nanoseconds", 0, 0 },
 };
 
-/* Nanoseconds (samples of CPU, numbers of waits of lengths) by window, event, tenant, place; by.comm of the last two is it. */
+/*
+ * Nanoseconds by window, event, tenant and place; of CPU samples, of lengths numbers of waits. The
+ * place is the function, and by.comm of blame and wakers.
+ */
 static uint64_t put[WINDOWS][EVENTS][TENANTS][PLACES];
 static char root[64], waits_dir[72], plain_dir[72];
 

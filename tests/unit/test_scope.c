@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a scope shows of label sets, against a look at each of them: the scope is "tenant is a or b",
- * said in several ways.
+ * What a scope shows of label sets, against a look at each of them. The scope is "tenant is a or
+ * b", said in several ways.
  */
 #include "unit/store_model.h"
 
