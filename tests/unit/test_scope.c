@@ -12,7 +12,7 @@
 
 /* A set: values of these keys, NULL: it does not have it. */
 struct plain {
-	const char *comm, *tenant, *zone, *by_comm, *by_tenant, *by_zone;
+	const char *comm, *tenant, *zone, *by_comm, *by_tenant, *by_zone, *app;
 };
 
 static const char *draw(struct model *m, const char *const *v, uint32_t n)
@@ -26,7 +26,8 @@ static struct plain draw_set(struct model *m)
 	static const char *const comms[] = { "sh", "(idle)", "(other)", "(interrupt)", "(idlf)" },
 				 *const tenants[] = { "a", "b", "c", "" }, *const zones[] = { "x" };
 	return (struct plain){ draw(m, comms, 5), draw(m, tenants, 4), draw(m, zones, 1),
-			       draw(m, comms, 5), draw(m, tenants, 4), draw(m, zones, 1) };
+			       draw(m, comms, 5), draw(m, tenants, 4), draw(m, zones, 1),
+			       draw(m, zones, 1) };
 }
 
 static size_t add(struct label *v, size_t n, const char *key, const char *value)
@@ -41,7 +42,8 @@ static size_t add(struct label *v, size_t n, const char *key, const char *value)
 
 static size_t labels_of(const struct plain *p, struct label v[8])
 {
-	size_t n = add(v, 0, "comm", p->comm);
+	size_t n = add(v, 0, "app", p->app); /* before the other party */
+	n = add(v, n, "comm", p->comm);
 	n = add(v, n, "by.comm", p->by_comm);
 	n = add(v, n, "by.tenant", p->by_tenant);
 	n = add(v, n, "by.zone", p->by_zone);
