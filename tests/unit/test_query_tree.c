@@ -124,8 +124,22 @@ static void siblings_have_one_order(void **state)
 	}
 }
 
+static void indices_by_total(void **state)
+{
+	const struct query_node nodes[] = { { .total = 5 }, { .total = 9 }, { .total = 5 },
+					    { .total = 1 }, { .total = 5 }, { .total = 10 } };
+	const uint32_t want[] = { 5, 1, 0, 2, 4, 3 };
+	uint32_t order[] = { 4, 3, 2, 1, 0, 5 };
+	(void)state;
+	qsort_r(order, 6, sizeof(*order), query_by_total, (void *)nodes);
+	assert_memory_equal(order, want, sizeof(want));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(siblings_have_one_order) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(siblings_have_one_order),
+		cmocka_unit_test(indices_by_total),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
