@@ -32,6 +32,16 @@ static void add_values(struct store_writer *w, uint32_t event, const char *key, 
 	}
 }
 
+/* How many values the file says that a wide key has; 0: it is not wide. */
+static uint32_t values_of(const struct store *s, const char *key)
+{
+	struct store_wide_key k;
+	for (size_t i = 0; store_wide_key(s, i, &k); i++)
+		if (!strcmp(k.key, key))
+			return k.values;
+	return 0;
+}
+
 static void test_values_count_once(void **state)
 {
 	(void)state;
@@ -54,6 +64,7 @@ static void test_values_count_once(void **state)
 		add_values(w, event, "many", MOST + 1);
 		add_values(w, event, "few", 40);
 		add_values(w, event, "edge", MOST);
+		add_values(w, event, "huge", i ? 0 : 8 * MOST + 7);
 		assert_int_equal(
 			store_commit_window(w, 1000 * i, 1000 * (i + 1), 1000 * i, &totals, &err),
 			0);
@@ -63,6 +74,9 @@ static void test_values_count_once(void **state)
 	assert_false(store_is_wide(s, "few"));
 	assert_false(store_is_wide(s, "edge"));
 	assert_true(store_is_wide(s, "many"));
+	assert_int_equal(values_of(s, "many"), MOST + 1);
+	assert_int_equal(values_of(s, "huge"), 8 * MOST); /* counted no further */
+	assert_int_equal(values_of(s, "edge"), 0);
 	store_close(s);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);
