@@ -105,13 +105,13 @@ static int collect(struct store *s, const struct query *q, const char *key, stru
 static int collect_events(struct store *s, const struct query_spec *asked, struct found_list *l,
 			  struct err *err)
 {
-	for (uint32_t id = 0; id <= store_n_events(s); id++) {
+	for (uint32_t id = 0; id < store_n_events(s); id++) {
 		const struct store_event *e = store_event(s, id);
-		bool again = !e || (asked->event ? strcmp(asked->event, e->name) != 0
-						 : !query_is_profile(e));
-		for (uint32_t i = 0; i < id && !again; i++)
-			again = store_event(s, i) && !strcmp(store_event(s, i)->name, e->name);
-		if (again)
+		bool left_out =
+			asked->event ? strcmp(asked->event, e->name) != 0 : !query_is_profile(e);
+		for (uint32_t i = 0; i < id && !left_out; i++) /* at another rate */
+			left_out = !strcmp(store_event(s, i)->name, e->name);
+		if (left_out)
 			continue;
 		struct query_spec spec = *asked;
 		spec.event = e->name;

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys, their values and events of the samples of a query, against the plain-text rows. */
+#include "unit/store_model.h"
+
+#include "query/found.h"
+
+#include <math.h>
+
+#define VALUES_MAX 64
+
+static int setup(void **state)
+{
+	*state = fixture_of(43, 10, 80);
+	return 0;
+}
+
+/* ---- brute force ---- */
+
+struct sums {
+	char text[VALUES_MAX][32];
+	uint64_t samples[VALUES_MAX], all;
+	size_t n;
+};
+
+/* The value of a key in a set; false: it has none. */
+static bool value_of(const char *labels, const char *key, char out[32])
+{
+	char start[40];
+	snprintf(start, sizeof(start), "%s=", key);
+	for (const char *p = labels; *p; p = strchr(p, '\n') + 1)
+		if (!strncmp(p, start, strlen(start))) {
+			p += strlen(start);
+			snprintf(out, 32, "%.*s", (int)strcspn(p, "\n"), p);
+			return true;
+		}
+	return false;
+}
+
+/* Samples of rows whose labels hold `with`, by the values of a key; event < 0: by events. */
+static void sum(const struct model *m, const char *with, const char *key, int event, struct sums *s)
+{
+	*s = (struct sums){ .n = 0 };
+	for (size_t i = 0; i < m->n; i++)
+		for (size_t k = 0; k < m->w[i].n; k++) {
+			const struct model_row *r = &m->w[i].rows[k];
+			char text[32];
+			size_t at = 0;
+			if (model_is_idle(r) || !strstr(r->labels, with) ||
+			    (event >= 0 && r->event != (uint32_t)event))
+				continue;
+			s->all += r->samples;
+			if (event < 0)
+				strcpy(text, model_events[r->event].name);
+			else if (!value_of(r->labels, key, text))
+				continue;
+			while (at < s->n && strcmp(s->text[at], text))
+				at++;
+			if (at == s->n) {
+				strcpy(s->text[s->n++], text);
+				s->samples[at] = 0;
+			}
+			s->samples[at] += r->samples;
+		}
+}
+
+static uint64_t samples_of(const struct sums *s, const char *text)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (!strcmp(s->text[i], text))
+			return s->samples[i];
+	return 0;
+}
+
+static bool near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+/* ---- lists ---- */
+
+static void ask(struct fixture *f, struct query_spec spec, const char *key, struct found_list *l)
+{
+	const char *const keys[] = { key };
+	struct query *q;
+	struct err err = { 0 };
+	spec.from_ns = INT64_MIN;
+	spec.to_ns = INT64_MAX;
+	spec.labels = key ? QUERY_KEYS : QUERY_TOTALS;
+	spec.keys = keys;
+	spec.n_keys = key != NULL;
+	*l = (struct found_list){ 0 };
+	assert_int_equal(query_open(&q, f->s, &spec, &err), 0);
+	assert_int_equal(found_collect(l, f->s, q, &spec, key, &err), 0);
+	for (size_t i = 1; i < l->n; i++)
+		assert_true(l->v[i].samples <= l->v[i - 1].samples);
+	/* Labels of values are borrowed from the query. */
+	for (size_t i = 0; i < l->n; i++) {
+		size_t len;
+		char *text = found_text(&l->v[i].label, &len);
+		assert_int_equal(len, strlen(text));
+		l->v[i].label.str = text;
+	}
+	query_close(q);
+}
+
+static void drop(struct found_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free((char *)l->v[i].label.str);
+	found_fini(l);
+}
+
+static void values_have_their_samples(void **state)
+{
+	static const char *const keys[] = { "tenant", "query_id", "comm" };
+	struct fixture *f = *state;
+	for (size_t i = 0; i < 3; i++)
+		for (int event = 0; event < 3; event++) {
+			const struct query_spec spec = { .event = model_events[event].name };
+			struct found_list l;
+			struct sums s;
+			sum(&f->m, "", keys[i], event, &s);
+			ask(f, spec, keys[i], &l);
+			assert_int_equal(l.n, s.n);
+			assert_int_equal(l.samples, s.all);
+			assert_int_equal(l.time, model_events[event].ns_per_sample > 0);
+			assert_false(l.keys);
+			assert_int_equal(l.other, 0);
+			for (size_t k = 0; k < l.n; k++) {
+				uint64_t want = samples_of(&s, l.v[k].label.str);
+				assert_int_equal(l.v[k].samples, want);
+				assert_true(
+					near(l.v[k].seconds,
+					     (double)want / 1e9 *
+						     (double)model_events[event].ns_per_sample));
+			}
+			drop(&l);
+		}
+}
+
+static void keys_have_their_values(void **state)
+{
+	struct fixture *f = *state;
+	const struct query_spec spec = { .where = "{tenant=\"t1\"}" };
+	struct found_list l;
+	size_t named = 0;
+	ask(f, spec, NULL, &l);
+	assert_true(l.keys && l.time);
+	assert_int_equal(l.n, 4);
+	for (size_t i = 0; i < l.n; i++) {
+		char key[32];
+		struct sums s;
+		uint64_t want = 0;
+		snprintf(key, sizeof(key), "%.*s", (int)l.v[i].label.key_len, l.v[i].label.key);
+		sum(&f->m, "tenant=t1\n", key, 0, &s);
+		for (size_t k = 0; k < s.n; k++)
+			want += s.samples[k];
+		if (!strcmp(key, "event")) {
+			want = s.all;
+			s.n = 1;
+		}
+		named += !strcmp(key, "event") || !strcmp(key, "tenant") ||
+			 !strcmp(key, "query_id") || !strcmp(key, "comm");
+		assert_int_equal(l.v[i].samples, want);
+		assert_int_equal(l.v[i].values, s.n);
+	}
+	assert_int_equal(named, 4);
+	drop(&l);
+}
+
+/* Every event that has samples, or the one that is asked for. */
+static void events_have_their_samples(void **state)
+{
+	static const struct query_spec specs[] = {
+		{ .where = NULL },
+		{ .where = "{tenant=\"t1\"}" },
+		{ .event = "page-faults" },
+		{ .where = "{tenant=\"nobody\"}" },
+	};
+	static const char *const with[] = { "", "tenant=t1\n", "", "tenant=nobody\n" };
+	static const size_t n[] = { 3, 3, 1, 0 };
+	struct fixture *f = *state;
+	for (size_t i = 0; i < 4; i++) {
+		struct found_list l;
+		struct sums s;
+		uint64_t all = 0;
+		sum(&f->m, with[i], NULL, -1, &s);
+		ask(f, specs[i], "event", &l);
+		assert_int_equal(l.n, n[i]);
+		for (size_t k = 0; k < l.n; k++) {
+			assert_int_equal(l.v[k].samples, samples_of(&s, l.v[k].label.str));
+			all += l.v[k].samples;
+		}
+		assert_int_equal(l.samples, all);
+		assert_int_equal(l.time, i != 2);
+		drop(&l);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(values_have_their_samples),
+		cmocka_unit_test(keys_have_their_values),
+		cmocka_unit_test(events_have_their_samples),
+	};
+	return cmocka_run_group_tests(tests, setup, fixture_teardown);
+}
