@@ -3,6 +3,7 @@
 #include "unit/store_model.h"
 
 #include "query/query.h"
+#include "query/query_int.h"
 
 #include <math.h>
 
@@ -474,14 +475,36 @@ static void frame_names(void **state)
 	remove_tree(dir);
 }
 
+/* What dictionaries take is not there for rows; several answers share the rest. */
+static void budget(void **state)
+{
+	static const size_t sizes[] = { 0, 1000, 1 << 20, (size_t)1 << 30 };
+	struct fixture *f = *state;
+	for (size_t i = 0; i < 4; i++)
+		for (unsigned parts = 0; parts < 5; parts++) {
+			const size_t all = sizes[i] ? sizes[i] : QUERY_MEMORY,
+				     n = parts ? parts : 1;
+			size_t taken = store_dictionaries(f->s) + all / 8;
+			struct query_spec spec = { .parts = parts };
+			store_limit(f->s, &(struct store_limits){ .bytes = sizes[i] });
+			/* As if others had filled theirs by then */
+			taken = n > 1 && taken < all / 8 * 5 ? all / 8 * 5 : taken;
+			assert_int_equal(query_budget(f->s, &spec),
+					 (taken < all / 4 * 3 ? all - taken : all / 4) / n);
+			spec.labels = QUERY_KEYS;
+			assert_int_equal(query_budget(f->s, &spec), all / n);
+		}
+	store_limit(f->s, &(struct store_limits){ 0 });
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_and_info), cmocka_unit_test(tree),
-		cmocka_unit_test(functions),	 cmocka_unit_test(key_tables),
-		cmocka_unit_test(errors),	 cmocka_unit_test(empty_store),
-		cmocka_unit_test(interval),	 cmocka_unit_test(frame_names),
-		cmocka_unit_test(limits),
+		cmocka_unit_test(budget),      cmocka_unit_test(rows_and_info),
+		cmocka_unit_test(tree),	       cmocka_unit_test(functions),
+		cmocka_unit_test(key_tables),  cmocka_unit_test(errors),
+		cmocka_unit_test(empty_store), cmocka_unit_test(interval),
+		cmocka_unit_test(frame_names), cmocka_unit_test(limits),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

@@ -82,8 +82,8 @@ struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct pr
 void proc_cgroups_free(struct procs *p);
 
 /*
- * Parse /proc/TGID/status: the tgid in the innermost PID namespace (tgid, where the kernel has none)
- * and the effective uid. False: malformed.
+ * Parse /proc/TGID/status: the tgid in the innermost PID namespace (tgid, where the kernel has
+ * none) and the effective uid. False: malformed.
  */
 bool proc_parse_status(const char *text, uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid);
 
