@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define INPUT_MAX (1u << 20)
-#define INPUT_S 20 /* the host may be busy */
+#define INPUT_S 20 /* of an input and 8 runs that starve: the host may be busy */
 
 #define T(name) fuzz_run fuzz_##name;
 TARGETS
@@ -60,7 +60,7 @@ static void replay_file(const char *path, fuzz_run *run)
 		exit(1);
 	}
 	close(fd);
-	alarm(INPUT_S);
+	alarm(INPUT_S * (1 + most_starved / 8));
 	starve(run, data, size, most_starved);
 	alarm(0);
 	free(data);
