@@ -34,7 +34,8 @@ def caps(mask): return {n for i, n in enumerate(names) if int(mask, 16) >> i & 1
 def limit(pid, what):  # the hard one
     line = re.search(rf'^Max {what} +\S+ +(\S+)', open(f'/proc/{pid}/limits').read(), re.M)
     return float('inf') if line[1] == 'unlimited' else int(line[1])
-has_setuid = 'SETUID' in caps(status(daemon)['CapPrm'])
+kept = [p for p in children(daemon) if status(p)['Name'].strip() == 'ascribe-keeper']
+has_setuid = 'SETUID' in caps(status(kept[0])['CapPrm'])
 kinds = set()
 def look(pid):
     s = status(pid)
@@ -82,14 +83,18 @@ daemon=$pid
 ok "it serves" within 20 grep -q 'serving.*unix:' log
 ok "check and the table agree with /proc" within 20 agrees "$daemon"
 cat wrong
-for name in ascribe ascribe-nursery ascribe-reader ascribe-web ascribe-debugin ascribe-pushkee \
+for name in ascribe ascribe-keeper ascribe-nursery ascribe-reader ascribe-web ascribe-debugin ascribe-pushkee \
 	ascribe-sql; do
 	ok "$name was looked at" grep -qw -- "$name" kinds
 done
 ok "ascribe-parser was looked at" within 60 sh -c "python3 read.py $daemon '$here/../../docs/security.md' >/dev/null && grep -qw ascribe-parser kinds"
-field() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$daemon/status"; }
+field() { sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"; }
+for set in CapInh CapPrm CapEff CapBnd CapAmb; do
+	ok "the recorder has no capability: $set" test $((16#$(field "$daemon" $set))) = 0
+done
+keeper=$(ps --ppid "$daemon" -o pid=,comm= | awk '$2 == "ascribe-keeper" { print $1 }')
 [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 2 ] ||
-	ok "no CAP_SYS_ADMIN: perf_event_paranoid is 2 or less" test $((16#$(field CapEff) >> 21 & 1)) = 0
+	ok "no CAP_SYS_ADMIN: perf_event_paranoid is 2 or less" test $((16#$(field "$keeper" CapEff) >> 21 & 1)) = 0
 kill "$daemon"
 wait "$daemon"
 
@@ -130,7 +135,7 @@ if len(sys.argv) > 1:
     time.sleep(60)
 be('ascribe')
 table = '-all,+dac_read_search,+sys_ptrace,+checkpoint_restore,+setuid,+setgid,+kill'
-for name, more in (('ascribe-nursery', '+sys_module'), ('ascribe-reader', ''), ('ascribe-web', '')):
+for name, more in (('ascribe-keeper', ''), ('ascribe-nursery', '+sys_module'), ('ascribe-reader', ''), ('ascribe-web', '')):
     if not os.fork():
         os.execvp('setpriv', ['setpriv', '--bounding-set', table + (',' + more if more else ''), '--inh-caps', '-all',
                               '--no-new-privs', sys.executable, 'daemon', name])

@@ -155,10 +155,10 @@ static void check_kernel(struct checks *c)
 	uname(&u);
 	int major = 0, minor = 0;
 	sscanf(u.release, "%d.%d", &major, &minor);
-	if (major * 100 + minor >= 517)
+	if (major * 100 + minor >= 519)
 		say(c, GOOD, "kernel", "%s %s", u.release, u.machine);
 	else
-		say(c, BAD, "kernel", "%s is older than 5.17: boot a newer kernel", u.release);
+		say(c, BAD, "kernel", "%s is older than 5.19: boot a newer kernel", u.release);
 	if (!access("/sys/kernel/btf/vmlinux", R_OK))
 		say(c, GOOD, "BTF", "/sys/kernel/btf/vmlinux");
 	else

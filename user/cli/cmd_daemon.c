@@ -8,6 +8,7 @@
 #include "cli/cmd.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
+#include "daemon/rights.h"
 #include "daemon/running.h"
 #include "daemon/shares.h"
 #include "opt/debuginfod.h"
@@ -15,7 +16,7 @@
 #include "opt/old_store.h"
 #include "opt/signals.h"
 #include "proc/proc.h"
-#include "sandbox/confine.h"
+#include "sandbox/keeper.h"
 #include "store/old/old.h"
 #include "util/clock.h"
 #include "util/own.h"
@@ -30,7 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -369,6 +369,9 @@ static int record(struct daemon *d, struct err *err)
 		if (proc_now_ns() < next)
 			continue;
 		tick(d);
+		rc = daemon_look_at_keeper(d, err);
+		if (rc)
+			return rc;
 		next = proc_now_ns() + TICK_NS;
 	}
 }
@@ -484,9 +487,9 @@ static int begin(struct daemon *d, struct err *err)
 		return rc;
 	if (!rc)
 		close(fd);
-	rc = confine_rights(ROLE_RECORDER, CONFINE_KEEP_ALL);
+	rc = daemon_keep_rights(d, err);
 	if (rc)
-		return err_sys(err, rc, "giving up rights that a recorder does not need");
+		return rc;
 	/* Their processes are forked here, before anything is open. */
 	rc = d->s.o.debuginfod.n ? debuginfod_start(&d->downloads, &d->s.o.debuginfod,
 						    d->s.o.debuginfod_cache, err)
@@ -496,6 +499,7 @@ static int begin(struct daemon *d, struct err *err)
 		: pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.o.push.v, d->s.n_push,
 				err);
 	rc = rc || !d->s.o.postgres ? rc : sql_asker_start(&d->sql, d->s.o.postgres, err);
+	rc = rc ? rc : daemon_drop_rights(err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
 		return rc;
@@ -509,7 +513,6 @@ static int begin(struct daemon *d, struct err *err)
 	rc = rewrite_old_store(d, err);
 	if (rc)
 		return rc;
-	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
 	d->signals = signals_take();
 	d->rules_from_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	signal(SIGPIPE, SIG_IGN);
@@ -572,7 +575,7 @@ int cmd_daemon(int argc, char **argv)
 	published_init(&d.published, LATE_NS);
 	ingest_init(&d.ingest);
 	serving_init(&d.serving);
-	capture_init(&d.capture, argc, argv, d.s.o.store);
+	capture_init(&d.capture, d.s.o.store);
 	if (d.s.o.capture_ns) /* who waits for it has ended */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rc = begin(&d, &err);
@@ -585,6 +588,7 @@ int cmd_daemon(int argc, char **argv)
 	if (d.signals >= 0)
 		close(d.signals);
 out:
+	keeper_end();
 	downloads_free(d.downloads);
 	pods_close(d.pods);
 	pushing_end(&d.pushing);

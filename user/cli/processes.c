@@ -122,6 +122,7 @@ static const struct process *daemon_of(const struct processes *all, const struct
 struct rights {
 	uint32_t user[4]; /* real, effective, saved, filesystem */
 	uint64_t effective, permitted, inheritable, ambient, bounding;
+	uint64_t kept; /* of a daemon: what its keeper has */
 	bool no_new_privs;
 	unsigned seccomp, filters;
 	char limits[4096];
@@ -220,7 +221,7 @@ static void compare_user(const struct rights *r, const struct rights *of_daemon,
 	if (role->user == ROLE_TARGET_USER)
 		return;
 	const bool own = role->user != ROLE_SAME_USER && of_daemon->user[1] == 0 &&
-			 of_daemon->permitted >> CAP_SETUID & 1;
+			 of_daemon->kept >> CAP_SETUID & 1;
 	const uint32_t wanted = own ? role->user : of_daemon->user[1];
 	for (size_t i = 0; i < 4; i++) {
 		if (r->user[i] == wanted)
@@ -272,8 +273,22 @@ static enum role_id role_of(const struct process *p)
 	return who;
 }
 
+/* The capabilities of the process that starts those of a daemon; 0: there is none. */
+static uint64_t kept_capabilities(const struct processes *all, const struct process *of)
+{
+	struct rights r;
+	for (size_t i = 0; i < all->n; i++) {
+		const struct process *p = &all->v[i];
+		if (p->parent == of->tgid && !strcmp(p->name, roles[ROLE_KEEPER].name) &&
+		    read_rights(p->tgid, &r))
+			return r.permitted;
+	}
+	return 0;
+}
+
 /* False: one of them has ended. */
-static bool judge(const struct process *p, const struct process *of, char *rights, char *differs)
+static bool judge(const struct processes *all, const struct process *p, const struct process *of,
+		  char *rights, char *differs)
 {
 	struct rights r, of_daemon;
 	struct text text = { rights, 0 }, other = { differs, 0 };
@@ -281,6 +296,7 @@ static bool judge(const struct process *p, const struct process *of, char *right
 	*differs = 0;
 	if (!read_rights(p->tgid, &r) || !read_rights(of->tgid, &of_daemon))
 		return false;
+	of_daemon.kept = kept_capabilities(all, of);
 	describe(&r, who < N_ROLES ? &roles[who] : NULL, p->tgid, &text);
 	if (who == N_ROLES)
 		add(&other, "the table has no such process of a daemon; ");
@@ -299,10 +315,10 @@ int processes_look(processes_tell tell, void *ctx)
 	for (size_t i = 0; !rc && i < all.n; i++) {
 		struct process p = all.v[i];
 		const struct process *of = daemon_of(&all, &p);
-		bool there = of && judge(&p, of, rights, differs);
+		bool there = of && judge(&all, &p, of, rights, differs);
 		if (there && *differs) {
 			poll(NULL, 0, AGAIN_MS);
-			there = read_process(p.tgid, &p) && judge(&p, of, rights, differs);
+			there = read_process(p.tgid, &p) && judge(&all, &p, of, rights, differs);
 		}
 		if (there)
 			tell(ctx, p.name, rights, differs);

@@ -4,6 +4,7 @@
 #include "attribute/file_facts.h"
 #include "hist/metrics.h"
 #include "proc/reader.h"
+#include "sandbox/nursery.h"
 #include "unwind/request.h"
 #include "util/counters.h"
 #include "util/clock.h"
@@ -78,17 +79,25 @@ static const sandbox_op parser_ops[] = {
 	[FILE_PATH_OP] = file_path_op
 };
 
+static const struct sandbox_config parsing = {
+	.nursery = collector_nursery_op,
+	.ops = parser_ops,
+	.n_ops = sizeof(parser_ops) / sizeof(parser_ops[0]),
+	.reader = proc_reader_run,
+	.memory = SYMBOLS_MEMORY,
+	.serves = PARSER_SERVES,
+};
+
+int collector_nursery_op(const struct keeper_question *q, struct keeper_answer *ret,
+			 struct err *err)
+{
+	return nursery_answer(&parsing, q, ret, err);
+}
+
 /* The children that parse foreign files. */
 static int open_symbolizer(struct collector *c, size_t table_bytes, struct err *err)
 {
-	struct sandbox_config cfg = {
-		.ops = parser_ops,
-		.n_ops = sizeof(parser_ops) / sizeof(parser_ops[0]),
-		.reader = proc_reader_run,
-		.memory = SYMBOLS_MEMORY,
-		.serves = PARSER_SERVES,
-	};
-	int rc = sandbox_new(&c->sandbox, &cfg, err);
+	int rc = sandbox_new(&c->sandbox, &parsing, err);
 	if (!rc) {
 		sandbox_ready(c->sandbox, 0);
 		proc_reader_start(c->sandbox);

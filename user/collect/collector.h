@@ -18,12 +18,15 @@
 #include "sampler/sampler.h"
 #include "pods/pods.h"
 #include "sandbox/downloads.h"
+#include "sandbox/keeper.h"
 #include "stacks/jit.h"
 #include "stacks/resolve.h"
 #include "stacks/unwinding.h"
 #include "store/store.h"
 
 struct collector;
+
+keeper_op collector_nursery_op; /* starts the nursery of a recorder; for the keeper's table */
 
 /*
  * Open the store of this host for a collector; `what` describes the recording. As

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/capture.h"
 
+#include "sandbox/kept.h"
 #include "store/file/tree.h"
 #include "util/clock.h"
 #include "util/own.h"
@@ -23,15 +24,16 @@
 #define N_MORE 5 /* arguments besides those of the daemon */
 #define MEMORY_LEAST (32u << 20)
 #define HOUR_S 3600
+#define KILLED_MS 1000 /* that the end of one that was killed is waited for */
 
-void capture_init(struct capture *c, int argc, char *const *argv, const char *store)
+void capture_init(struct capture *c, const char *store)
 {
-	*c = (struct capture){ .argc = argc, .argv = argv, .out = -1 };
+	*c = (struct capture){ .out = -1 };
 	if (snprintf(c->dir, sizeof(c->dir), "%s/" CAPTURE_DIR, store) >= (int)sizeof(c->dir))
 		c->dir[0] = 0;
 }
 
-/* ---- the process ---- */
+/* ---- in the keeper ---- */
 
 /* A capture is none of the daemon's own children for systemd. */
 static char **make_environment(void)
@@ -48,45 +50,47 @@ static char **make_environment(void)
 	return v;
 }
 
+struct capture_question {
+	unsigned seconds, hz;
+	uint64_t memory; /* 0: no limit */
+};
+
 struct arguments {
 	char text[N_MORE][600];
-	char **v;
+	char *v[2 + KEEPER_ARGUMENTS_MAX + N_MORE + 1];
 };
 
 /* Those of the daemon, and what differs: the command line has the last word, its end above all. */
-static int make_arguments(const struct capture *c, const struct http_capture *asked,
-			  struct arguments *a)
+static void make_arguments(const struct capture_question *c, struct arguments *a)
 {
+	char *const *from = keeper_arguments();
 	size_t n = 0;
-	snprintf(a->text[0], sizeof(a->text[0]), "--capture=%us", asked->seconds);
-	snprintf(a->text[1], sizeof(a->text[1]), "--frequency=%u", asked->hz);
-	snprintf(a->text[2], sizeof(a->text[2]), "--store=%s", c->dir);
+	snprintf(a->text[0], sizeof(a->text[0]), "--capture=%us", c->seconds);
+	snprintf(a->text[1], sizeof(a->text[1]), "--frequency=%u", c->hz);
+	snprintf(a->text[2], sizeof(a->text[2]), "--store=%s", *from++);
 	snprintf(a->text[3], sizeof(a->text[3]), "--store-max=" STORE_MAX);
 	snprintf(a->text[4], sizeof(a->text[4]), "--memory-max=%" PRIu64, c->memory);
-	a->v = calloc((size_t)c->argc + 2 + N_MORE, sizeof(*a->v));
-	if (!a->v)
-		return -ENOMEM;
 	a->v[n++] = (char *)(uintptr_t)"ascribe";
 	a->v[n++] = (char *)(uintptr_t)"daemon";
-	for (int i = 1; i < c->argc; i++)
-		a->v[n++] = c->argv[i];
+	while (*from)
+		a->v[n++] = *from++;
 	for (size_t i = 0; i < N_MORE; i++)
 		a->v[n++] = a->text[i];
-	return 0;
+	a->v[n] = NULL;
 }
 
 static int spawn(char *const *argv, char *const *environment, int out, pid_t *ret)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
-	sigset_t none;
-	sigemptyset(&none);
+	sigset_t all;
+	sigfillset(&all); /* the keeper ignores some */
 	int rc = posix_spawn_file_actions_init(&files);
 	if (rc)
 		return -rc;
 	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigmask(&attributes, &none); /* the daemon reads signals otherwise */
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
 	rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
 	rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, out, STDERR_FILENO);
@@ -96,28 +100,42 @@ static int spawn(char *const *argv, char *const *environment, int out, pid_t *re
 	return -rc;
 }
 
+int capture_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
+{
+	struct capture_question c;
+	static struct arguments a;
+	if (q->len != sizeof(c) || q->n_fds != 1)
+		return err_set(err, -EBADMSG, "a capture that cannot be");
+	memcpy(&c, q->bytes, sizeof(c));
+	char **environment = make_environment();
+	make_arguments(&c, &a);
+	pid_t pid;
+	int rc = environment ? spawn(a.v, environment, q->fds[0], &pid) : -ENOMEM;
+	free(environment);
+	if (rc)
+		return err_sys(err, rc, "starting the capture");
+	kept_started(ret, pid);
+	return 0;
+}
+
+/* ---- the process ---- */
+
 static int start(struct capture *c, const struct http_capture *asked, struct err *err)
 {
-	struct arguments a = { .v = NULL };
-	char **environment = make_environment();
-	int ends[2] = { -1, -1 };
-	int rc = environment ? make_arguments(c, asked, &a) : -ENOMEM;
-	if (!rc && pipe2(ends, O_CLOEXEC | O_NONBLOCK))
-		rc = -errno;
-	rc = rc ? rc : spawn(a.v, environment, ends[1], &c->pid);
-	if (ends[1] >= 0)
-		close(ends[1]);
+	const struct capture_question what = { asked->seconds, asked->hz, c->memory };
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return err_sys(err, -errno, "starting the capture");
+	const struct keeper_question q = { &what, sizeof(what), &ends[1], 1 };
+	int rc = kept_start(capture_op, &q, &c->pid, err);
+	close(ends[1]);
 	if (rc) {
-		if (ends[0] >= 0)
-			close(ends[0]);
-		err_sys(err, rc, "starting the capture");
-	} else {
-		c->out = ends[0];
-		own_leave_out(OWN_CAPTURE, c->pid);
+		close(ends[0]);
+		return rc;
 	}
-	free(environment);
-	free(a.v);
-	return rc;
+	c->out = ends[0];
+	own_leave_out(OWN_CAPTURE, c->pid);
+	return 0;
 }
 
 /* Keep the end of what the process says. True: it closed its output. */
@@ -219,24 +237,23 @@ int capture_start(struct capture *c, uint64_t id, const struct http_capture *ask
 
 int capture_look(struct capture *c, uint64_t *ret_id, struct err *err)
 {
-	struct rusage used;
-	int status;
+	struct kept_end end;
 	if (!c->pid)
 		return -EAGAIN;
 	if (!c->late && clock_ns(CLOCK_MONOTONIC) > c->until_ns) {
 		c->late = true;
-		kill(c->pid, SIGKILL);
+		kept_kill(c->pid);
 	}
-	if (!read_output(c) || wait4(c->pid, &status, WNOHANG, &used) != c->pid)
+	if (!read_output(c) || !kept_has_ended(c->pid, &end))
 		return -EAGAIN;
 	const double memory = (double)c->memory / (1 << 20);
-	forget_process(c, &used);
+	forget_process(c, &end.used);
 	if (c->unwanted) {
 		remove_store(c);
 		return -EAGAIN;
 	}
 	*ret_id = c->id;
-	if (!c->late && WIFEXITED(status) && !WEXITSTATUS(status))
+	if (!c->late && WIFEXITED(end.status) && !WEXITSTATUS(end.status))
 		return 0;
 	remove_store(c);
 	if (c->late)
@@ -257,7 +274,7 @@ void capture_end(struct capture *c)
 {
 	c->unwanted = true;
 	if (c->pid)
-		kill(c->pid, SIGKILL);
+		kept_kill(c->pid);
 	else if (c->busy)
 		remove_store(c);
 }
@@ -265,10 +282,9 @@ void capture_end(struct capture *c)
 void capture_fini(struct capture *c)
 {
 	if (c->pid) {
-		kill(c->pid, SIGKILL);
-		struct rusage used = { 0 };
-		while (wait4(c->pid, NULL, 0, &used) < 0 && errno == EINTR)
-			;
+		kept_kill(c->pid);
+		const struct rusage used = { 0 };
+		kept_await(c->pid, KILLED_MS);
 		forget_process(c, &used);
 	}
 	if (c->busy)

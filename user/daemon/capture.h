@@ -5,7 +5,7 @@
  *   daemon -- capture_start --> ascribe daemon --capture, a process --> STORE/capture
  *          <-- capture_look --- its end
  *
- * The process has the daemon's arguments and file, so it keeps to the same selection and rules for
+ * The keeper starts the process, with the rights of a daemon. It has the daemon's arguments and file, so it keeps to the same selection and rules for
  * labels. It has a recorder and a store of its own, serves nothing and pushes nothing. Its memory
  * is what the daemon leaves of memory-max. Of CPU time captures may use as much as cpu-max allows
  * for an hour, at once; what they used wears off at that rate. It dies with the daemon. One at a
@@ -15,11 +15,18 @@
 #define ASCRIBE_DAEMON_CAPTURE_H
 
 #include "http/http.h"
+#include "sandbox/keeper.h"
 
 #include <sys/types.h>
 
 #define CAPTURE_DIR "capture" /* in the store */
 #define CAPTURE_SAID_MAX 400
+
+/*
+ * For the keeper's table. The keeper's arguments say what is captured into what: the store of
+ * captures, and the arguments of the daemon.
+ */
+keeper_op capture_op;
 
 /* What captures may take. */
 struct capture_budget {
@@ -28,8 +35,6 @@ struct capture_budget {
 };
 
 struct capture {
-	char *const *argv; /* of the daemon */
-	int argc;
 	char dir[512]; /* "": its name would be too long */
 	bool busy;     /* from capture_start until its store is gone */
 	pid_t pid;     /* 0: none runs */
@@ -44,8 +49,7 @@ struct capture {
 	size_t n_said;
 };
 
-/* argv is borrowed. */
-void capture_init(struct capture *c, int argc, char *const *argv, const char *store);
+void capture_init(struct capture *c, const char *store);
 /* Ends the one that is running. */
 void capture_fini(struct capture *c);
 

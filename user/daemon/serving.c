@@ -3,17 +3,16 @@
 
 #include "client/web.h"
 #include "sandbox/anew.h"
+#include "sandbox/kept.h"
 #include "util/clock.h"
 #include "util/own.h"
 #include "util/packet.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define MS 1000000ull
@@ -23,6 +22,7 @@
 #define END_NS (5000 * MS)    /* for requests to end */
 #define LIVED_NS (60000 * MS) /* one that lived so long is started again at once */
 #define REAP_NS (10 * MS)
+#define KILLED_MS 1000 /* that the end of one that was killed is waited for */
 
 static uint64_t now_ns(void)
 {
@@ -84,14 +84,25 @@ static int write_config(const struct serving_setup *setup, struct buf *out, stru
 /* ---- the process ---- */
 
 /* Of the environment it knows the time zone. */
-static int spawn(int fd, pid_t *ret)
+int serving_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
 {
 	const char *zone = getenv("TZ");
 	char text[300];
 	char *argv[] = { (char *)"ascribe", (char *)"serve", (char *)"--web", NULL };
 	char *envp[] = { zone ? text : NULL, NULL };
 	snprintf(text, sizeof(text), "TZ=%s", zone ? zone : "");
-	return anew_spawn(argv, envp, &fd, 1, ret);
+	pid_t pid;
+	int rc = q->n_fds == 1 ? anew_spawn(argv, envp, q->fds, 1, &pid) : -EBADMSG;
+	if (rc)
+		return err_sys(err, rc, "starting the process that serves");
+	kept_started(ret, pid);
+	return 0;
+}
+
+static int spawn(int fd, pid_t *ret)
+{
+	const struct keeper_question q = { .fds = &fd, .n_fds = 1 };
+	return kept_start(serving_op, &q, ret, NULL);
 }
 
 static int send_config(struct serving *s)
@@ -119,7 +130,7 @@ static void disconnect(struct serving *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	if (s->pid)
-		kill(s->pid, SIGKILL);
+		kept_kill(s->pid);
 	s->fd = -1;
 	s->failures = s->ending || now - s->began_ns > LIVED_NS ? 0 : s->failures + 1;
 	s->next_ns = s->failures ? now + web_backoff_ms(s->failures - 1) * MS : now;
@@ -176,7 +187,7 @@ void serving_rest(struct serving *s)
 /* True: there is none any more. */
 static bool reap(struct serving *s)
 {
-	if (s->pid && s->fd < 0 && waitpid(s->pid, NULL, WNOHANG)) {
+	if (s->pid && s->fd < 0 && kept_has_ended(s->pid, NULL)) {
 		s->pid = 0;
 		own_leave_out(OWN_SERVER, 0);
 	}
@@ -220,8 +231,8 @@ void serving_end(struct serving *s, unsigned wait_ms)
 	}
 	if (s->fd >= 0)
 		disconnect(s);
-	while (s->pid && waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	if (s->pid)
+		kept_await(s->pid, KILLED_MS);
 	s->pid = 0;
 	buf_fini(&s->config);
 }

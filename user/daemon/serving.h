@@ -17,6 +17,7 @@
 #define ASCRIBE_DAEMON_SERVING_H
 
 #include "daemon/web_messages.h"
+#include "sandbox/keeper.h"
 #include "util/buf.h"
 
 #include <sys/types.h>
@@ -32,6 +33,9 @@ struct serving_setup {
 	uint64_t audit_bytes;
 	int64_t rules_from_ns; /* windows that begin then or later count */
 };
+
+/* For the keeper's table: starts the process. */
+keeper_op serving_op;
 
 struct serving {
 	int fd;	   /* -1: no process is connected */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define BACKLOG 128
+#define BIND_MS 1000u
 #define SOCKET_MODE 0660
 
 static int bad(const char *text, struct err *err)
@@ -97,12 +98,30 @@ static bool is_stale(const struct listen_at *at)
 	return stale;
 }
 
+/* Ports below 1024 take a capability. */
+int listen_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
+{
+	struct listen_at at;
+	(void)ret;
+	if (q->len == sizeof(at))
+		memcpy(&at, q->bytes, sizeof(at));
+	if (q->len != sizeof(at) || q->n_fds != 1 ||
+	    (at.addr.ss_family != AF_INET && at.addr.ss_family != AF_INET6) ||
+	    at.len > sizeof(at.addr))
+		return err_set(err, -EBADMSG, "an address that cannot be");
+	return bind(q->fds[0], (const struct sockaddr *)&at.addr, at.len)
+		       ? err_sys(err, -errno, "cannot listen")
+		       : 0;
+}
+
 static int bind_to(const struct listen_at *at, int fd, unsigned mode)
 {
 	int on = 1;
 	if (!at->unix_path[0]) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		return bind(fd, (const struct sockaddr *)&at->addr, at->len) ? -errno : 0;
+		const struct keeper_question q = { at, sizeof(*at), &fd, 1 };
+		struct keeper_answer a;
+		return keeper_ask(listen_op, &q, BIND_MS, &a, NULL);
 	}
 	if (is_stale(at))
 		unlink(at->unix_path);

@@ -7,6 +7,7 @@
 #define ASCRIBE_HTTP_LISTEN_H
 
 #include "http/http.h"
+#include "sandbox/keeper.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,6 +34,8 @@ struct http_sockets {
 	struct http_socket v[ADDRESSES_MAX];
 	size_t n;
 };
+
+keeper_op listen_op; /* binds a socket to an address of TCP; for the keeper's table */
 
 int listen_parse(struct listen_at *ret, const char *text, struct err *err);
 /*

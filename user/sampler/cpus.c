@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events per CPU: open them when the CPU comes online, and close them when it goes offline. */
+#include "sampler/loader.h"
 #include "sampler/sampler_int.h"
 
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -41,19 +41,15 @@ int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
 		const struct event *e = &s->cfg.event[i];
 		if (e->wait)
 			continue;
-		int rc = event_open_jittered(e, (int)cpu, &c->fd[i], err);
+		int rc = loader_event(e, cpu, &c->fd[i], err);
 		if (rc)
 			return rc;
 		/* This event only counts: the program is attached to the tracepoint once */
 		if (e->tracepoint)
 			continue;
-		LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = i);
-		c->link[i] = bpf_program__attach_perf_event_opts(s->skel->progs.on_event, c->fd[i],
-								 &opts);
-		if (!c->link[i])
-			return err_sys(err, -errno, "attaching to event '%s' on CPU %u", e->name,
-				       cpu);
-		ioctl(c->fd[i], PERF_EVENT_IOC_DISABLE, 0); /* attaching had enabled it */
+		rc = sampler_attach_event(s, PROGRAM_on_event, c->fd[i], i, &c->link[i]);
+		if (rc)
+			return err_sys(err, rc, "attaching to event '%s' on CPU %u", e->name, cpu);
 	}
 	c->online = c->counted = true;
 	return 0;
@@ -66,11 +62,9 @@ void sampler_detach_cpu(struct sampler *s, unsigned cpu)
 		uint64_t v;
 		if (c->fd[i] >= 0 && !event_count(c->fd[i], &v))
 			c->base[i] += v;
-		if (c->link[i])
-			bpf_link__destroy(c->link[i]); /* closes the descriptor too */
-		else if (c->fd[i] >= 0)
+		sampler_detach(&c->link[i]);
+		if (c->fd[i] >= 0)
 			close(c->fd[i]);
-		c->link[i] = NULL;
 		c->fd[i] = -1;
 	}
 	c->online = false;

@@ -29,7 +29,7 @@ struct sampler_taken {
 
 static struct half *half_at(const struct sampler *s, uint32_t id)
 {
-	return (struct half *)(s->halves + (size_t)HALF_INDEX(id) * s->sizes.half_bytes);
+	return (struct half *)(s->halves + (size_t)HALF_INDEX(id) * s->programs.sizes.half_bytes);
 }
 
 struct half *sampler_half_of(const struct sampler *s, unsigned cpu)
@@ -39,7 +39,7 @@ struct half *sampler_half_of(const struct sampler *s, unsigned cpu)
 
 int sampler_give_halves(struct sampler *s)
 {
-	s->n_spares = s->sizes.n_halves - s->n_cpus;
+	s->n_spares = s->programs.sizes.n_halves - s->n_cpus;
 	s->spare = calloc(s->n_spares, sizeof(*s->spare));
 	s->taken = calloc(s->n_cpus, sizeof(*s->taken));
 	if (!s->spare || !s->taken)
@@ -118,15 +118,15 @@ static void copy_half(const struct sampler *s, unsigned cpu, struct half *h,
 	struct sampler_taken *t = &s->taken[cpu];
 	const struct row *rows = (const struct row *)(h + 1);
 	const uint64_t *arena =
-		(const uint64_t *)((const struct stack_ref *)(rows + s->sizes.rows) +
-				   s->sizes.rows);
+		(const uint64_t *)((const struct stack_ref *)(rows + s->programs.sizes.rows) +
+				   s->programs.sizes.rows);
 	bool more = others && has_others(h);
 	size_t n_rows = h->rows_used, n_words = h->arena_used;
 	size_t size = sizeof(*h) + n_rows * sizeof(*rows) + n_words * sizeof(*arena) +
 		      (more ? sizeof(*others) : 0);
 	t->head = malloc(size);
 	if (!t->head) { /* the counters still have room */
-		count_lost(h, rows, s->sizes.rows);
+		count_lost(h, rows, s->programs.sizes.rows);
 		t->head = malloc(sizeof(*h));
 		n_rows = n_words = 0;
 		more = false;
@@ -140,7 +140,7 @@ static void copy_half(const struct sampler *s, unsigned cpu, struct half *h,
 	memcpy(t->arena, arena, n_words * sizeof(*arena));
 	if (more)
 		*t->others = *others;
-	for (size_t i = 0, n = 0; i < s->sizes.rows && n < n_rows; i++) {
+	for (size_t i = 0, n = 0; i < s->programs.sizes.rows && n < n_rows; i++) {
 		if (!rows[i].samples)
 			continue;
 		struct row *row = &t->rows[n++];
@@ -156,9 +156,10 @@ static void zero_half(const struct sampler *s, struct half *h, struct wait_other
 {
 	struct row *rows = (struct row *)(h + 1);
 	if (h->rows_used)
-		memset(rows, 0, s->sizes.rows * sizeof(*rows));
+		memset(rows, 0, s->programs.sizes.rows * sizeof(*rows));
 	if (h->refs_used)
-		memset(rows + s->sizes.rows, 0, s->sizes.rows * sizeof(struct stack_ref));
+		memset(rows + s->programs.sizes.rows, 0,
+		       s->programs.sizes.rows * sizeof(struct stack_ref));
 	if (others && has_others(h))
 		memset(others, 0, sizeof(*others));
 	memset(h, 0, sizeof(*h));

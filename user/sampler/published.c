@@ -3,25 +3,30 @@
  * Data that user space writes and the BPF programs read in shared memory: selected ids, processes,
  * unwind rules.
  */
+#include "sampler/loader.h"
 #include "sampler/sampler_int.h"
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SHARD_BYTES (sizeof(uint32_t) << UNWIND_SHARD_BITS)
+static const char *const map_names[] = {
+#define X(name) [MAP_##name] = #name,
+	PROGRAM_MAPS(X)
+#undef X
+};
 
-int sampler_map_tables(const struct sampler_table *table, size_t n, struct err *err)
+int sampler_map_tables(struct sampler *s, const struct sampler_table *table, size_t n,
+		       struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		void *p = mmap(NULL, table[i].size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			       bpf_map__fd(table[i].map), 0);
+			       s->programs.fd[table[i].map], 0);
 		if (p == MAP_FAILED)
 			return err_sys(err, -errno, "mapping BPF table '%s' (%zu KiB)",
-				       bpf_map__name(table[i].map), table[i].size / 1024);
+				       map_names[table[i].map], table[i].size / 1024);
 		*table[i].ret = p;
 	}
 	return 0;
@@ -29,30 +34,24 @@ int sampler_map_tables(const struct sampler_table *table, size_t n, struct err *
 
 int sampler_map_unwind(struct sampler *s, struct err *err)
 {
-	struct sample_bpf *k = s->skel;
 	const struct sampler_table table[] = {
-		{ k->maps.unwind_ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges),
+		{ MAP_unwind_ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges),
 		  (void **)&s->unwind.ranges },
-		{ k->maps.unwind_pages, UNWIND_PAGES * sizeof(*s->unwind.pages),
+		{ MAP_unwind_pages, UNWIND_PAGES * sizeof(*s->unwind.pages),
 		  (void **)&s->unwind.pages },
-		{ k->maps.unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules),
+		{ MAP_unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules),
 		  (void **)&s->unwind.rules },
 	};
-	return sampler_map_tables(table, sizeof(table) / sizeof(table[0]), err);
+	return sampler_map_tables(s, table, sizeof(table) / sizeof(table[0]), err);
 }
 
 int sampler_add_shard(struct sampler *s, unsigned shard)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	if (shard >= UNWIND_SHARDS)
-		return -E2BIG;
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t), SHARD_BYTES, 1,
-				&opts);
-	if (fd < 0)
-		return fd;
-	int rc =
-		bpf_map_update_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard, &fd, BPF_ANY);
-	if (rc) {
+	int fd, rc = shard < UNWIND_SHARDS ? loader_rows(&fd) : -E2BIG;
+	if (rc)
+		return rc;
+	if (bpf_map_update_elem(s->programs.fd[MAP_unwind_shards], &shard, &fd, BPF_ANY)) {
+		rc = -errno;
 		close(fd);
 		return rc;
 	}
@@ -98,7 +97,7 @@ int sampler_drop_shard(struct sampler *s, unsigned shard)
 {
 	if (shard >= UNWIND_SHARDS || !s->shard_made[shard])
 		return -EINVAL;
-	if (bpf_map_delete_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard))
+	if (bpf_map_delete_elem(s->programs.fd[MAP_unwind_shards], &shard))
 		return -errno;
 	unmap_shard(s, shard);
 	close(s->shard_fd[shard]);

@@ -3,19 +3,16 @@
 #ifndef ASCRIBE_SAMPLER_INT_H
 #define ASCRIBE_SAMPLER_INT_H
 
-#include "sampler/sampler.h"
-#include "sampler/sizes.h"
+#include "sampler/programs.h"
 
 #include "sample.skel.h"
-
-#define SELECT_ENTRIES 65536
 
 #define SAMPLER_SCHED_LINKS 8
 #define SAMPLER_SWITCH_LINKS 6 /* from here on those of sched_switch */
 
 struct cpu {
-	int fd[MAX_EVENTS]; /* -1: not open */
-	struct bpf_link *link[MAX_EVENTS];
+	int fd[MAX_EVENTS];   /* -1: not open */
+	int link[MAX_EVENTS]; /* of the program to the event; -1: none */
 	bool online, counted;
 	uint64_t base[MAX_EVENTS]; /* counts of descriptors that were closed with their CPU */
 	/* Of the event, just before the last drain: what ran since then is not drained yet */
@@ -38,11 +35,12 @@ struct sampler_bpf_time {
 
 struct sampler {
 	struct sampler_config cfg;
-	struct sample_bpf *skel;
+	struct programs programs;
+	struct sample_bpf__bss *bss; /* variables of the programs */
+	struct sample_bpf__data *data;
 	struct ring_buffer *ring, *copies; /* records; samples that come as copies */
 	int rings;			   /* of epoll: either has something */
 	unsigned n_cpus;
-	struct sizes sizes;
 	unsigned unknown_cpus; /* the most at a time */
 	bool running;
 	uint8_t *halves;	     /* sizes.n_halves of sizes.half_bytes */
@@ -59,12 +57,9 @@ struct sampler {
 	uint32_t *shards[UNWIND_SHARDS]; /* NULL: not mapped now */
 	bool shard_made[UNWIND_SHARDS];
 	int shard_fd[UNWIND_SHARDS];
-	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *ended;
-	bool waits;	    /* the scheduler is watched */
-	bool wakers;	    /* and who wakes */
-	struct config wake; /* preempt_count, bottom_half, backlog */
-	bool queue_times;   /* of struct config */
-	struct bpf_link *sched[SAMPLER_SCHED_LINKS], *threads;
+	/* Links of programs; -1: none */
+	int tracepoint[MAX_EVENTS], fork, ended, sched[SAMPLER_SCHED_LINKS], threads;
+	bool waits, wakers;	    /* the scheduler is watched; and who wakes */
 	struct wait_others *others; /* of each half; NULL: no waits */
 	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
 	void *record_ctx;
@@ -74,29 +69,34 @@ struct sampler {
 	struct cpu *cpu;
 };
 
-/*
- * A BPF table and where to put the address of its memory, which user space shares with the
- * programs.
- */
+/* A table and where to put the address of its memory, which user space shares with the programs. */
 struct sampler_table {
-	struct bpf_map *map;
-	size_t size; /* bytes */
+	enum program_fd map;
+	size_t size;
 	void **ret;
 };
 
 /* Map n tables. 0 or -errno, with those mapped that came before; sampler_close unmaps them. */
-int sampler_map_tables(const struct sampler_table *table, size_t n, struct err *err);
+int sampler_map_tables(struct sampler *s, const struct sampler_table *table, size_t n,
+		       struct err *err);
+
+/*
+ * Attach a program that is loaded: to its tracepoint of the kernel; as its iterator. The link's
+ * descriptor in *ret_fd. 0 or -errno.
+ */
+int sampler_attach_traced(const struct sampler *s, enum program_fd program, int *ret_fd);
+int sampler_attach_iterator(const struct sampler *s, enum program_fd program, int *ret_fd);
+/* And to a perf event, with its index, which the program reads. */
+int sampler_attach_event(const struct sampler *s, enum program_fd program, int event_fd,
+			 unsigned index, int *ret_fd);
+/* Detach it; *fd is -1 then. */
+void sampler_detach(int *fd);
 
 /* The half that a CPU writes. */
 struct half *sampler_half_of(const struct sampler *s, unsigned cpu);
 /* Give each CPU a half before anything runs (drain.c). 0 or -ENOMEM; to be released either way. */
 int sampler_give_halves(struct sampler *s);
 void sampler_free_drain(struct sampler *s);
-
-/*
- * Bytes of the tables that sizes.h does not choose, and of those of each CPU; before they are made.
- */
-void sampler_fixed_bytes(const struct sampler *s, size_t *ret_fixed, size_t *ret_cpu);
 
 /*
  * The events of a CPU (cpus.c): open them, not yet enabled; close them, what they counted is kept;
@@ -115,12 +115,9 @@ int sampler_map_unwind(struct sampler *s, struct err *err);
 void sampler_unmap_unwind(struct sampler *s);
 
 /*
- * The scheduler (waits.c): the programs that are needed, attached in an order in which no thread is
- * missed; detached.
+ * The scheduler (sampler_waits.c): the programs that are needed, attached in an order in which no
+ * thread is missed; detached.
  */
-/* -ENOTSUP: this kernel cannot; before the others */
-int sampler_check_waits(struct sampler *s, struct err *err);
-int sampler_size_waits(struct sampler *s);
 int sampler_map_waits(struct sampler *s, struct err *err);
 void sampler_unmap_waits(struct sampler *s);
 int sampler_attach_waits(struct sampler *s, struct err *err);

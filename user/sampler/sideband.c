@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/sideband.h"
 
+#include "sampler/loader.h"
 #include "util/buf.h"
 
 #include <errno.h>
@@ -86,11 +87,8 @@ static void ring_close(struct sideband *sb, struct ring *r)
 	r->fd = -1;
 }
 
-int sideband_add_cpu(struct sideband *sb, unsigned cpu, struct err *err)
+int sideband_event(unsigned cpu, size_t ring_bytes, int *ret_fd, struct err *err)
 {
-	struct ring *r = &sb->ring[cpu];
-	if (r->fd >= 0)
-		return 0;
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
@@ -106,7 +104,7 @@ int sideband_add_cpu(struct sideband *sb, unsigned cpu, struct err *err)
 		.use_clockid = 1,
 		.clockid = CLOCK_BOOTTIME,
 		.watermark = 1,
-		.wakeup_watermark = (uint32_t)(sb->data_size / 4),
+		.wakeup_watermark = (uint32_t)(ring_bytes / 4),
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0)
@@ -115,11 +113,20 @@ int sideband_add_cpu(struct sideband *sb, unsigned cpu, struct err *err)
 			"perf side-band on CPU %u (be root, or run with CAP_PERFMON; needs Linux "
 			"5.12)",
 			cpu);
+	*ret_fd = fd;
+	return 0;
+}
+
+int sideband_add_cpu(struct sideband *sb, unsigned cpu, struct err *err)
+{
+	struct ring *r = &sb->ring[cpu];
+	int fd = -1, rc = r->fd >= 0 ? 0 : loader_sideband(cpu, sb->data_size, &fd, err);
+	if (rc || r->fd >= 0)
+		return rc;
 	void *m = mmap(NULL, sb->page + sb->data_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (m == MAP_FAILED) {
-		int rc = err_sys(err, -errno,
-				 "perf side-band on CPU %u: mapping its ring of %zu KiB", cpu,
-				 sb->data_size / 1024);
+		rc = err_sys(err, -errno, "perf side-band on CPU %u: mapping its ring of %zu KiB",
+			     cpu, sb->data_size / 1024);
 		close(fd);
 		return rc;
 	}

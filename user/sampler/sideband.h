@@ -16,7 +16,13 @@ struct sideband;
 int sideband_open(struct sideband **ret, unsigned n_cpus, size_t ring_bytes, struct err *err);
 void sideband_close(struct sideband *sb);
 
-/* Open the ring of a CPU that has come (or come back). 0 when it is already there. */
+/* Open the event of a CPU, for a ring of so many bytes. */
+int sideband_event(unsigned cpu, size_t ring_bytes, int *ret_fd, struct err *err);
+
+/*
+ * Map the ring of a CPU that has come (or come back), whose event is asked of the keeper. 0 when it
+ * is already there.
+ */
 int sideband_add_cpu(struct sideband *sb, unsigned cpu, struct err *err);
 void sideband_remove_cpu(struct sideband *sb, unsigned cpu);
 

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -77,4 +79,16 @@ int anew_spawn(char *const argv[], char *const envp[], const int *fds, size_t n,
 	if (!rc)
 		*ret_pid = pid;
 	return -rc;
+}
+
+static const char anchor;
+
+void anew_to_distance(char *out, size_t cap, uintptr_t address)
+{
+	snprintf(out, cap, "%lld", (long long)(address - (uintptr_t)&anchor));
+}
+
+uintptr_t anew_from_distance(const char *text)
+{
+	return (uintptr_t)&anchor + (uintptr_t)strtoll(text, NULL, 10);
 }

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define ANEW_FD 3 /* the first of the descriptors that a child is given */
@@ -24,6 +25,13 @@ bool anew_gains_rights(void);
  * standard descriptors are /dev/null. 0 or -errno.
  */
 int anew_spawn(char *const argv[], char *const envp[], const int *fds, size_t n, pid_t *ret_pid);
+
+/*
+ * Name a constant or function of this program in an argument of a child. Addresses differ in each
+ * execution, their distances do not.
+ */
+void anew_to_distance(char *out, size_t cap, uintptr_t address);
+uintptr_t anew_from_distance(const char *text);
 
 /* In a child that was forked instead: have these descriptors there, and no others. 0 or -errno. */
 int anew_take(const int *fds, size_t n);

@@ -4,6 +4,7 @@
 #include "sandbox/anew.h"
 #include "sandbox/channel.h"
 #include "sandbox/confine.h"
+#include "sandbox/kept.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -125,12 +126,24 @@ static void end_children(void)
 	}
 }
 
+static void kill_child(uint64_t pid)
+{
+	reap_children();
+	for (size_t i = 0; i < CHILDREN_MAX; i++)
+		if (children[i] > 0 && (uint64_t)children[i] == pid)
+			kill(children[i], SIGKILL);
+}
+
 static int obey(const struct sandbox_config *cfg)
 {
 	int fd = -1, pidfd = -1;
 	size_t n_fds = 0;
 	struct channel_head h, answer = { 0 };
 	int rc = channel_recv_head(SOCKET, &h, &fd, 1, &n_fds, CHANNEL_FOREVER);
+	if (!rc && !n_fds && h.what == NURSERY_KILL) {
+		kill_child(h.value);
+		return 0;
+	}
 	if (rc || !n_fds ||
 	    (h.what != NURSERY_WORKER && (h.what != NURSERY_READER || !cfg->reader)))
 		return rc ? rc : -EBADMSG;
@@ -154,19 +167,6 @@ static int obey(const struct sandbox_config *cfg)
 
 /* ---- executed anew ---- */
 
-/* Addresses of this program differ in each execution, their distances do not. */
-static const char anchor;
-
-static long long to_distance(uintptr_t address)
-{
-	return (long long)(address - (uintptr_t)&anchor);
-}
-
-static uintptr_t from_distance(const char *text)
-{
-	return (uintptr_t)&anchor + (uintptr_t)strtoll(text, NULL, 10);
-}
-
 static _Noreturn void nursery_run(const struct sandbox_config *cfg)
 {
 	confine_signals();
@@ -188,11 +188,11 @@ __attribute__((constructor)) static void nursery_main(int argc, char **argv)
 	if (argc != 4 || strcmp(argv[0], NAME) != 0 || anew_gains_rights())
 		return;
 	struct sandbox_config cfg = {
-		.ops = (const sandbox_op *)from_distance(argv[1]),
+		.ops = (const sandbox_op *)anew_from_distance(argv[1]),
 		.n_ops = strtoul(argv[2], NULL, 10),
 	};
 	if (strcmp(argv[3], "-") != 0)
-		cfg.reader = (void (*)(int))from_distance(argv[3]);
+		cfg.reader = (void (*)(int))anew_from_distance(argv[3]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	nursery_run(&cfg);
 }
@@ -220,12 +220,36 @@ static int spawn(const struct sandbox_config *cfg, int fd, pid_t *ret_pid)
 {
 	char ops[24], n_ops[24], reader[24];
 	char *argv[] = { (char *)NAME, ops, n_ops, reader, NULL }, *envp[] = { NULL };
-	snprintf(ops, sizeof(ops), "%lld", to_distance((uintptr_t)cfg->ops));
+	anew_to_distance(ops, sizeof(ops), (uintptr_t)cfg->ops);
 	snprintf(n_ops, sizeof(n_ops), "%zu", cfg->n_ops);
 	snprintf(reader, sizeof(reader), "-");
 	if (cfg->reader)
-		snprintf(reader, sizeof(reader), "%lld", to_distance((uintptr_t)cfg->reader));
+		anew_to_distance(reader, sizeof(reader), (uintptr_t)cfg->reader);
 	return anew_spawn(argv, envp, &fd, 1, ret_pid);
+}
+
+int nursery_answer(const struct sandbox_config *cfg, const struct keeper_question *q,
+		   struct keeper_answer *ret, struct err *err)
+{
+	pid_t pid;
+	int rc = q->n_fds != 1	       ? -EBADMSG
+		 : anew_gains_rights() ? fork_nursery(cfg, q->fds[0], &pid)
+				       : spawn(cfg, q->fds[0], &pid);
+	if (rc)
+		return err_sys(err, rc, "starting " NAME);
+	kept_started(ret, pid);
+	return 0;
+}
+
+/* Where no op is in the keeper's table: of this process. */
+static int start_own(const struct sandbox_config *cfg, const struct keeper_question *q,
+		     pid_t *ret_pid)
+{
+	struct keeper_answer a = { 0 };
+	int rc = nursery_answer(cfg, q, &a, NULL);
+	if (!rc)
+		memcpy(ret_pid, a.bytes, sizeof(*ret_pid));
+	return rc;
 }
 
 int nursery_start(const struct sandbox_config *cfg, pid_t *ret_pid, int *ret_fd)
@@ -233,8 +257,9 @@ int nursery_start(const struct sandbox_config *cfg, pid_t *ret_pid, int *ret_fd)
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	int rc = anew_gains_rights() ? fork_nursery(cfg, pair[1], ret_pid)
-				     : spawn(cfg, pair[1], ret_pid);
+	const struct keeper_question q = { .fds = &pair[1], .n_fds = 1 };
+	int rc = cfg->nursery ? kept_start(cfg->nursery, &q, ret_pid, NULL)
+			      : start_own(cfg, &q, ret_pid);
 	close(pair[1]);
 	if (rc)
 		close(pair[0]);

@@ -8,6 +8,7 @@
 #ifndef ASCRIBE_SANDBOX_NURSERY_H
 #define ASCRIBE_SANDBOX_NURSERY_H
 
+#include "sandbox/keeper.h"
 #include "sandbox/sandbox.h"
 
 #include <sys/types.h>
@@ -20,6 +21,8 @@ enum nursery_order {
 	NURSERY_WORKER = 1, /* parses: nobody's user, no capability, seccomp */
 	/* Runs cfg.reader: no capability but those that reading other processes takes */
 	NURSERY_READER = 2,
+	/* No socket, no answer: kills the child whose pid is the value */
+	NURSERY_KILL = 3,
 };
 
 /*
@@ -27,5 +30,9 @@ enum nursery_order {
  * 0 or -errno.
  */
 int nursery_start(const struct sandbox_config *cfg, pid_t *ret_pid, int *ret_fd);
+
+/* In cfg->nursery: start it with the socket that is in the question; the answer of kept_start. */
+int nursery_answer(const struct sandbox_config *cfg, const struct keeper_question *q,
+		   struct keeper_answer *ret, struct err *err);
 
 #endif

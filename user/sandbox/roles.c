@@ -87,18 +87,25 @@ const struct role roles[N_ROLES] = {
 		.name = "ascribe",
 		.purpose = "samples, names, writes the store; a capture is another one",
 		.user = ROLE_SAME_USER,
+		.started = "by you or systemd",
+		.again = "by systemd",
+	},
+	[ROLE_KEEPER] = {
+		.name = "ascribe-keeper",
+		.purpose = "opens and starts what takes a capability; sees no foreign byte",
+		.user = ROLE_SAME_USER,
 		.capabilities = CAP(SYS_ADMIN) | CAP(BPF) | CAP(PERFMON) | READS | CAP(SYSLOG) |
 				CAP(SYS_NICE) | CAP(SETUID) | CAP(SETGID) | CAP(KILL) |
 				CAP(NET_BIND_SERVICE),
-		.started = "by you or systemd",
-		.again = "by systemd",
+		.started = "executed anew by the recorder, before it gives up its own",
+		.again = "never: the daemon ends, and systemd starts it again",
 	},
 	[ROLE_NURSERY] = {
 		.name = "ascribe-nursery",
 		.purpose = "forks parsers and readers; sees no foreign byte",
 		.user = ROLE_SAME_USER,
 		.capabilities = READS | CAP(SETUID) | CAP(SETGID) | CAP(KILL),
-		.started = "executed anew by the recorder, at first",
+		.started = "executed anew by ascribe-keeper, at first",
 		.again = "when it has ended, or does not answer for 1 s",
 	},
 	[ROLE_READER] = {
@@ -144,7 +151,7 @@ const struct role roles[N_ROLES] = {
 		.paths = &jvm_paths,
 		LIMITS({ RLIMIT_AS, GIB }, NO_CORE, { RLIMIT_FSIZE, 0 }, { RLIMIT_NPROC, 0 },
 		       { RLIMIT_NOFILE, 32 }),
-		.started = "executed anew by the recorder, with `jvm-attach`, for a JVM",
+		.started = "executed anew by ascribe-keeper, with `jvm-attach`, for a JVM",
 		.again = "for the next question to it",
 	},
 	[ROLE_POD_KEEPER] = {
@@ -218,7 +225,7 @@ const struct role roles[N_ROLES] = {
 		/* Connections and files of the store; memory of profiles and of counters. */
 		LIMITS({ RLIMIT_DATA, ROLE_AS_ASKED }, NO_CORE, { RLIMIT_FSIZE, 64 * MIB },
 		       { RLIMIT_NOFILE, 16384 }),
-		.started = "executed anew by the recorder, with `listen`",
+		.started = "executed anew by ascribe-keeper, with `listen`",
 		.again = "when it has ended, or does not answer for 30 s; at a reload",
 	},
 };

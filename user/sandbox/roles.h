@@ -14,6 +14,7 @@
 
 enum role_id {
 	ROLE_RECORDER,
+	ROLE_KEEPER,
 	ROLE_NURSERY,
 	ROLE_READER,
 	ROLE_PARSER,
@@ -96,7 +97,7 @@ extern const struct role roles[N_ROLES];
 extern const char *const role_capability_names[ROLE_CAPABILITIES];
 
 /*
- * What the process may keep of these capabilities: of the recorder CAP_SYS_ADMIN only where
+ * What the process may keep of these capabilities: CAP_SYS_ADMIN only where
  * kernel.perf_event_paranoid or the lack of CAP_BPF or CAP_PERFMON asks for it.
  */
 uint64_t role_keeps(enum role_id who, uint64_t have);

@@ -434,7 +434,7 @@ void sandbox_free(struct sandbox *s)
 	for (unsigned i = 0; i < SANDBOX_LANES; i++) {
 		for (unsigned k = 0; k < SANDBOX_WORKERS; k++) {
 			struct worker *w = &s->lane[i].worker[k];
-			sandbox_child_kill(&w->child);
+			spawner_kill(&s->spawner, &w->child);
 			worker_retire(s, w);
 			if (w->job)
 				job_free(w->job);

@@ -36,6 +36,7 @@
 #ifndef ASCRIBE_SANDBOX_SANDBOX_H
 #define ASCRIBE_SANDBOX_SANDBOX_H
 
+#include "sandbox/keeper.h"
 #include "util/buf.h"
 #include "util/err.h"
 
@@ -74,6 +75,8 @@ typedef int (*sandbox_op)(const struct sandbox_request *q, struct buf *out);
 struct sandbox_config {
 	const sandbox_op *ops; /* request n runs ops[n]; a constant of this program */
 	size_t n_ops;
+	/* Starts the nursery of this very configuration; NULL: this process does */
+	keeper_op *nursery;
 	void (*reader)(int fd); /* of a child of sandbox_order_reader; NULL: there are none */
 	size_t memory;		/* bytes that a worker may allocate */
 	/* At a time, of all lanes; 0: SANDBOX_WORKERS of each. A lane may always have one */
@@ -173,7 +176,7 @@ void sandbox_find_readers(struct sandbox *s);
  * Close the descriptors of a reader: it ends. One whose pid has not come is killed when it comes.
  */
 void sandbox_drop_reader(struct sandbox *s, struct sandbox_child *to);
-/* Kill it; it is not waited for. */
+/* Kill a reader; it is not waited for. */
 void sandbox_child_kill(const struct sandbox_child *c);
 /* Close both descriptors. One that listens then ends. */
 void sandbox_child_release(struct sandbox_child *c);

@@ -2,13 +2,13 @@
 #include "sandbox/spawner.h"
 
 #include "sandbox/channel.h"
+#include "sandbox/kept.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define REAP_MS 100 /* that the end of a nursery is waited for */
@@ -25,7 +25,7 @@ int spawner_init(struct spawner *sp, const struct sandbox_config *cfg)
 static void reap_killed(struct spawner *sp, unsigned ms)
 {
 	for (unsigned i = 0; sp->killed; i++) {
-		if (waitpid(sp->killed, NULL, WNOHANG))
+		if (kept_has_ended(sp->killed, NULL))
 			sp->killed = 0;
 		else if (i >= ms)
 			return;
@@ -34,7 +34,7 @@ static void reap_killed(struct spawner *sp, unsigned ms)
 	}
 }
 
-/* Its children end with it. It is our child and not reaped: the number is its own. */
+/* Its children end with it. It has our user, and is not reaped: the number is its own. */
 static void kill_nursery(struct spawner *sp)
 {
 	if (sp->fd < 0)
@@ -59,7 +59,7 @@ void spawner_free(struct spawner *sp)
 		return;
 	shutdown(sp->fd, SHUT_RDWR);
 	for (unsigned ms = 0; ms < REAP_MS; ms++) {
-		if (waitpid(sp->pid, NULL, WNOHANG)) {
+		if (kept_has_ended(sp->pid, NULL)) {
 			close(sp->fd);
 			sp->fd = -1;
 			return;
@@ -114,6 +114,13 @@ void spawner_forget(struct spawner *sp, const struct sandbox_child *to)
 			sp->order[i].to = NULL;
 }
 
+void spawner_kill(struct spawner *sp, const struct sandbox_child *c)
+{
+	const struct channel_head h = { .what = NURSERY_KILL, .value = (uint64_t)c->pid };
+	if (sp->fd >= 0 && c->pidfd >= 0)
+		(void)!channel_send(sp->fd, &h, NULL, NULL, 0, channel_now_ns());
+}
+
 static void take_answer(struct spawner *sp, const struct channel_head *h, int pidfd)
 {
 	struct sandbox_child *to = sp->order[0].to;
@@ -122,7 +129,8 @@ static void take_answer(struct spawner *sp, const struct channel_head *h, int pi
 	if (sp->n)
 		start_clock(sp);
 	if (!to) {
-		sandbox_child_kill(&unwanted);
+		unwanted.pid = (pid_t)h->value;
+		spawner_kill(sp, &unwanted);
 		sandbox_child_release(&unwanted);
 	} else if (h->what) {
 		sandbox_child_release(to);

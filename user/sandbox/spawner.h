@@ -45,6 +45,9 @@ int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory,
 /* Nobody waits for the pid of this child any more: it is killed when it comes. */
 void spawner_forget(struct spawner *sp, const struct sandbox_child *to);
 
+/* Kill a worker, whose user is another one than ours. It is not waited for. */
+void spawner_kill(struct spawner *sp, const struct sandbox_child *c);
+
 /* Take the answers that are there. -EPIPE: the nursery is lost, and all of its children with it. */
 int spawner_read(struct spawner *sp);
 

@@ -79,7 +79,7 @@ size_t workers_stuck(struct sandbox *s, uint32_t user)
  */
 static void worker_kill(struct sandbox *s, struct worker *w, uint32_t user)
 {
-	sandbox_child_kill(&w->child);
+	spawner_kill(&s->spawner, &w->child);
 	if (w->child.pidfd >= 0 && s->n_stuck < SANDBOX_STUCK_MAX) {
 		close(w->child.fd);
 		w->child.fd = -1;
@@ -183,7 +183,7 @@ static void worker_answered(struct sandbox *s, struct worker *w)
 	if (w->served >= s->cfg.serves || w->head.what == -ENOMEM || w->memory != s->cfg.memory) {
 		worker_retire(s, w);
 	} else if (worker_memory(w) > KEPT_MAX(s->cfg.memory)) {
-		sandbox_child_kill(&w->child);
+		spawner_kill(&s->spawner, &w->child);
 		worker_retire(s, w);
 	}
 	j->reply.len = w->head.len;

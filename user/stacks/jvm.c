@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/jvm.h"
 
+#include "sandbox/kept.h"
 #include "stacks/jvm_helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define REAP_MS 20
@@ -41,7 +40,7 @@ static struct jvm_helper helpers[HELPERS_MAX];
 static void end_helper(struct jvm_helper *h)
 {
 	if (h->pid)
-		kill(h->pid, SIGKILL); /* our child, not reaped: the id is still its own */
+		kept_kill(h->pid);
 	if (h->fd >= 0)
 		close(h->fd);
 	h->fd = -1;
@@ -56,7 +55,7 @@ static bool look_at_helper(struct jvm_helper *h)
 		h->answer = next;
 	if (h->fd >= 0 && (n == 0 || jvm_now_ms() >= h->until))
 		end_helper(h);
-	if (h->pid && h->fd < 0 && waitpid(h->pid, NULL, WNOHANG))
+	if (h->pid && h->fd < 0 && kept_has_ended(h->pid, NULL))
 		h->pid = 0;
 	return h->fd < 0;
 }

@@ -3,6 +3,7 @@
 
 #include "sandbox/anew.h"
 #include "sandbox/confine.h"
+#include "sandbox/kept.h"
 #include "util/clock.h"
 #include "util/own.h"
 
@@ -317,8 +318,7 @@ __attribute__((constructor)) static void jvm_helper_main(int argc, char **argv)
 	run(&j);
 }
 
-/* The target of a removal is OUT once more, which is not looked at. */
-int jvm_helper_start(const struct jvm_job *j, int out, int tmp, int target, pid_t *ret)
+static int spawn(const struct jvm_job *j, const int *fds, pid_t *ret)
 {
 	char number[5][24];
 	char *argv[] = { (char *)NAME,
@@ -330,7 +330,6 @@ int jvm_helper_start(const struct jvm_job *j, int out, int tmp, int target, pid_
 			 (char *)(uintptr_t)(j->remove ? "remove" : "ask"),
 			 NULL },
 	     *envp[] = { NULL };
-	const int fds[N_FDS] = { out, tmp, target < 0 ? out : target };
 	snprintf(number[0], sizeof(number[0]), "%u", j->tgid);
 	snprintf(number[1], sizeof(number[1]), "%u", j->inner);
 	snprintf(number[2], sizeof(number[2]), "%u", j->uid);
@@ -348,4 +347,26 @@ int jvm_helper_start(const struct jvm_job *j, int out, int tmp, int target, pid_
 		return -errno;
 	*ret = pid;
 	return 0;
+}
+
+int jvm_helper_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
+{
+	struct jvm_job j;
+	pid_t pid;
+	if (q->len != sizeof(j) || q->n_fds != N_FDS)
+		return err_set(err, -EBADMSG, "a question to a JVM that cannot be");
+	memcpy(&j, q->bytes, sizeof(j));
+	int rc = spawn(&j, q->fds, &pid);
+	if (rc)
+		return err_sys(err, rc, "starting " NAME);
+	kept_started(ret, pid);
+	return 0;
+}
+
+/* The target of a removal is OUT once more, which is not looked at. */
+int jvm_helper_start(const struct jvm_job *j, int out, int tmp, int target, pid_t *ret)
+{
+	const int fds[N_FDS] = { out, tmp, target < 0 ? out : target };
+	const struct keeper_question q = { j, sizeof(*j), fds, N_FDS };
+	return kept_start(jvm_helper_op, &q, ret, NULL);
 }

@@ -8,6 +8,8 @@
 #ifndef ASCRIBE_STACKS_JVM_HELPER_H
 #define ASCRIBE_STACKS_JVM_HELPER_H
 
+#include "sandbox/keeper.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,6 +31,7 @@ struct jvm_answer {
  * Start it: out is where its answers go, tmp the directory, target a pidfd of the process, -1 to
  * remove a map. 0 or -errno.
  */
+keeper_op jvm_helper_op; /* for the keeper's table */
 int jvm_helper_start(const struct jvm_job *j, int out, int tmp, int target, pid_t *ret);
 
 int64_t jvm_now_ms(void);

@@ -3,9 +3,13 @@
 #include "util/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#define SYMBOLS "/proc/kallsyms"
+#define OPEN_MS 1000u
 #define RELOAD_NS 10000000000ull /* least time between two reads of kallsyms, for new modules */
 #define SWITCH_FRAMES 10	 /* frames of the tracepoint and of BPF above the scheduler */
 
@@ -16,13 +20,39 @@ struct kernel_frames {
 	uint32_t module, idle_stack; /* idle_stack 0: not created yet */
 };
 
+/*
+ * The kernel shows addresses to a reader whose process had CAP_SYSLOG when it opened the file:
+ * kallsyms_open.
+ */
+int kernel_frames_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
+{
+	(void)q;
+	int fd = open(SYMBOLS, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open " SYMBOLS);
+	ret->fds[ret->n_fds++] = fd;
+	return 0;
+}
+
+static int read_symbols(struct kernel_symbols **ret, struct err *err)
+{
+	const struct keeper_question q = { 0 };
+	struct keeper_answer a;
+	int rc = keeper_ask(kernel_frames_op, &q, OPEN_MS, &a, err);
+	if (rc)
+		return rc;
+	rc = kernel_symbols_read_open(ret, a.fds[0], SYMBOLS, err);
+	close(a.fds[0]);
+	return rc;
+}
+
 int kernel_frames_new(struct kernel_frames **ret, struct frames *f, struct err *ret_warning)
 {
 	struct kernel_frames *k = calloc(1, sizeof(*k));
 	if (!k)
 		return -ENOMEM;
 	k->frames = f;
-	kernel_symbols_read(&k->symbols, "/proc/kallsyms", ret_warning);
+	read_symbols(&k->symbols, ret_warning);
 	k->read_ns = clock_ns(CLOCK_MONOTONIC);
 	*ret = k;
 	return 0;
@@ -50,7 +80,7 @@ static void reload(struct kernel_frames *k)
 	if (!k->symbols || now - k->read_ns < RELOAD_NS)
 		return;
 	k->read_ns = now;
-	if (kernel_symbols_read(&symbols, "/proc/kallsyms", NULL))
+	if (read_symbols(&symbols, NULL))
 		return;
 	kernel_symbols_free(k->symbols);
 	k->symbols = symbols;

@@ -3,9 +3,12 @@
 #ifndef ASCRIBE_STACKS_KERNEL_FRAMES_H
 #define ASCRIBE_STACKS_KERNEL_FRAMES_H
 
+#include "sandbox/keeper.h"
 #include "stacks/frame.h"
 
 struct kernel_frames;
+
+keeper_op kernel_frames_op; /* opens the kernel's symbols; for the keeper's table */
 
 /*
  * f is borrowed. Reads the kernel's symbols. When that fails, *ret_warning has the reason (errno

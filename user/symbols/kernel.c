@@ -393,12 +393,9 @@ static int read_all(struct kernel_symbols *k, int fd, const char *path, struct e
 	return rc;
 }
 
-int kernel_symbols_read(struct kernel_symbols **ret, const char *path, struct err *err)
+int kernel_symbols_read_open(struct kernel_symbols **ret, int fd, const char *path, struct err *err)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return err_sys(err, -errno, "cannot open %s", path);
 	struct kernel_symbols *k = calloc(1, sizeof(*k));
 	int rc;
 	if (!k)
@@ -409,11 +406,20 @@ int kernel_symbols_read(struct kernel_symbols **ret, const char *path, struct er
 		rc = err_set(err, -EINVAL, "%s is not a regular file", path);
 	else
 		rc = read_all(k, fd, path, err);
-	close(fd);
 	if (rc)
 		kernel_symbols_free(k);
 	else
 		*ret = k;
+	return rc;
+}
+
+int kernel_symbols_read(struct kernel_symbols **ret, const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open %s", path);
+	int rc = kernel_symbols_read_open(ret, fd, path, err);
+	close(fd);
 	return rc;
 }
 

@@ -317,6 +317,9 @@ struct kernel_symbols;
  * missing CAP_SYSLOG); the text says what to do. Modules and BPF programs are included.
  */
 int kernel_symbols_read(struct kernel_symbols **ret, const char *path, struct err *err);
+/* The same of an open file, at its beginning; path: for errors. */
+int kernel_symbols_read_open(struct kernel_symbols **ret, int fd, const char *path,
+			     struct err *err);
 void kernel_symbols_free(struct kernel_symbols *k);
 int kernel_symbols_find(struct kernel_symbols *k, uint64_t addr, struct symbol *ret);
 size_t kernel_symbols_memory(const struct kernel_symbols *k);

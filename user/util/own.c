@@ -115,6 +115,13 @@ void own_leave_out(enum own_child which, pid_t pid)
 	left_out[which] = pid;
 }
 
+static pid_t counted_through; /* 0: none */
+
+void own_count_through(pid_t pid)
+{
+	counted_through = pid;
+}
+
 static bool is_left_out(long pid)
 {
 	bool is = false;
@@ -158,7 +165,7 @@ static void add_process(struct own_memory *m, long pid, bool is_child, unsigned 
 	if (is_child && depth == 1 && read_text(path, text, sizeof(text)))
 		m->first_children_cpu_ns += stat_cpu_ns(text);
 	if (depth < CHILDREN_DEPTH && m->n_children < CHILDREN_MAX)
-		add_children(m, pid, depth + 1);
+		add_children(m, pid, pid == counted_through ? depth : depth + 1);
 }
 
 bool own_begin_peak(void)

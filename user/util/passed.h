@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#define PASSED_MAX 24u /* of one message */
+#define PASSED_MAX 40u /* of one message */
 
 /* Room for them, as a message has it. */
 union passed {

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/rights.h"
+
+#include "daemon/log.h"
+#include "http/listen.h"
+#include "sampler/loader.h"
+#include "sandbox/confine.h"
+#include "sandbox/kept.h"
+#include "stacks/jvm_helper.h"
+#include "stacks/kernel_frames.h"
+#include "util/own.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/resource.h>
+
+/* All that takes a capability in the life of a daemon. */
+static keeper_op *const ops[] = {
+	LOADER_OPS, kernel_frames_op,						 /* descriptors */
+	listen_op,  collector_nursery_op, jvm_helper_op, serving_op, capture_op, /* processes */
+	kept_op,
+};
+
+/* Those of capture_op. */
+static int make_arguments(const struct daemon *d, char *ret[KEEPER_ARGUMENTS_MAX + 1],
+			  struct err *err)
+{
+	const size_t n = (size_t)d->argc - 1;
+	if (1 + n > KEEPER_ARGUMENTS_MAX)
+		return err_set(err, -E2BIG, "more than %u arguments", KEEPER_ARGUMENTS_MAX - 1);
+	ret[0] = (char *)(uintptr_t)d->capture.dir;
+	for (size_t i = 0; i < n; i++)
+		ret[1 + i] = d->argv[1 + i];
+	ret[1 + n] = NULL;
+	return 0;
+}
+
+int daemon_keep_rights(const struct daemon *d, struct err *err)
+{
+	char *arguments[KEEPER_ARGUMENTS_MAX + 1];
+	int rc = make_arguments(d, arguments, err);
+	rc = rc ? rc : keeper_start(ops, sizeof(ops) / sizeof(ops[0]), arguments, err);
+	if (!rc)
+		own_count_through(keeper_pid());
+	return rc;
+}
+
+int daemon_drop_rights(struct err *err)
+{
+	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
+	int rc = confine_rights(ROLE_RECORDER, CONFINE_KEEP_ALL);
+	return rc ? err_sys(err, rc, "giving up the rights of the recorder") : 0;
+}
+
+int daemon_look_at_keeper(struct daemon *d, struct err *err)
+{
+	const uint64_t late = keeper_late();
+	if (keeper_is_lost())
+		return err_set(err, -EPIPE,
+			       "ascribe-keeper, which has the rights to record, was killed: start "
+			       "the daemon again");
+	if (late > d->keeper_late)
+		log_line(LOG_LINE_ERROR,
+			 "ascribe-keeper left %" PRIu64 " requests without an answer: is it "
+			 "stopped? Recording goes on with what is open",
+			 late - d->keeper_late);
+	d->keeper_late = late;
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a daemon does with its capabilities: a keeper has them (sandbox/keeper.h), the recorder has
+ * none.
+ */
+#ifndef ASCRIBE_DAEMON_RIGHTS_H
+#define ASCRIBE_DAEMON_RIGHTS_H
+
+#include "daemon/running.h"
+
+/* Start the keeper, while this process has capabilities. */
+int daemon_keep_rights(const struct daemon *d, struct err *err);
+
+/* Give up all capabilities, when everything has started that has no op of the keeper. */
+int daemon_drop_rights(struct err *err);
+
+/* -EPIPE: the keeper has ended. One that does not answer is in the log. */
+int daemon_look_at_keeper(struct daemon *d, struct err *err);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process that keeps the capabilities of a recorder that has given up its own. It does what the
+ * recorder asks for, out of a table of this program: opens a descriptor, or starts a process. It
+ * sees no foreign byte.
+ *
+ *   recorder                      keeper
+ *   id, index in the table,  -->  ops[index]
+ *   bytes, descriptors       <--  id, result, bytes, descriptors
+ *
+ * A program that keeps its capabilities starts none: there, each op runs in the process that asks.
+ * The keeper ends with whoever started it. One that ended cannot be started again, since nobody has
+ * the capabilities any more. For one thread at a time.
+ */
+#ifndef ASCRIBE_SANDBOX_KEEPER_H
+#define ASCRIBE_SANDBOX_KEEPER_H
+
+#include "util/err.h"
+#include "util/passed.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define KEEPER_QUESTION_MAX 16384u
+#define KEEPER_ANSWER_MAX 1024u
+
+struct keeper_question {
+	const void *bytes;
+	size_t len;
+	const int *fds;
+	size_t n_fds;
+};
+
+struct keeper_answer {
+	size_t len, n_fds;
+	int fds[PASSED_MAX]; /* of whoever asked */
+	_Alignas(8) uint8_t bytes[KEEPER_ANSWER_MAX];
+};
+
+/*
+ * Answer a question. *ret is empty before; on an error, *err says why. The bytes may come from a
+ * recorder that was taken over: an op does nothing with them that a recorder has no need for.
+ */
+typedef int keeper_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err);
+
+/*
+ * Start it with these ops, a constant of this program. arguments: what it says ops are about, at
+ * most KEEPER_ARGUMENTS_MAX and NULL; others see it among its arguments.
+ */
+int keeper_start(keeper_op *const *ops, size_t n_ops, char *const *arguments, struct err *err);
+#define KEEPER_ARGUMENTS_MAX 256u
+
+/* For ops: the arguments of keeper_start. */
+char *const *keeper_arguments(void);
+
+/* Its process, 0: there is none. */
+pid_t keeper_pid(void);
+
+/* It ends. */
+void keeper_end(void);
+
+/*
+ * Have op answer within wait_ms. -ETIMEDOUT: it has not, and what it answers later is dropped.
+ * Until that came, further questions have -ETIMEDOUT at once. -EPIPE: the keeper has ended.
+ */
+int keeper_ask(keeper_op *op, const struct keeper_question *q, unsigned wait_ms,
+	       struct keeper_answer *ret, struct err *err);
+
+/* It was started, and has ended by itself. */
+bool keeper_is_lost(void);
+
+/* Questions that were not answered in time, since the start. */
+uint64_t keeper_late(void);
+
+#endif

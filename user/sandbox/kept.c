@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/kept.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define START_MS 1000u
+#define ANSWER_MS 200u
+
+struct question {
+	pid_t pid;
+	bool kill;
+};
+
+struct answer {
+	bool ended;
+	struct kept_end end;
+};
+
+int kept_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
+{
+	struct question c = { 0 };
+	struct answer a = { 0 };
+	siginfo_t info;
+	if (q->len == sizeof(c))
+		memcpy(&c, q->bytes, sizeof(c));
+	if (c.pid <= 0 || waitid(P_PID, (id_t)c.pid, &info, WEXITED | WNOHANG | WNOWAIT))
+		return err_set(err, -ECHILD, "process %d is no child of this one", (int)c.pid);
+	if (c.kill)
+		kill(c.pid, SIGKILL);
+	else
+		a.ended = wait4(c.pid, &a.end.status, WNOHANG, &a.end.used) == c.pid;
+	memcpy(ret->bytes, &a, sizeof(a));
+	ret->len = sizeof(a);
+	return 0;
+}
+
+int kept_start(keeper_op *op, const struct keeper_question *q, pid_t *ret_pid, struct err *err)
+{
+	struct keeper_answer a;
+	int rc = keeper_ask(op, q, START_MS, &a, err);
+	if (!rc)
+		memcpy(ret_pid, a.bytes, sizeof(*ret_pid));
+	return rc;
+}
+
+void kept_started(struct keeper_answer *ret, pid_t pid)
+{
+	memcpy(ret->bytes, &pid, sizeof(pid));
+	ret->len = sizeof(pid);
+}
+
+void kept_kill(pid_t pid)
+{
+	const struct question c = { .pid = pid, .kill = true };
+	const struct keeper_question q = { .bytes = &c, .len = sizeof(c) };
+	struct keeper_answer a;
+	(void)!keeper_ask(kept_op, &q, ANSWER_MS, &a, NULL);
+}
+
+bool kept_has_ended(pid_t pid, struct kept_end *ret)
+{
+	const struct question c = { .pid = pid };
+	const struct keeper_question q = { .bytes = &c, .len = sizeof(c) };
+	struct keeper_answer a;
+	struct answer end = { 0 };
+	int rc = keeper_ask(kept_op, &q, ANSWER_MS, &a, NULL);
+	if (rc == -ETIMEDOUT)
+		return false;
+	if (!rc)
+		memcpy(&end, a.bytes, sizeof(end));
+	if (ret)
+		*ret = end.end;
+	return rc || end.ended;
+}
+
+void kept_await(pid_t pid, unsigned wait_ms)
+{
+	for (unsigned ms = 0; !kept_has_ended(pid, NULL) && ms < wait_ms; ms++)
+		poll(NULL, 0, 1);
+}
