@@ -83,7 +83,8 @@ daemon=$pid
 ok "it serves" within 20 grep -q 'serving.*unix:' log
 ok "check and the table agree with /proc" within 20 agrees "$daemon"
 cat wrong
-for name in ascribe ascribe-keeper ascribe-nursery ascribe-reader ascribe-web ascribe-debugin ascribe-pushkee \
+for name in ascribe ascribe-keeper ascribe-nursery ascribe-reader ascribe-web ascribe-debugin \
+	ascribe-pushkee \
 	ascribe-sql; do
 	ok "$name was looked at" grep -qw -- "$name" kinds
 done
@@ -94,7 +95,8 @@ for set in CapInh CapPrm CapEff CapBnd CapAmb; do
 done
 keeper=$(ps --ppid "$daemon" -o pid=,comm= | awk '$2 == "ascribe-keeper" { print $1 }')
 [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 2 ] ||
-	ok "no CAP_SYS_ADMIN: perf_event_paranoid is 2 or less" test $((16#$(field "$keeper" CapEff) >> 21 & 1)) = 0
+	ok "no CAP_SYS_ADMIN: perf_event_paranoid is 2 or less" \
+		test $((16#$(field "$keeper" CapEff) >> 21 & 1)) = 0
 kill "$daemon"
 wait "$daemon"
 

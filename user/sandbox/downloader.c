@@ -16,12 +16,14 @@
 #include <elfutils/debuginfod.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,10 +111,24 @@ static int find(const struct downloads_config *cfg, const uint8_t *id, size_t le
 
 /* ---- the downloader ---- */
 
+/* Kill it when nobody waits for its file any more: the recorder cannot, it has another user. */
+static void await_end(pid_t pid, int socket)
+{
+	struct pollfd p[] = { { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
+			      { .fd = socket, .events = POLLRDHUP } };
+	while (p[0].fd >= 0 && poll(p, 2, -1) < 0 && errno == EINTR)
+		;
+	if (p[1].revents)
+		kill(pid, SIGKILL);
+	if (p[0].fd >= 0)
+		close(p[0].fd);
+}
+
 /* 0 or -errno: what the process said as its status, or why it was killed. */
-static int wait_for_it(pid_t pid)
+static int wait_for_it(pid_t pid, int socket)
 {
 	int status;
+	await_end(pid, socket);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
@@ -136,7 +152,7 @@ static int get(struct downloader *d, const uint8_t *id, size_t len, int *ret_fd)
 			_exit(0);
 		_exit(-find(d->cfg, id, len) & 0xff);
 	}
-	int rc = wait_for_it(pid);
+	int rc = wait_for_it(pid, d->fd);
 	rc = rc ? rc : download_cache_file(d->files, hex, ret_fd);
 	download_cache_trim(d->files, d->cfg->cache_bytes, d->cfg->cache_age_s);
 	return rc;

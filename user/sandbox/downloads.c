@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 #define CHANNEL_NS 1000000000ull /* for a message of some bytes, which is there or fits at once */
 #define PAUSE_NS 30000000000ull	 /* after a server that did not answer; doubled each time */
 #define PAUSE_MAX_NS (20 * PAUSE_NS)
+#define END_MS 200u
 #define TRIES 3 /* of one id, when servers do not answer */
 
 enum state {
@@ -96,9 +96,9 @@ void downloads_free(struct downloads *d)
 		return;
 	if (d->fd >= 0)
 		close(d->fd);
-	kill(d->pid, SIGKILL); /* it may be waiting for a server; its own child dies with it */
-	while (waitpid(d->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	/* It ends by itself then, unless it is stopped: that one ends with us. */
+	for (unsigned ms = 0; ms < END_MS && !waitpid(d->pid, NULL, WNOHANG); ms++)
+		poll(NULL, 0, 1);
 	free(d->v);
 	free(d);
 }
