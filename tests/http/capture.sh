@@ -38,7 +38,7 @@ used() { awk '{ print ($14 + $15) / 100 }' "/proc/$load/stat"; }
 recorded() { [ "$(value ascribe_windows_total)" -ge 1 ]; }
 within 30 recorded
 memory=$(value ascribe_memory_used_bytes) cpu=$(used)
-(sleep 5 && value ascribe_memory_used_bytes >during && pgrep -P "$daemon" -f -- --capture= >process
+(sleep 5 && value ascribe_memory_used_bytes >during && kept "$daemon" -f -- --capture= >process
 	curl -gsS -o busy -D busy.head -w '%{http_code}' "${capturer[@]}" \
 		"$profile?seconds=1&hz=99" >busy.status) &
 gets 200 '' "${capturer[@]}" "$profile?seconds=8&hz=999&where=%7Btenant=%22t0%22%7D"
@@ -130,14 +130,14 @@ exits 1 "cannot open the token's file nothing" pod --token-file nothing
 # ---- the daemon ends, is killed, reloads meanwhile ----
 curl -gsS -o ended -w '%{http_code}' "${capturer[@]}" "$profile?seconds=30&hz=99" >ended.status &
 asked=$!
-within 60 pgrep -P "$daemon" -f -- --capture= >/dev/null
+within 60 kept "$daemon" -f -- --capture= >/dev/null
 kill -HUP "$daemon"
 wait $asked
 ok "a reload ends it" test "$(cat ended.status)" = 503
 ok "with a reason" grep -q 'ended with the server' ended
-within 60 sh -c "! pgrep -P $daemon -f -- --capture= >/dev/null"
+within 60 none_kept "$daemon" -f -- --capture= >/dev/null
 curl -gsS -o /dev/null "${capturer[@]}" "$profile?seconds=30&hz=99" 2>/dev/null &
-within 60 pgrep -P "$daemon" -f -- --capture= >process
+within 60 kept "$daemon" -f -- --capture= >process
 kill -KILL "$daemon"
 within 20 sh -c "! [ -e /proc/$(cat process) ]"
 ok "it dies with the daemon" test ! -e "/proc/$(cat process)"
@@ -152,7 +152,7 @@ serve log4 "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --token-file read.to
 	--capture-token-file capture.token --cpu-max 0.005% || finish
 daemon=$pid profile=$url/debug/pprof/profile
 within 30 recorded
-(within 20 pgrep -P "$daemon" -f -- --capture= >process &&
+(within 20 kept "$daemon" -f -- --capture= >process &&
 	tr '\0' '\n' <"/proc/$(cat process)/cmdline" >args
 	sleep 8 && value ascribe_memory_reserved_bytes >kept) &
 gets 200 '' "${capturer[@]}" "$profile?seconds=12&hz=99"

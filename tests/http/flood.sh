@@ -11,7 +11,7 @@ for i in $(seq 150); do
 	curl -sf "$url/api/v1/stat" >/dev/null && break
 	sleep 0.1
 done
-web=$(pgrep -P "$daemon" -x ascribe-web)
+web=$(kept "$daemon" -x ascribe-web)
 ticks() { # of the recorder; of the process that serves
 	cat "/proc/$daemon/stat" "/proc/$web/stat" | awk '{ print $14 + $15 }' | paste -sd ' '
 }

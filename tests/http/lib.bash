@@ -48,3 +48,7 @@ checks() { # status, text
 		bad "exit $got, want $1 and '$2': $(cat err)"
 	fi
 }
+
+# Find processes that a daemon's keeper has started: its pid, what pgrep is to look for.
+kept() { pgrep -P "$(pgrep -P "$1" -x ascribe-keeper)" "${@:2}"; }
+none_kept() { ! kept "$@"; }

@@ -25,7 +25,7 @@ tls-key: $dir/used.key
 Y
 serve log "$hasty" daemon -c a.yaml || finish
 daemon=$pid port=${url##*:}
-web_pid() { pgrep -P "$daemon" -x ascribe-web; }
+web_pid() { kept "$daemon" -x ascribe-web; }
 web=$(web_pid)
 asks() { curl -sk -o body -w '%{http_code}' --max-time 20 -H "Authorization: Bearer $(cat "$1.token")" "https://127.0.0.1:$port$2"; }
 is_status() { test "$(asks "$1" "$2")" = "$3"; }
@@ -130,10 +130,11 @@ ok "stopped, it is replaced" within 20 is_status two /api/v1/labels 200
 ok "which is said, too" until_says 'did not answer and was killed'
 ok "the stopped one is gone" test ! -e "/proc/$web"
 ok "how often is counted" within 10 sh -c "curl -sf --unix-socket sock -H 'Authorization: Bearer $(cat two.token)' http://x/metrics | grep -qE '^ascribe_server_starts_total [5-9]'"
+web=$(web_pid)
 kill -TERM "$daemon"
 wait "$daemon"
 ok "it ends well" test $? = 0
-ok "and nobody stays" sh -c "! pgrep -x ascribe-web -P $daemon"
+ok "and nobody stays" test ! -e "/proc/$web"
 ok "every sample is accounted for" sh -c "'$ascribe' stat store --json | jq -e '.fired == .stored + ([.lost[]] | add)'"
 "$ascribe" diff store --against-to now --json >diff.json 2>/dev/null
 ok "no gap" jq -e '.b | .to - .from - .covered < 1' diff.json

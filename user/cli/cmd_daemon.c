@@ -519,6 +519,7 @@ static int begin(struct daemon *d, struct err *err)
 	rc = open_writer(d, err);
 	if (rc == -EBUSY && d->s.o.stand_by)
 		rc = stand_by(d, err);
+	rc = rc ? rc : daemon_limit_paths(d, err);
 	if (rc)
 		return rc;
 	d->killed = d->s.o.kill_switch && !access(d->s.o.kill_switch, F_OK);

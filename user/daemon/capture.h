@@ -6,10 +6,10 @@
  *          <-- capture_look --- its end
  *
  * The keeper starts the process, with the rights of a daemon. It has the daemon's arguments and
- * file, so it keeps to the same selection and rules for labels. It has a recorder and a store of its own, serves nothing and pushes nothing. Its memory
- * is what the daemon leaves of memory-max. Of CPU time captures may use as much as cpu-max allows
- * for an hour, at once; what they used wears off at that rate. It dies with the daemon. One at a
- * time; nothing here waits. One thread.
+ * file, so it keeps to the same selection and rules for labels. It has a recorder and a store of
+ * its own, serves nothing and pushes nothing. Its memory is what the daemon leaves of memory-max.
+ * Of CPU time captures may use as much as cpu-max allows for an hour, at once; what they used wears
+ * off at that rate. It dies with the daemon. One at a time; nothing here waits. One thread.
  */
 #ifndef ASCRIBE_DAEMON_CAPTURE_H
 #define ASCRIBE_DAEMON_CAPTURE_H

@@ -12,7 +12,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
+
+#define UNIX "unix:"
+#define PATH_BYTES 1024
 
 /* All that takes a capability in the life of a daemon. */
 static keeper_op *const ops[] = {
@@ -52,18 +58,59 @@ int daemon_drop_rights(struct err *err)
 	return rc ? err_sys(err, rc, "giving up the rights of the recorder") : 0;
 }
 
+/* Of a file: up to its last slash. */
+static const char *directory_of(const char *path, char out[PATH_BYTES])
+{
+	const char *slash = strrchr(path, '/');
+	snprintf(out, PATH_BYTES, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	return out;
+}
+
+int daemon_limit_paths(const struct daemon *d, struct err *err)
+{
+	const size_t most = 1 + d->s.http.n_listen + d->s.n_push;
+	struct role_path *paths = calloc(most, sizeof(*paths));
+	char(*text)[PATH_BYTES] = calloc(most, sizeof(*text));
+	size_t n = 0;
+	int rc = paths && text ? 0 : -ENOMEM;
+	if (!rc)
+		paths[n++] = (struct role_path){ d->s.o.store, role_path_file };
+	for (size_t i = 0; !rc && i < d->s.http.n_listen; i++) {
+		const char *at = d->s.http.listen[i], *path = at + strlen(UNIX);
+		if (!strncmp(at, UNIX, strlen(UNIX))) {
+			directory_of(path, text[n]);
+			paths[n] = (struct role_path){ text[n], role_path_socket };
+			n++;
+		}
+	}
+	for (size_t i = 0; !rc && i < d->s.n_push; i++) {
+		if (d->s.push[i].o.cursor) {
+			directory_of(d->s.push[i].o.cursor, text[n]);
+			paths[n] = (struct role_path){ text[n], role_path_file };
+			n++;
+		}
+	}
+	const struct confine_given given = { .paths = paths, .n_paths = n };
+	own_begin_peak(); /* this opens a file for writing */
+	rc = rc ? rc : confine_reach(ROLE_RECORDER, &given);
+	free(paths);
+	free(text);
+	return rc ? err_sys(err, rc, "limiting where the recorder may write") : 0;
+}
+
 int daemon_look_at_keeper(struct daemon *d, struct err *err)
 {
-	const uint64_t late = keeper_late();
+	const bool late = keeper_is_late();
 	if (keeper_is_lost())
 		return err_set(err, -EPIPE,
 			       "ascribe-keeper, which has the rights to record, was killed: start "
 			       "the daemon again");
-	if (late > d->keeper_late)
+	if (late && !d->keeper_late)
 		log_line(LOG_LINE_ERROR,
-			 "ascribe-keeper left %" PRIu64 " requests without an answer: is it "
-			 "stopped? Recording goes on with what is open",
-			 late - d->keeper_late);
+			 "ascribe-keeper, which has the rights to record, does not answer: is it "
+			 "stopped? Recording goes on with what is open");
+	if (!late && d->keeper_late)
+		log_line(LOG_LINE_INFO, "ascribe-keeper answers again");
 	d->keeper_late = late;
 	return 0;
 }

@@ -14,6 +14,12 @@ int daemon_keep_rights(const struct daemon *d, struct err *err);
 /* Give up all capabilities, when everything has started that has no op of the keeper. */
 int daemon_drop_rights(struct err *err);
 
+/*
+ * Write nowhere but into the store, and where sockets and cursors of `push` are now. After the
+ * store was made.
+ */
+int daemon_limit_paths(const struct daemon *d, struct err *err);
+
 /* -EPIPE: the keeper has ended. One that does not answer is in the log. */
 int daemon_look_at_keeper(struct daemon *d, struct err *err);
 

@@ -23,7 +23,7 @@ struct daemon {
 	char **argv;
 	struct daemon_settings s;
 	struct recipes recipes; /* a recorder points into it: read once */
-	uint64_t keeper_late;	/* that is in the log */
+	bool keeper_late;	/* the log says so */
 	struct downloads *downloads;
 	struct pods *pods; /* NULL: nobody names containers */
 	/* As it was logged last, and when another reason may be */

@@ -126,10 +126,26 @@ static int limit_resources(const struct role *r, const struct confine_given *giv
 
 /* ---- paths ---- */
 
-static int allow_path(int ruleset, const struct role_path *p)
+/* The kinds of access that this kernel rules. */
+static uint64_t ruled_access(void)
 {
-	struct landlock_path_beneath_attr attr = { .allowed_access = p->access };
-	attr.parent_fd = open(p->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	static const struct {
+		int version;
+		uint64_t access;
+	} since[] = { { 2, 1ull << 13 }, { 3, 1ull << 14 } }; /* to refer, to truncate */
+	const int version =
+		(int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	uint64_t access = role_path_handled;
+	for (size_t i = 0; i < sizeof(since) / sizeof(since[0]); i++)
+		if (version < since[i].version)
+			access &= ~since[i].access;
+	return access;
+}
+
+static int allow_path(int ruleset, const struct role_path *p, uint64_t ruled)
+{
+	struct landlock_path_beneath_attr attr = { .allowed_access = p->access & ruled };
+	attr.parent_fd = open(p->path, O_PATH | O_CLOEXEC);
 	if (attr.parent_fd < 0)
 		return 0; /* this host has no such directory */
 	int rc = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0)
@@ -141,14 +157,15 @@ static int allow_path(int ruleset, const struct role_path *p)
 
 static int forbid_paths(const struct role_paths *but, const struct confine_given *given)
 {
-	struct landlock_ruleset_attr attr = { .handled_access_fs = role_path_handled };
+	const uint64_t ruled = ruled_access();
+	struct landlock_ruleset_attr attr = { .handled_access_fs = ruled };
 	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0), rc = 0;
 	if (fd < 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
 	for (size_t i = 0; !rc && i < but->n; i++)
-		rc = allow_path(fd, &but->v[i]);
+		rc = allow_path(fd, &but->v[i], ruled);
 	for (size_t i = 0; !rc && i < given->n_paths; i++)
-		rc = allow_path(fd, &given->paths[i]);
+		rc = allow_path(fd, &given->paths[i], ruled);
 	if (!rc && syscall(SYS_landlock_restrict_self, fd, 0))
 		rc = -errno;
 	close(fd);

@@ -2,6 +2,7 @@
 #include "sandbox/keeper.h"
 
 #include "sandbox/anew.h"
+#include "sandbox/child_clock.h"
 #include "sandbox/confine.h"
 #include "util/clock.h"
 #include "util/packet.h"
@@ -22,10 +23,12 @@
 #define SOCKET ANEW_FD /* its descriptor in the keeper */
 #define FIXED_ARGUMENTS 3
 #define MS 1000000ull
+#define LOOK_MS 500u /* at a keeper that has not answered */
 
 struct head {
 	uint64_t id;
-	int32_t what; /* the index of the op; the result */
+	uint64_t until_ns; /* CLOCK_MONOTONIC: nobody waits for an answer any more */
+	int32_t what;	   /* the index of the op; the result */
 	uint32_t padding;
 };
 
@@ -64,10 +67,12 @@ static int answer(void)
 	if (rc || len < sizeof(in.head))
 		return rc ? rc : -EPIPE;
 	const struct keeper_question q = { in.bytes, len - sizeof(in.head), fds, n_fds };
+	const bool wanted = clock_ns(CLOCK_MONOTONIC) < in.head.until_ns;
 	const bool known = in.head.what >= 0 && (size_t)in.head.what < served.n;
 	a.len = a.n_fds = 0;
-	rc = known ? served.ops[in.head.what](&q, &a, &err)
-		   : err_set(&err, -EBADMSG, "%s knows no such question", NAME);
+	rc = !wanted ? err_set(&err, -ETIMEDOUT, "the question is too old")
+	     : known ? served.ops[in.head.what](&q, &a, &err)
+		     : err_set(&err, -EBADMSG, "%s knows no such question", NAME);
 	const struct head out = { .id = in.head.id, .what = rc };
 	rc = packet_send(SOCKET, &out, sizeof(out), rc ? (void *)&err : (void *)a.bytes,
 			 rc ? sizeof(err) : a.len, a.fds, a.n_fds);
@@ -107,7 +112,6 @@ static struct {
 	bool lost;
 	pid_t pid;
 	uint64_t asked, answered; /* ids */
-	uint64_t late;
 } keeper = { .fd = -1 };
 
 static int fork_keeper(int fd, const struct table *t, pid_t *ret_pid)
@@ -181,11 +185,6 @@ bool keeper_is_lost(void)
 	return keeper.lost;
 }
 
-uint64_t keeper_late(void)
-{
-	return keeper.late;
-}
-
 /* Receive one answer, of whichever question, until then. -EAGAIN: none has come. */
 static int receive(uint64_t until_ns, struct head *ret_head, struct keeper_answer *ret,
 		   struct err *ret_err)
@@ -237,7 +236,26 @@ static int catch_up(struct keeper_answer *a)
 	return rc;
 }
 
+bool keeper_is_late(void)
+{
+	struct keeper_answer a;
+	return keeper.fd >= 0 && !keeper.lost && catch_up(&a) == -EAGAIN;
+}
+
 _Static_assert(sizeof(struct err) <= KEEPER_ANSWER_MAX, "room for what failed");
+
+/* Wait for an answer until then, or until the keeper is seen stopped. -EAGAIN: none has come. */
+static int await(uint64_t until_ns, struct head *ret_head, struct keeper_answer *ret,
+		 struct err *ret_err)
+{
+	for (;;) {
+		const uint64_t now = clock_ns(CLOCK_MONOTONIC), look_ns = now + LOOK_MS * MS;
+		int rc = receive(look_ns < until_ns ? look_ns : until_ns, ret_head, ret, ret_err);
+		if (rc != -EAGAIN || clock_ns(CLOCK_MONOTONIC) >= until_ns ||
+		    sandbox_child_state(keeper.pid) == 'T')
+			return rc;
+	}
+}
 
 static int ask(uint64_t until_ns, int32_t op, const struct keeper_question *q,
 	       struct keeper_answer *ret, struct err *ret_err)
@@ -245,14 +263,12 @@ static int ask(uint64_t until_ns, int32_t op, const struct keeper_question *q,
 	int rc = keeper.lost ? -EPIPE : catch_up(ret);
 	if (rc)
 		return rc;
-	struct head h = { .id = keeper.asked + 1, .what = op };
+	struct head h = { .id = keeper.asked + 1, .until_ns = until_ns, .what = op };
 	rc = packet_send(keeper.fd, &h, sizeof(h), q->bytes, q->len, q->fds, q->n_fds);
 	if (rc)
 		return rc;
 	keeper.asked++;
-	do
-		rc = receive(until_ns, &h, ret, ret_err);
-	while (rc == -EAGAIN && clock_ns(CLOCK_MONOTONIC) < until_ns);
+	rc = await(until_ns, &h, ret, ret_err);
 	return rc ? rc : h.what;
 }
 
@@ -272,7 +288,6 @@ int keeper_ask(keeper_op *op, const struct keeper_question *q, unsigned wait_ms,
 		return err_set(err, rc, "%s, which has the rights to record, has ended", NAME);
 	}
 	if (rc == -EAGAIN && !e.code) {
-		keeper.late++;
 		return err_set(
 			err, -ETIMEDOUT,
 			"%s, which has the rights to record, does not answer: is it stopped?",

@@ -62,8 +62,9 @@ pid_t keeper_pid(void);
 void keeper_end(void);
 
 /*
- * Have op answer within wait_ms. -ETIMEDOUT: it has not, and what it answers later is dropped.
- * Until that came, further questions have -ETIMEDOUT at once. -EPIPE: the keeper has ended.
+ * Have op answer within wait_ms. -ETIMEDOUT: it has not, or the keeper is stopped; what it answers
+ * later is dropped. Until that came, further questions have -ETIMEDOUT at once. -EPIPE: the keeper
+ * has ended.
  */
 int keeper_ask(keeper_op *op, const struct keeper_question *q, unsigned wait_ms,
 	       struct keeper_answer *ret, struct err *err);
@@ -71,7 +72,7 @@ int keeper_ask(keeper_op *op, const struct keeper_question *q, unsigned wait_ms,
 /* It was started, and has ended by itself. */
 bool keeper_is_lost(void);
 
-/* Questions that were not answered in time, since the start. */
-uint64_t keeper_late(void);
+/* A question was not answered in time, and is not yet. */
+bool keeper_is_late(void);
 
 #endif

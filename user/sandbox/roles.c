@@ -19,14 +19,18 @@
 
 #define READ \
 	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_EXECUTE)
+/* Since 5.19 and 6.2; our headers may be older. */
+#define ACCESS_REFER (1ull << 13)
+#define ACCESS_TRUNCATE (1ull << 14)
 #define FILE_IN \
 	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | \
 	 LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | \
 	 LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | \
-	 LANDLOCK_ACCESS_FS_REMOVE_DIR)
+	 LANDLOCK_ACCESS_FS_REMOVE_DIR | ACCESS_REFER | ACCESS_TRUNCATE)
 
 const uint64_t role_path_read = READ;
 const uint64_t role_path_file = FILE_IN;
+const uint64_t role_path_socket = LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE;
 const uint64_t role_path_handled = READ | FILE_IN | LANDLOCK_ACCESS_FS_MAKE_CHAR |
 				   LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
 				   LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
@@ -43,6 +47,8 @@ const uint64_t role_path_handled = READ | FILE_IN | LANDLOCK_ACCESS_FS_MAKE_CHAR
 static const struct role_path system_directories[] = { SYSTEM };
 static const struct role_path system_and_cache[] = { SYSTEM, { ".", FILE_IN } };
 static const struct role_path all_directories[] = { { "/", READ } };
+static const struct role_path recorder_files[] = { { "/", READ },
+						   { "/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE } };
 static const struct role_path jvm_tmp[] = {
 	{ ".", LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
 		       LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE }
@@ -51,6 +57,9 @@ static const struct role_path store[] = { { ".", LANDLOCK_ACCESS_FS_READ_FILE |
 							 LANDLOCK_ACCESS_FS_READ_DIR } };
 
 static const struct role_paths no_paths = { .text = "none" },
+			       recorder_paths = { "reads what its user may read; writes the store, "
+						  "and where its sockets and cursors are",
+						  recorder_files, N(recorder_files) },
 			       fetcher_paths = { "reads system directories; writes its cache",
 						 system_and_cache, N(system_and_cache) },
 			       watcher_paths = { "reads system directories, its credentials",
@@ -87,6 +96,7 @@ const struct role roles[N_ROLES] = {
 		.name = "ascribe",
 		.purpose = "samples, names, writes the store; a capture is another one",
 		.user = ROLE_SAME_USER,
+		.paths = &recorder_paths,
 		.started = "by you or systemd",
 		.again = "by systemd",
 	},

@@ -36,7 +36,7 @@ enum role_id {
 #define ROLE_SAME_USER UINT32_MAX	   /* the recorder's */
 #define ROLE_TARGET_USER (UINT32_MAX - 1u) /* of the process that is worked for */
 
-/* What may be done below a directory. */
+/* What may be done below a directory, or to a file. */
 struct role_path {
 	const char *path; /* relative to the working directory, or absolute */
 	uint64_t access;  /* LANDLOCK_ACCESS_FS_* */
@@ -44,6 +44,7 @@ struct role_path {
 extern const uint64_t role_path_handled; /* every kind of access that is ruled */
 extern const uint64_t role_path_read;	 /* read files and directories, execute */
 extern const uint64_t role_path_file;	 /* read, write, make, remove files and directories */
+extern const uint64_t role_path_socket;	 /* make and remove sockets */
 
 struct role_paths {
 	const char *text;

@@ -170,11 +170,10 @@ static void add_process(struct own_memory *m, long pid, bool is_child, unsigned 
 
 bool own_begin_peak(void)
 {
-	int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && write(fd, "5", 1) == 1; /* only the peak: proc(5) */
-	if (fd >= 0)
-		close(fd);
-	return ok;
+	static int fd = -1; /* it is opened once: later, paths may be limited */
+	if (fd < 0)
+		fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+	return fd >= 0 && write(fd, "5", 1) == 1; /* only the peak: proc(5) */
 }
 
 void own_memory(struct own_memory *ret)

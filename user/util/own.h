@@ -38,7 +38,7 @@ struct own_memory {
 /* Cost: reads some files of /proc. Children of the main thread alone are found. */
 void own_memory(struct own_memory *ret);
 
-/* Peaks count from now on. False: the peak stays that of the whole life. */
+/* Peaks count from now on. False: the peak stays that of the whole life. One thread. */
 bool own_begin_peak(void);
 
 /* As many descriptors as the hard limit allows. */
