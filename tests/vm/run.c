@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <glob.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +193,49 @@ static void test_hotplug(void)
 	accounting("hotplug-accounting", "/tmp/hotplug", -1); /* the control went with the CPU */
 }
 
+static bool has_no_capability(pid_t process)
+{
+	char path[64], line[256];
+	bool none = false;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)process);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		none |= !strcmp(line, "CapPrm:\t0000000000000000\n");
+	if (f)
+		fclose(f);
+	return none;
+}
+
+/* The recorder has no capability: the keeper opens the events of a CPU that comes back. */
+static void test_daemon(void)
+{
+	pid_t daemon = spawn("ascribe", "daemon", "-s", "/tmp/daemon"),
+	      busy = spawn("guest", "spin", "120", NULL);
+	for (int i = 0; i < 600 && !has_no_capability(daemon); i++)
+		rest(100);
+	const bool none = has_no_capability(daemon);
+	rest(8000); /* it loads the programs, and records */
+	put(CPU1_ONLINE, "0");
+	rest(1500);
+	put(CPU1_ONLINE, "1");
+	pid_t after = spawn("guest", "spin", "6", "1");
+	int status_after = finish(after);
+	kill(daemon, SIGTERM);
+	int status = finish(daemon);
+	end_child(busy);
+	char tgid[2][32];
+	snprintf(tgid[0], sizeof(tgid[0]), "%d", busy);
+	snprintf(tgid[1], sizeof(tgid[1]), "%d", after);
+	json_t *r = ask("report /tmp/daemon --by tgid");
+	const double n = SAMPLES(r, "tgid", tgid[0]), back = SAMPLES(r, "tgid", tgid[1]);
+	json_decref(r);
+	r = ask("stat /tmp/daemon");
+	check(none && !status && !status_after && n > 10 && back > 10 && adds_up(r), "daemon",
+	      "no capability %d, status %d, %.0f samples, %.0f on CPU 1 after it came back", none,
+	      status, n, back);
+	json_decref(r);
+}
+
 static void test_events(void)
 {
 	int status =
@@ -242,6 +286,7 @@ int main(void)
 		{ "waits", test_waits, false },
 		{ "wakers", test_wakers, false },
 		{ "hotplug", test_hotplug, true },
+		{ "daemon", test_daemon, false },
 		{ "events", test_events, false },
 		{ "waits-hotplug", test_waits_hotplug, true },
 		{ "waits-clock", test_waits_clock, true },
