@@ -24,7 +24,7 @@ rows = {}
 for line in open(doc):
     cells = [c.strip() for c in line.strip().strip('|').split(' | ')]
     if line.startswith('| `ascribe'):
-        rows[line.split('`')[1][:15]] = cells
+        rows.setdefault(line.split('`')[1][:15], cells)  # the first one is the daemon's
 def status(pid): return dict(l.rstrip('\n').split(':', 1) for l in open(f'/proc/{pid}/status'))
 def children(pid):
     for task in subprocess.run(['ps', '-o', 'pid=', '--ppid', str(pid)], capture_output=True, text=True).stdout.split():

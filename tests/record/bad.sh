@@ -42,6 +42,8 @@ as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
 exits 0 'complete: ' "${as_nobody[@]}" "$copy" record -d 1s -o nobody/s
 exits 2 "no command '4096'" "${as_nobody[@]}" \
 	bash -c 'exec -a ascribe-nursery "$0" 4096 1 1048576 4096' "$copy"
+exits 2 "no command '4096'" "${as_nobody[@]}" \
+	bash -c 'exec -a ascribe-keeper "$0" 4096 1' "$copy"
 rm -rf nobody/s
 setcap -r "$copy"
 exits 2 'unknown option --pids; did you mean --pid' "$ascribe" record --pids 1

@@ -65,6 +65,8 @@ while [ "$(date +%s%N)" -lt $end ] || { [ $hits -le 20 ] && [ "$(date +%s%N)" -l
 	mapfile -t helpers < <(descendants $recorder)
 	for i in "${helpers[@]}"; do
 		[ $((RANDOM % 3)) = 0 ] || continue
+		# What the keeper has, nobody else has: without it there are no helpers any more.
+		[ "$(cat "/proc/$i/comm" 2>/dev/null)" != ascribe-keeper ] || continue
 		[ $((RANDOM % 2)) = 0 ] && signal=STOP || signal=KILL
 		kill -$signal "$i" 2>/dev/null && hits=$((hits + 1))
 	done

@@ -15,8 +15,7 @@ begin() { # store: $recorder, $nursery
 	recorder=$pid
 	recorders+=("$pid")
 	recording "$1.err"
-	nursery=$(for i in $(children "$recorder"); do grep -qx ascribe-nursery "/proc/$i/comm" &&
-		echo "$i"; done)
+	nursery=$(pgrep -P "$(pgrep -P "$recorder" -x ascribe-keeper)" -x ascribe-nursery)
 	[ -n "$nursery" ] || bad "$1: no nursery"
 }
 

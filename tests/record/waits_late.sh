@@ -12,8 +12,7 @@ printf 'recipe late\nenv ASCRIBE_TEST_TEAM as team\n' >late.recipe
 background "$ascribe" record -a --wall --waker -F 99 --recipes late.recipe -o late 2>late.err
 recorder=$pid
 recording late.err
-nursery=$(for i in $(children "$recorder"); do grep -qx ascribe-nursery "/proc/$i/comm" &&
-	echo "$i"; done)
+nursery=$(pgrep -P "$(pgrep -P "$recorder" -x ascribe-keeper)" -x ascribe-nursery)
 [ -n "$nursery" ] || bad "no nursery"
 # For less than a second: then another nursery would take its place.
 kill -STOP "$nursery"

@@ -6,6 +6,7 @@
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "collect/collector.h"
+#include "collect/rights.h"
 #include "daemon/shares.h"
 #include "labels/recipe.h"
 #include "opt/debuginfod.h"
@@ -499,6 +500,7 @@ static int finish(struct recording *r, struct err *err)
 static void release(struct recording *r)
 {
 	collector_close(r->collector);
+	keeper_end();
 	downloads_free(r->downloads);
 	filter_free(r->filter);
 	store_writer_close(r->writer);
@@ -543,6 +545,9 @@ int cmd_record(int argc, char **argv)
 	if (rc)
 		goto out;
 	describe(&r, &args);
+	rc = collector_keep_rights(&err);
+	if (rc)
+		goto out;
 	r.signals = signals_take_once();
 	if (args.n)
 		rc = child_prepare(&r.child, args.v, &err);
@@ -558,6 +563,7 @@ int cmd_record(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	rc = rc ? rc : open_store(&r, &err);
 	rc = rc ? rc : start(&r, &err);
+	rc = rc ? rc : collector_drop_rights(o.out, &err);
 	if (rc) {
 		/* Nothing was recorded: leave things as they were. */
 		store_writer_close(r.writer);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/live.h"
 
+#include "collect/rights.h"
 #include "proc/proc.h"
 #include "util/memfs.h"
 
@@ -56,6 +57,7 @@ int live_open(struct live **ret, const struct sampler_config *cfg,
 	o.recent_ns = recent_ns;
 	o.max_bytes = STORE_MAX;
 	o.symbols_bytes = SYMBOLS_BYTES;
+	rc = rc ? rc : collector_keep_rights(err);
 	rc = rc ? rc : collector_open_store(&l->writer, l->path, what, &o, err);
 	rc = rc ? rc : collector_open(&l->collector, cfg, l->writer, ret_warning, err);
 	if (rc) {
@@ -94,8 +96,6 @@ static void *run(void *ctx)
 	struct live *l = ctx;
 	struct err err = { 0 };
 	int rc = -ETIME;
-	/* As in record: a drain that waits for a CPU comes too late. For this thread only. */
-	setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
 	while (rc == -ETIME) {
 		rc = collector_run(l->collector, window_end(l), &l->stop, 1, &err);
 		if (rc)
@@ -109,6 +109,10 @@ int live_start(struct live *l, struct err *err)
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
 	sigset_t all, before;
 	int rc = collector_start(l->collector, err);
+	/* As in record: a drain that waits for a CPU comes too late. For the thread only. */
+	const int nice = getpriority(PRIO_PROCESS, 0);
+	setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
+	rc = rc ? rc : collector_drop_rights(l->path, err);
 	if (rc)
 		return rc;
 	l->state.started_ns = proc_now_ns();
@@ -118,6 +122,7 @@ int live_start(struct live *l, struct err *err)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&l->thread, NULL, run, l);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	setpriority(PRIO_PROCESS, 0, nice);
 	if (rc)
 		return err_sys(err, -rc, "a thread to record in");
 	l->started = true;
@@ -171,6 +176,7 @@ void live_close(struct live *l)
 		return;
 	live_stop(l, NULL);
 	collector_close(l->collector);
+	keeper_end();
 	store_writer_close(l->writer);
 	if (l->news >= 0)
 		close(l->news);

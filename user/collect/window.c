@@ -96,12 +96,12 @@ struct window_cpu *window_cpu(struct window *w, unsigned cpu)
 	return &w->cpu[cpu];
 }
 
-/* Return the CPU time of this process and of the workers. */
+/* Return the CPU time of this process, of the workers, and of the keeper, which loads programs. */
 static uint64_t own_cpu(const struct window *w)
 {
 	struct sandbox_stats parsing;
 	sandbox_stats(w->sandbox, &parsing);
-	return parsing.cpu_ns + own_cpu_ns();
+	return parsing.cpu_ns + own_cpu_ns() + keeper_cpu_ns();
 }
 
 /*

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/rights.h"
 
+#include "collect/rights.h"
 #include "daemon/log.h"
 #include "http/listen.h"
-#include "sampler/loader.h"
 #include "sandbox/confine.h"
-#include "sandbox/kept.h"
-#include "stacks/jvm_helper.h"
-#include "stacks/kernel_frames.h"
 #include "util/own.h"
 
 #include <errno.h>
@@ -21,11 +18,7 @@
 #define PATH_BYTES 1024
 
 /* All that takes a capability in the life of a daemon. */
-static keeper_op *const ops[] = {
-	LOADER_OPS, kernel_frames_op,						 /* descriptors */
-	listen_op,  collector_nursery_op, jvm_helper_op, serving_op, capture_op, /* processes */
-	kept_op,
-};
+static keeper_op *const ops[] = { COLLECTOR_OPS, listen_op, serving_op, capture_op };
 
 /* Those of capture_op. */
 static int make_arguments(const struct daemon *d, char *ret[KEEPER_ARGUMENTS_MAX + 1],

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NAME "ascribe-keeper"
@@ -112,6 +113,7 @@ static struct {
 	bool lost;
 	pid_t pid;
 	uint64_t asked, answered; /* ids */
+	uint64_t cpu_ns;
 } keeper = { .fd = -1 };
 
 static int fork_keeper(int fd, const struct table *t, pid_t *ret_pid)
@@ -175,6 +177,15 @@ void keeper_end(void)
 pid_t keeper_pid(void)
 {
 	return keeper.pid;
+}
+
+uint64_t keeper_cpu_ns(void)
+{
+	clockid_t clock;
+	struct timespec t;
+	if (keeper.pid && !clock_getcpuclockid(keeper.pid, &clock) && !clock_gettime(clock, &t))
+		keeper.cpu_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return keeper.cpu_ns;
 }
 
 bool keeper_is_lost(void)

@@ -55,8 +55,9 @@ int keeper_start(keeper_op *const *ops, size_t n_ops, char *const *arguments, st
 /* For ops: the arguments of keeper_start. */
 char *const *keeper_arguments(void);
 
-/* Its process, 0: there is none. */
+/* Its process, 0: there is none; and its CPU time in ns until now, or until it ended. */
 pid_t keeper_pid(void);
+uint64_t keeper_cpu_ns(void);
 
 /* It ends. */
 void keeper_end(void);
