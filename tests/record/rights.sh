@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The capabilities of `record` and `top`, called as root: one is left, for directories of others. The
-# command that is recorded keeps all of its caller.
+# The capabilities of `record` and `top`, called as root: one is left, for directories of others.
+# The command that is recorded keeps all of its caller.
 . "$(dirname "$0")/lib.bash"
 field() { sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"; }
 override=0000000000000002 # CAP_DAC_OVERRIDE

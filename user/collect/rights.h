@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What recorders take capabilities for. `record` and `top` give up theirs here, the daemon by itself. */
+/*
+ * What recorders take capabilities for. `record` and `top` give up theirs here, the daemon in
+ * daemon/rights.h.
+ */
 #ifndef ASCRIBE_COLLECT_RIGHTS_H
 #define ASCRIBE_COLLECT_RIGHTS_H
 
