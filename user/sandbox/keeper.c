@@ -8,6 +8,7 @@
 #include "util/packet.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -86,6 +87,7 @@ static int answer(void)
 static _Noreturn void keeper_run(const struct table *t)
 {
 	served = *t;
+	fcntl(SOCKET, F_SETFD, FD_CLOEXEC); /* no child has it */
 	setpriority(PRIO_PROCESS, 0, -20);
 	confine_signals();
 	if (confine_rights(ROLE_KEEPER, SOCKET) || prctl(PR_SET_PDEATHSIG, SIGKILL))
@@ -157,7 +159,7 @@ int keeper_start(keeper_op *const *ops, size_t n_ops, char *const *arguments, st
 		close(pair[0]);
 		return err_sys(err, rc, "starting %s", NAME);
 	}
-	keeper.table = t;
+	keeper.table = (struct table){ ops, n_ops, NULL };
 	keeper.fd = pair[0];
 	return 0;
 }

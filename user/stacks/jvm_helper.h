@@ -31,8 +31,10 @@ struct jvm_answer {
  * Start it: out is where its answers go, tmp the directory, target a pidfd of the process, -1 to
  * remove a map. 0 or -errno.
  */
-keeper_op jvm_helper_op; /* for the keeper's table */
 int jvm_helper_start(const struct jvm_job *j, int out, int tmp, int target, pid_t *ret);
+
+/* For the keeper's table: starts it. */
+keeper_op jvm_helper_op;
 
 int64_t jvm_now_ms(void);
 
