@@ -164,7 +164,9 @@ if [ "$(uname -m)" = x86_64 ]; then
 			            s = status(pid)
 			            if s['Seccomp'].strip() != '2' or s['Uid'].split() != ['12345'] * 4: continue
 			            rights = sum(int(s[key], 16) for key in ('CapPrm', 'CapEff', 'CapInh'))
-			            print('secrets', holds(s['PPid'].strip()), holds(pid), 'capabilities', rights,
+			            keeper = s['PPid'].strip()
+			            recorder = status(keeper)['PPid'].strip()
+			            print('secrets', *(holds(p) for p in (recorder, keeper, pid)), 'capabilities', rights,
 			                  'no_new_privs', s['NoNewPrivs'].strip())
 			            sys.exit()
 			        except (FileNotFoundError, ProcessLookupError): pass
@@ -178,7 +180,7 @@ if [ "$(uname -m)" = x86_64 ]; then
 		wait $watcher
 		ok "a /tmp of its own: it is signalled ($quits)" test "${quits:-0}" -ge 1
 		ok "what asked has no right, and no secret of the recorder: $(cat watched)" \
-			grep -q 'secrets True False capabilities 0 no_new_privs 1' watched
+			grep -q 'secrets True False False capabilities 0 no_new_privs 1' watched
 		ok "and leaves nothing there" sh -c '! ls -a its | grep attach'
 	fi
 fi
