@@ -168,7 +168,7 @@ done
 kill "$pid"
 wait "$pid"
 serve log5 "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --token-file read.token \
-	--capture-token-file capture.token --memory-max 130MiB || finish
+	--capture-token-file capture.token --memory-max 134MiB || finish
 daemon=$pid profile=$url/debug/pprof/profile
 within 30 recorded
 refused 500 'that the daemon leaves of memory-max' "${capturer[@]}" "$profile?seconds=1&hz=99"

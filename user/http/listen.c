@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #define BACKLOG 128
-#define BIND_MS 1000u
 #define SOCKET_MODE 0660
 
 static int bad(const char *text, struct err *err)
@@ -121,7 +120,7 @@ static int bind_to(const struct listen_at *at, int fd, unsigned mode)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 		const struct keeper_question q = { at, sizeof(*at), &fd, 1 };
 		struct keeper_answer a;
-		return keeper_ask(listen_op, &q, BIND_MS, &a, NULL);
+		return keeper_ask(listen_op, &q, KEEPER_WAIT_MS, &a, NULL);
 	}
 	if (is_stale(at))
 		unlink(at->unix_path);

@@ -13,7 +13,6 @@
  * For the verifier on an emulated machine. The recorder waits, and drains nothing meanwhile.
  */
 #define LOAD_MS 60000u
-#define OPEN_MS 1000u
 #define CPUS_MAX 65536u
 #define PROCS_MAX (1u << 24)
 
@@ -168,7 +167,7 @@ static int ask_for_fd(keeper_op *op, const void *bytes, size_t len, int *ret_fd,
 {
 	const struct keeper_question q = { .bytes = bytes, .len = len };
 	struct keeper_answer a;
-	int rc = keeper_ask(op, &q, OPEN_MS, &a, err);
+	int rc = keeper_ask(op, &q, KEEPER_WAIT_MS, &a, err);
 	if (!rc)
 		*ret_fd = a.fds[0];
 	return rc;

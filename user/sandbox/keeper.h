@@ -25,6 +25,11 @@
 
 #define KEEPER_QUESTION_MAX 16384u
 #define KEEPER_ANSWER_MAX 1024u
+/*
+ * For any answer but loaded programs: the first one comes when the keeper was executed, on a busy
+ * or emulated machine.
+ */
+#define KEEPER_WAIT_MS 10000u
 
 struct keeper_question {
 	const void *bytes;

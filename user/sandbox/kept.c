@@ -7,9 +7,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define START_MS 1000u
-#define ANSWER_MS 200u
-
 struct question {
 	pid_t pid;
 	bool kill;
@@ -41,7 +38,7 @@ int kept_op(const struct keeper_question *q, struct keeper_answer *ret, struct e
 int kept_start(keeper_op *op, const struct keeper_question *q, pid_t *ret_pid, struct err *err)
 {
 	struct keeper_answer a;
-	int rc = keeper_ask(op, q, START_MS, &a, err);
+	int rc = keeper_ask(op, q, KEEPER_WAIT_MS, &a, err);
 	if (!rc)
 		memcpy(ret_pid, a.bytes, sizeof(*ret_pid));
 	return rc;
@@ -58,7 +55,7 @@ void kept_kill(pid_t pid)
 	const struct question c = { .pid = pid, .kill = true };
 	const struct keeper_question q = { .bytes = &c, .len = sizeof(c) };
 	struct keeper_answer a;
-	(void)!keeper_ask(kept_op, &q, ANSWER_MS, &a, NULL);
+	(void)!keeper_ask(kept_op, &q, KEEPER_WAIT_MS, &a, NULL);
 }
 
 bool kept_has_ended(pid_t pid, struct kept_end *ret)
@@ -67,7 +64,7 @@ bool kept_has_ended(pid_t pid, struct kept_end *ret)
 	const struct keeper_question q = { .bytes = &c, .len = sizeof(c) };
 	struct keeper_answer a;
 	struct answer end = { 0 };
-	int rc = keeper_ask(kept_op, &q, ANSWER_MS, &a, NULL);
+	int rc = keeper_ask(kept_op, &q, KEEPER_WAIT_MS, &a, NULL);
 	if (rc == -ETIMEDOUT)
 		return false;
 	if (!rc)

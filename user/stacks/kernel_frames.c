@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #define SYMBOLS "/proc/kallsyms"
-#define OPEN_MS 1000u
 #define RELOAD_NS 10000000000ull /* least time between two reads of kallsyms, for new modules */
 #define SWITCH_FRAMES 10	 /* frames of the tracepoint and of BPF above the scheduler */
 
@@ -38,7 +37,7 @@ static int read_symbols(struct kernel_symbols **ret, struct err *err)
 {
 	const struct keeper_question q = { 0 };
 	struct keeper_answer a;
-	int rc = keeper_ask(kernel_frames_op, &q, OPEN_MS, &a, err);
+	int rc = keeper_ask(kernel_frames_op, &q, KEEPER_WAIT_MS, &a, err);
 	if (rc)
 		return rc;
 	rc = kernel_symbols_read_open(ret, a.fds[0], SYMBOLS, err);
