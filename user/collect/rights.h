@@ -13,7 +13,8 @@
 #include "stacks/kernel_frames.h"
 
 /* In the table of every keeper of a recorder. */
-#define COLLECTOR_OPS LOADER_OPS, kernel_frames_op, collector_nursery_op, jvm_helper_op, kept_op
+#define COLLECTOR_OPS \
+	LOADER_OPS, procs_cgroup_op, kernel_frames_op, collector_nursery_op, jvm_helper_op, kept_op
 
 /* Start a keeper with these ops, while this process has capabilities. */
 int collector_keep_rights(struct err *err);

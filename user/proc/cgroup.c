@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define CGROUPS_MAX 65536  /* paths in the cache; one more empties it */
@@ -33,17 +35,34 @@ static int open_mount(char *out, size_t cap)
 	return fd;
 }
 
-static char *look_up(int mount, uint64_t id)
+/* To open by id takes CAP_DAC_READ_SEARCH. */
+int procs_cgroup_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
 {
+	uint64_t id;
 	union {
 		struct file_handle h;
 		char room[sizeof(struct file_handle) + sizeof(id)];
 	} u = { .h = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS } };
-	char link[64], path[PATH_MAX], root[PATH_MAX];
-	memcpy(u.h.f_handle, &id, sizeof(id));
-	int fd = open_by_handle_at(mount, &u.h, O_RDONLY | O_CLOEXEC | O_PATH);
+	struct statfs fs;
+	if (q->len != sizeof(id) || q->n_fds != 1 || fstatfs(q->fds[0], &fs) ||
+	    fs.f_type != CGROUP2_SUPER_MAGIC)
+		return err_set(err, -EBADMSG, "a cgroup that cannot be");
+	memcpy(u.h.f_handle, q->bytes, sizeof(id));
+	int fd = open_by_handle_at(q->fds[0], &u.h, O_RDONLY | O_CLOEXEC | O_PATH);
 	if (fd < 0)
+		return err_sys(err, -errno, "the directory of a cgroup");
+	ret->fds[ret->n_fds++] = fd;
+	return 0;
+}
+
+static char *look_up(int mount, uint64_t id)
+{
+	const struct keeper_question q = { &id, sizeof(id), &mount, 1 };
+	struct keeper_answer a;
+	char link[64], path[PATH_MAX], root[PATH_MAX];
+	if (mount < 0 || keeper_ask(procs_cgroup_op, &q, KEEPER_WAIT_MS, &a, NULL))
 		return NULL;
+	const int fd = a.fds[0];
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	ssize_t n = readlink(link, path, sizeof(path) - 1);
 	close(fd);

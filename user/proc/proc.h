@@ -23,6 +23,7 @@
 #ifndef ASCRIBE_PROC_PROC_H
 #define ASCRIBE_PROC_PROC_H
 
+#include "sandbox/keeper.h"
 #include "util/err.h"
 #include "util/list.h"
 
@@ -408,6 +409,8 @@ size_t procs_alive(const struct procs *p);
 
 /* Current BOOTTIME. */
 uint64_t proc_now_ns(void);
+
+keeper_op procs_cgroup_op; /* opens a cgroup's directory by its id; for the keeper's table */
 
 /*
  * Return the path of a v2 cgroup id, or NULL when it is not found. Cached; borrowed until
