@@ -7,6 +7,7 @@
 #define ASCRIBE_COLLECT_RIGHTS_H
 
 #include "collect/collector.h"
+#include "proc/links.h"
 #include "sampler/loader.h"
 #include "sandbox/kept.h"
 #include "stacks/jvm_helper.h"
@@ -14,7 +15,8 @@
 
 /* In the table of every keeper of a recorder. */
 #define COLLECTOR_OPS \
-	LOADER_OPS, procs_cgroup_op, kernel_frames_op, collector_nursery_op, jvm_helper_op, kept_op
+	LOADER_OPS, procs_cgroup_op, proc_link_op, kernel_frames_op, collector_nursery_op, \
+		jvm_helper_op, kept_op
 
 /* Start a keeper with these ops, while this process has capabilities. */
 int collector_keep_rights(struct err *err);

@@ -4,6 +4,7 @@
  * the readers' time.
  */
 #include "proc/reader.h"
+#include "proc/links.h"
 #include "proc/reader_int.h"
 
 #include "sandbox/channel.h"
@@ -57,11 +58,9 @@ uint64_t refusal_start(uint32_t tgid)
  */
 static uint32_t namespace_owner(uint32_t tgid, uint32_t uid)
 {
-	char path[64];
 	struct stat st, own;
 	uid_t owner;
-	snprintf(path, sizeof(path), "/proc/%u/ns/user", tgid);
-	int ns = open(path, O_RDONLY | O_CLOEXEC);
+	int ns = proc_link_open(tgid, PROC_LINK_USER_NAMESPACE);
 	if (stat("/proc/self/ns/user", &own))
 		own.st_ino = 0;
 	while (ns >= 0 && !fstat(ns, &st) && st.st_ino != own.st_ino) {

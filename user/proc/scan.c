@@ -5,6 +5,7 @@
  * and the link exe take none and are read here.
  */
 #include "proc/proc_int.h"
+#include "proc/links.h"
 #include "proc/reader_int.h"
 #include "util/shared_text.h"
 #include "util/utf8.h"
@@ -69,8 +70,11 @@ struct process {
 static void read_exe(uint32_t tid, char out[PATH_MAX])
 {
 	char path[64];
-	snprintf(path, sizeof(path), "/proc/%u/exe", tid);
-	ssize_t n = readlink(path, out, PATH_MAX - 1);
+	int fd = proc_link_open(tid, PROC_LINK_EXE);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ssize_t n = fd < 0 ? 0 : readlink(path, out, PATH_MAX - 1);
+	if (fd >= 0)
+		close(fd);
 	out[n > 0 ? n : 0] = 0;
 	proc_path_unmark(out);
 }
