@@ -2,7 +2,8 @@
 # Faults of the store: power lost, calls and allocations that fail, writers killed, bits flipped.
 # Every tests/fault/test_*.c is a test program. `make test-all` runs all of them at a size that
 # takes a minute or two, `make test` a part of that. `make reliability` prints what they and the
-# hostile programs of other tests have seen, `make reliability-full` at a size that takes hours.
+# hostile programs of other tests saw. `make reliability-full` takes hours, and adds what it saw to
+# tests/counts.
 
 comma := ,
 FAULT := $(patsubst tests/fault/%.c,$(BUILD)/fault/%,$(sort $(wildcard tests/fault/test_*.c)))
@@ -62,11 +63,13 @@ fault-programs: $(FAULT)
 fault: $(FAULT_PLAIN) ## the store's faults alone; all of them with ASCRIBE_TEST_ALL=1
 	$(Q)tools/test $(foreach t,$(FAULT_PLAIN),'fault/$(notdir $(t))=$(t)')
 
-reliability: test-programs fault-programs ## faults and attacks, each with its count
-	$(Q)BUILD=$(BUILD) tools/reliability
+# ROWS="kill bits" selects; all of them by name: tools/reliability.
+reliability: test-programs fault-programs ## faults and attacks with counts; ROWS="kill bits"
+	$(Q)BUILD=$(BUILD) BESIDE='$(BESIDE)' tools/reliability $(ROWS)
 
-reliability-full: test-programs fault-programs ## the same with whole sweeps, for hours
-	$(Q)FULL=1 BUILD=$(BUILD) tools/reliability
+reliability-full: test-programs fault-programs ## all of it, MINUTES=60 of what has no end
+	$(Q)FULL=1 BUILD=$(BUILD) BESIDE='$(BESIDE)' tools/reliability $(ROWS); status=$$?; \
+		$(MAKE) -B --no-print-directory docs/reliability.md && exit $$status
 
 .PHONY: fault fault-programs reliability reliability-full
 -include $(wildcard $(BUILD)/fault/*.d)

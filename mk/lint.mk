@@ -28,7 +28,7 @@ $(LINT_MODULES)/.fetched: tools/eslint/package.json tools/eslint/package-lock.js
 format: ## lay out all C and C++ files as .clang-format says
 	$(Q)$(CLANG_FORMAT) -i $(LINT_C)
 
-lint: lint-c lint-shell lint-js lint-lines lint-subjects lint-ddl lint-roles
+lint: lint-c lint-shell lint-js lint-lines lint-subjects lint-ddl lint-tables
 lint: ## layout of the sources, shell and JavaScript, subjects of commits
 
 lint-c:
@@ -60,22 +60,27 @@ lint-ddl:
 		$(call ddl,$$k) | cmp - deploy/clickhouse/$$k.sql || \
 		{ echo "run make $(DDL)" >&2; exit 1; }; done
 
-# The table of processes in docs/security.md is made of user/sandbox/roles.c: it stands between two
-# marks there.
+# Tables in documents stand between two marks: that of processes is made of user/sandbox/roles.c,
+# that of faults and attacks of tests/counts. docs, mark, what prints it.
+with_table = { sed '/^<!-- $(2) -->$$/q' docs/$(1).md; $(3); \
+	sed -n '/^<!-- end of $(2) -->$$/,$$p' docs/$(1).md; }
 ROLES := $(BUILD)/tools/roles
 $(ROLES): tools/roles.c $(addprefix user/sandbox/,roles.c role_calls.c roles.h roles_int.h \
 	confine.h)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -o $@ $(filter %.c,$^)
 
-with_roles = { sed '/^<!-- processes -->$$/q' docs/security.md; $(ROLES); \
-	sed -n '/^<!-- end of processes -->$$/,$$p' docs/security.md; }
+security_table = $(call with_table,security,processes,$(ROLES))
+reliability_table = $(call with_table,reliability,counts,tools/reliability table)
 docs/security.md: $(ROLES)
-	$(Q)$(with_roles) >$(BUILD)/security.md && cp $(BUILD)/security.md $@
+docs/reliability.md: tools/reliability tests/counts
+docs/security.md docs/reliability.md: docs/%.md:
+	$(Q)$($*_table) >$(BUILD)/$*.md && cp $(BUILD)/$*.md $@
 
-lint-roles: $(ROLES)
-	$(Q)$(with_roles) | cmp - docs/security.md || \
-		{ echo "run make docs/security.md" >&2; exit 1; }
+lint-tables: $(ROLES)
+	$(Q)$(security_table) | cmp - docs/security.md && \
+		$(reliability_table) | cmp - docs/reliability.md || \
+		{ echo "run make -B docs/security.md docs/reliability.md" >&2; exit 1; }
 
 tidy: $(TIDY) ## clang-tidy over the program, for what .clang-tidy selects; minutes
 
@@ -87,4 +92,4 @@ $(BUILD)/tidy/%.ok: %.c $(BUILD)/%.o .clang-tidy
 			2>/dev/null
 	@touch $@
 
-.PHONY: lint-c lint-shell lint-js lint-lines lint-subjects lint-ddl lint-roles tidy
+.PHONY: lint-c lint-shell lint-js lint-lines lint-subjects lint-ddl lint-tables tidy

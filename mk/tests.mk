@@ -32,7 +32,7 @@ TAIL := $(addprefix tests/, \
 	record/short.sh record/started.sh record/flood.sh record/greedy.sh http/errors.sh \
 	http/tokens.sh http/group.sh http/quota.sh http/scope_waits.sh http/audit.sh)
 # What takes minutes: in `make test-all` alone.
-MINUTES := tests/record/incidents.sh
+SLOWEST := tests/record/incidents.sh
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
 UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
@@ -43,7 +43,7 @@ export TURN
 # The part of a list whose turn is not today.
 not_today = $(if $(ASCRIBE_TEST_ALL),,$(shell \
 	printf '%s\n' $(1) | awk 'NR % $(TURNS_OF_TAIL) != $(TURN)'))
-TAIL_OUT := $(call not_today,$(TAIL)) $(if $(ASCRIBE_TEST_ALL),,$(MINUTES))
+TAIL_OUT := $(call not_today,$(TAIL)) $(if $(ASCRIBE_TEST_ALL),,$(SLOWEST))
 UNIT_OUT := $(call not_today,$(UNIT_TAIL))
 
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
@@ -287,7 +287,7 @@ test-with-packages:
 		--no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined \
 		CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
 	$(Q)$(if $(TAIL_OUT),echo 'left out until another day: $(words $(TAIL_OUT)) scripts of \
-		$(words $(TAIL) $(MINUTES)) (TURN=$(TURN) of $(TURNS_OF_TAIL); make test-all: all)')
+		$(words $(TAIL) $(SLOWEST)) (TURN=$(TURN) of $(TURNS_OF_TAIL); make test-all: all)')
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
 		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \

@@ -53,6 +53,16 @@ static inline double run_seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/*
+ * Are n random cases enough? Usually `usual` are. ASCRIBE_FAULT_SECONDS asks for as many as fit
+ * into that time.
+ */
+static inline bool run_enough(size_t n, size_t usual, double begin)
+{
+	const char *seconds = getenv("ASCRIBE_FAULT_SECONDS");
+	return seconds ? run_seconds() - begin > strtod(seconds, NULL) : n >= usual;
+}
+
 /* Memory that processes share. */
 static inline void *run_shared(size_t len)
 {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flipped bits of a store of a MiB that ended cleanly.
+ * Damage of stores that ended cleanly.
  *
- * Every bit (`make reliability-full`; else one in so many, others each day). verify looks at every
- * file by itself, and in segments at every frame. So one bit is flipped in each of them at once,
- * and each must be named. The kinds (segments; dictionaries; header; manifest) take turns, because
- * damage in one may be told of another too. Segments that have no bit left to flip are taken out of
- * the copy, as looking at the whole store takes tens of milliseconds. That they are missing is told
- * of them alone.
+ * Every bit of a store of a MiB (`make reliability-full`; else one in so many, others each day).
+ * verify looks at every file by itself, and in segments at every frame. So one bit is flipped in
+ * each of them at once, and each must be named. The kinds (segments; dictionaries; header;
+ * manifest) take turns, because damage in one may be told of another too. Segments that have no bit
+ * left to flip are taken out of the copy, as looking at the whole store takes tens of milliseconds.
+ * That they are missing is told of them alone.
  *
  * Single bits, a sample: verify finds it, and whatever is asked is answered right or not at all.
+ *
+ * Several faults at once, at random, in a small store. The same holds.
  */
 #include "fault/run.h"
 #include "fault/scenario.h"
@@ -24,6 +26,7 @@
 static char base[64], whole[80];
 static struct {
 	char path[100]; /* within the store */
+	unsigned char *data;
 	size_t len;
 	int kind;
 } files[FILES_MAX];
@@ -49,6 +52,10 @@ static int add_file(const char *path, const struct stat *st, int type, struct FT
 		fail_msg("%s: which kind of file is that?", name);
 	snprintf(files[n_files].path, sizeof(files[0].path), "%s", name);
 	files[n_files].len = (size_t)st->st_size;
+	files[n_files].data = malloc(files[n_files].len);
+	int fd = open(path, O_RDONLY);
+	assert_int_equal(read(fd, files[n_files].data, files[n_files].len), files[n_files].len);
+	close(fd);
 	files[n_files++].kind = k;
 	n_bytes += (size_t)st->st_size;
 	return 0;
@@ -69,13 +76,8 @@ static void add_unit(size_t file, size_t at, size_t len, size_t index)
 /* Frames begin with four letters and, eight bytes on, their own offset: docs/format.md. */
 static void add_units(size_t file)
 {
-	char path[sizeof(whole) + sizeof(files[0].path) + 2];
-	unsigned char *data = malloc(files[file].len);
+	const unsigned char *data = files[file].data;
 	size_t begin = 0, index = 0;
-	snprintf(path, sizeof(path), "%s/%.99s", whole, files[file].path);
-	int fd = open(path, O_RDONLY);
-	assert_int_equal(read(fd, data, files[file].len), files[file].len);
-	close(fd);
 	for (size_t i = 0; i + 16 <= files[file].len && files[file].kind == SEGMENTS; i++) {
 		uint64_t offset;
 		memcpy(&offset, data + i + 8, 8);
@@ -85,19 +87,18 @@ static void add_units(size_t file)
 		begin = i;
 	}
 	add_unit(file, begin, files[file].len - begin, index);
-	free(data);
 }
 
 /* Windows of so many rows, some minutes and hours apart. */
-static int setup(void **state)
+static void make_store(size_t n_windows, size_t n_rows)
 {
 	static struct scenario s;
 	struct store_writer *w = NULL;
 	struct store_options o = scenario_options;
 	struct err err = { 0 };
-	(void)state;
+	n_files = n_bytes = n_units = 0;
 	snprintf(whole, sizeof(whole), "%s/store", temp_dir(base));
-	scenario_make(&s, 80, run_size(40, 260));
+	scenario_make(&s, n_windows, n_rows);
 	o.keep_ns[0] = 0;
 	o.symbols_bytes = 8000;
 	for (size_t i = 0; i < s.m.n; i++) {
@@ -113,12 +114,27 @@ static int setup(void **state)
 	nftw(whole, add_file, 8, FTW_PHYS);
 	for (size_t i = 0; i < n_files; i++)
 		add_units(i);
+}
+
+static int make_large(void **state)
+{
+	(void)state;
+	make_store(80, run_size(40, 260));
+	return 0;
+}
+
+static int make_small(void **state)
+{
+	(void)state;
+	make_store(16, 6);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
+	for (size_t i = 0; i < n_files; i++)
+		free(files[i].data);
 	remove_tree(base);
 	return 0;
 }
@@ -312,8 +328,9 @@ static void every_bit(void **state)
 
 /* ---- single bits ---- */
 
+/* said: windows are missing, as the store says. */
 struct answer {
-	uint64_t samples, value, fired, windows, coarse;
+	uint64_t samples, value, fired, windows, coarse, said;
 };
 
 static const char *const questions[] = { NULL, "tenant=\"t3\"", "comm=\"sh\",query_id!=\"2\"" };
@@ -336,7 +353,8 @@ static int ask(const char *dir, size_t question, struct answer *ret)
 	rc = query_open(&q, s, &spec, &err);
 	if (!rc) {
 		const struct query_info *i = query_info(q);
-		*ret = (struct answer){ i->samples, i->value, i->fired, i->windows, i->coarse };
+		*ret = (struct answer){ i->samples, i->value,  i->fired,
+					i->windows, i->coarse, store_damage(s) != NULL };
 		query_close(q);
 	}
 	store_close(s);
@@ -417,11 +435,135 @@ static void single_bits(void **state)
 	assert_int_equal(all.bad, 0);
 }
 
-int main(void)
+/* ---- several faults ---- */
+
+#define GONE SIZE_MAX
+
+/* Do to the bytes of a file what disks do. Return the length that is left. */
+static size_t harm(unsigned char *data, size_t len, struct model *random)
 {
-	const struct CMUnitTest tests[] = {
+	const size_t at = model_random(random, len), n = 1 + model_random(random, len - at),
+		     other = model_random(random, n_files);
+	switch (model_random(random, 6)) {
+	case 0:
+		data[at] ^= (unsigned char)(1u << model_random(random, 8));
+		return len;
+	case 1: /* never written */
+		memset(data + at, 0, n);
+		return len;
+	case 2: /* written to another place */
+		memmove(data + model_random(random, len - n + 1), data + at, n);
+		return len;
+	case 3: /* bytes of another file */
+		memcpy(data + at, files[other].data, n < files[other].len ? n : files[other].len);
+		return len;
+	case 4:
+		return at;
+	default:
+		return GONE;
+	}
+}
+
+static void put_file(const char *dir, size_t file, const unsigned char *data, size_t len)
+{
+	char path[200];
+	snprintf(path, sizeof(path), "%s/%s", dir, files[file].path);
+	if (len == GONE) {
+		unlink(path);
+		return;
+	}
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_int_equal(write(fd, data, len), len);
+	close(fd);
+}
+
+/* Damage some files of the copy. Return the number of files that differ now; *ret_how: a text. */
+static size_t harm_some(const char *dir, struct model *random, bool harmed[FILES_MAX],
+			char how[600])
+{
+	static unsigned char data[1 << 20];
+	size_t n = 0, len = 0;
+	for (size_t faults = 2 + model_random(random, 7); faults; faults--) {
+		const size_t file = model_random(random, n_files);
+		if (harmed[file])
+			continue;
+		memcpy(data, files[file].data, files[file].len);
+		const size_t left = harm(data, files[file].len, random);
+		if (left == files[file].len && !memcmp(data, files[file].data, left))
+			continue;
+		put_file(dir, file, data, left);
+		harmed[file] = true;
+		n++;
+		len += (size_t)snprintf(how + len, 600 - len, " %.40s: %zd of %zu;",
+					files[file].path, (ssize_t)left, files[file].len);
+	}
+	return n;
+}
+
+static void several_some(void *ctx, size_t k, size_t n)
+{
+	struct sum *s = (struct sum *)ctx + k;
+	struct model random = { .random = 7 + k + 1000 * run_offset(1000000) };
+	static struct found f;
+	const double begin = run_seconds();
+	char dir[100], how[600];
+	snprintf(dir, sizeof(dir), "%s/several%zu", base, k);
+	copy_store(dir);
+	while (!run_enough(s->bits, 300 / n, begin) && !s->bad) {
+		bool harmed[FILES_MAX] = { false };
+		if (!harm_some(dir, &random, harmed, how))
+			continue;
+		verify(dir, &f);
+		if (!f.damaged)
+			bad(s, "not found:%s", how);
+		for (size_t q = 0; q < N_QUESTIONS; q++) {
+			struct answer got;
+			if (ask(dir, q, &got))
+				continue;
+			const bool less = got.coarse || got.said;
+			if (less ? got.samples > want[q].samples
+				 : memcmp(&got, &want[q], sizeof(got)))
+				bad(s, "question %zu: %zu samples of %zu:%s", q,
+				    (size_t)got.samples, (size_t)want[q].samples, how);
+			s->coarse += less;
+			s->answers += !less;
+		}
+		s->bits++;
+		for (size_t i = 0; i < n_files; i++)
+			if (harmed[i])
+				put_file(dir, i, files[i].data, files[i].len);
+	}
+	remove_tree(dir);
+}
+
+static void several_faults(void **state)
+{
+	(void)state;
+	struct sum *s = run_shared(8 * sizeof(*s));
+	const double begin = run_seconds();
+	for (size_t q = 0; q < N_QUESTIONS; q++)
+		assert_int_equal(ask(whole, q, &want[q]), 0);
+	assert_int_equal(run_parallel(several_some, s), 0);
+	const struct sum all = add_up(s);
+	print_message(
+		"%zu stores with several faults, each found; %zu questions answered right, %zu less exactly, which was said, the others refused; "
+		"%.0f a second\n",
+		all.bits, all.answers, all.coarse, (double)all.bits / (run_seconds() - begin));
+	assert_int_equal(all.bad, 0);
+	assert_true(all.answers);
+}
+
+/* test_bits several: these alone. */
+int main(int argc, char **argv)
+{
+	(void)argv;
+	const struct CMUnitTest large[] = {
 		cmocka_unit_test(every_bit),
 		cmocka_unit_test(single_bits),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	const struct CMUnitTest small[] = { cmocka_unit_test(several_faults) };
+	int failed = cmocka_run_group_tests(small, make_small, teardown);
+	if (argc == 1)
+		failed += cmocka_run_group_tests(large, make_large, teardown);
+	return failed;
 }

@@ -50,13 +50,13 @@ static size_t listen_to(int from, bool *kept)
 }
 
 /* One store from its beginning to its last window. */
-static void live(const char *dir, struct sum *s, uint64_t *random, size_t max)
+static void live(const char *dir, struct sum *s, uint64_t *random, size_t usual, double begin)
 {
 	bool kept[SCENARIO_MAX] = { false }, may[SCENARIO_MAX], here[SCENARIO_MAX];
 	size_t next = 0;
 	struct model luck = { .random = *random };
 	s->stores++;
-	while (next < N_WINDOWS && s->kills < max && !s->bad) {
+	while (next < N_WINDOWS && !run_enough(s->kills, usual, begin) && !s->bad) {
 		int pipes[2], status;
 		assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 		pid_t child = start(dir, next, pipes[1]);
@@ -90,10 +90,10 @@ static void kill_some(void *ctx, size_t k, size_t n)
 	struct sum *s = (struct sum *)ctx + k;
 	char base[64], dir[80];
 	uint64_t random = 91 + k + 1000 * run_offset(1000000);
-	size_t max = run_size(140, 100000) / n;
+	const double begin = run_seconds();
 	snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
-	while (s->kills < max && !s->bad)
-		live(dir, s, &random, max);
+	while (!run_enough(s->kills, 140 / n, begin) && !s->bad)
+		live(dir, s, &random, 140 / n, begin);
 	remove_tree(base);
 }
 

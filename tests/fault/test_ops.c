@@ -347,7 +347,7 @@ static void interrupted(void **state)
 	for (size_t i = 0; i < N_OPERATIONS; i++) {
 		const struct operation *o = &operations[i];
 		struct expected e;
-		size_t runs = 0;
+		size_t places = 0, runs = 0;
 		if (o->old && !has_old) {
 			print_message("%s: no python3 to make a store of format 2\n", o->name);
 			continue;
@@ -355,13 +355,15 @@ static void interrupted(void **state)
 		e.calls = measure(o, FAULT_ALL, &e);
 		e.names = measure(o, FAULT_NAME, &e);
 		long step = (long)run_step((size_t)e.calls / 12 + 1, 1), few = (long)run_step(2, 1);
-		for (long at = 1 + (long)run_offset((size_t)step); at <= e.calls; at += step)
+		for (long at = 1 + (long)run_offset((size_t)step); at <= e.calls;
+		     at += step, places++)
 			for (size_t k = 0; k < 3; k++, runs++)
 				try_one(o, &e, FAULT_ALL, at, errors[k]);
 		/* Between two of these a store has two states: more of them than of all. */
 		for (long at = 1 + (long)run_offset((size_t)few); at <= e.names; at += few, runs++)
 			try_one(o, &e, FAULT_NAME, at, 0);
-		print_message("%s: %zu runs over %ld calls\n", o->name, runs, e.calls);
+		print_message("%s: %zu runs, at %zu of %ld calls\n", o->name, runs, places,
+			      e.calls);
 		assert_true(e.calls > 20 && runs >= 3 * ((size_t)(e.calls / step)));
 	}
 	remove_tree(templates.base);

@@ -97,7 +97,7 @@ static size_t cut_at(const struct op *o, size_t i, size_t cuts)
 static void judge_place(struct replay *r, struct place *p, const struct disk *d, size_t k)
 {
 	char dir[80], store[90];
-	uint64_t random = 31 * p->at + 7;
+	uint64_t random = 31 * p->at + 7 + 1000003 * run_offset(1000000);
 	snprintf(dir, sizeof(dir), "%s.%zu", base, k);
 	snprintf(store, sizeof(store), "%s/store", dir);
 	/*
