@@ -57,11 +57,15 @@ lies="size offset strings self sections names dwarf sparse"
 for lie in $lies; do
 	python3 lie.py $lie good bad-$lie && chmod +x bad-$lie || bad "cannot make bad-$lie"
 done
+# 128 MiB of packed nothing in the place of symbols.
+python3 -c 'import lzma, sys; sys.stdout.buffer.write(lzma.compress(bytes(1 << 27), preset=0))' >packed
+strip -o bad-packed good && objcopy --add-section .gnu_debugdata=packed bad-packed ||
+	bad "cannot make bad-packed"
 background "$ascribe" record -a -F 199 -d 60s -o st 2>rec.err
 recorder=$pid
 recording rec.err
 pids=()
-for p in good $(printf 'bad-%s ' $lies); do
+for p in good $(printf 'bad-%s ' $lies packed); do
 	./$p 4 &
 	pids+=($!)
 done
@@ -71,7 +75,7 @@ wait $recorder
 ok "the recorder is whole" test $? = 0
 "$ascribe" report st --json -n 0 >all.json 2>/dev/null
 ok "the good program has its names" jq -e '[.rows[] | select(.function == "my_work" and (.module | endswith("/good"))) | .self] | add > 20' all.json
-for lie in size offset strings self sections names; do
+for lie in size offset strings self sections names packed; do
 	ok "$lie: seen, without a wrong name" jq -e --arg m "/bad-$lie" \
 		'[.rows[] | select(.module | endswith($m))] | length > 0 and all(.function | test("^(bad-|my_work$|main$|_start)"))' all.json
 done

@@ -15,10 +15,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -106,7 +109,22 @@ struct process {
 	uint64_t at[2]; /* of first and second */
 };
 
-static struct process start(const char *name)
+#define STRANGER 47111
+
+/* Be another user, in whose mounts a file of his own stands at another place. */
+static void become_stranger(const char *file, const char *place)
+{
+	char from[256], to[256];
+	snprintf(from, sizeof(from), "%s/%s", dir, file);
+	snprintf(to, sizeof(to), "%s/%s", dir, place);
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount(from, to, NULL, MS_BIND, NULL) || setgroups(0, NULL) || setgid(STRANGER) ||
+	    setuid(STRANGER))
+		_exit(126);
+}
+
+/* As a stranger with this file at that place; file NULL: as ourselves. */
+static struct process start_as(const char *file, const char *place, const char *name)
 {
 	struct process p;
 	char path[256];
@@ -115,6 +133,8 @@ static struct process start(const char *name)
 	assert_int_equal(pipe(pipe_fds), 0);
 	p.pid = fork();
 	if (!p.pid) {
+		if (file)
+			become_stranger(file, place);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(pipe_fds[1], 1);
 		close(pipe_fds[0]);
@@ -126,6 +146,11 @@ static struct process start(const char *name)
 	assert_int_equal(read(pipe_fds[0], p.at, sizeof(p.at)), sizeof(p.at));
 	close(pipe_fds[0]);
 	return p;
+}
+
+static struct process start(const char *name)
+{
+	return start_as(NULL, NULL, name);
 }
 
 static void stop(struct world *w, const struct process *p)
@@ -338,6 +363,78 @@ static void test_rebuilt(void **state)
 	world_free(w);
 }
 
+static void needs_root(void)
+{
+	if (!geteuid())
+		return;
+	print_message("skipped: needs root to be another user\n");
+	skip();
+}
+
+/*
+ * A user gives the build id of another program to a file of his own. His names are never those of
+ * the other program: at another path, at the same path in his own mounts, and after he has ended.
+ */
+static void test_stolen_id(void **state)
+{
+	(void)state;
+	needs_root();
+	assert_int_equal(
+		run("sed 's/first/third/g' p.c >q.c && chmod 755 . && "
+		    "id=$(readelf -n with | sed -n 's/.*Build ID: //p') && "
+		    "${CC:-cc} -O1 -DA=3 -Wl,--build-id=0x$id -o stolen q.c && chown 47111 stolen"),
+		0);
+	static const char *const of_stranger[] = { "stolen", "with" };
+	for (size_t i = 0; i < 2; i++) {
+		struct world *w = world_new();
+		struct process thief = start_as("stolen", of_stranger[i], of_stranger[i]);
+		tell_with_build_id(w, &thief, of_stranger[i]);
+		assert_name(w, &thief, 0, "third");
+		struct process p = start("with");
+		tell_with_build_id(w, &p, "with");
+		assert_name(w, &p, 0, "first");
+		stop(w, &p);
+		stop(w, &thief);
+		p = start("with");
+		tell_with_build_id(w, &p, "with");
+		assert_name(w, &p, 0, "first");
+		thief = start_as("stolen", of_stranger[i], of_stranger[i]);
+		tell_with_build_id(w, &thief, of_stranger[i]);
+		assert_name(w, &p, 0, "first");
+		stop(w, &p);
+		stop(w, &thief);
+		world_free(w);
+	}
+}
+
+/* A user runs a stripped program of root's, with a debug file of his own in his mounts. */
+static void test_stolen_debug_file(void **state)
+{
+	(void)state;
+	needs_root();
+	assert_int_equal(
+		run("objcopy --only-keep-debug stolen thief.debug && chown 47111 thief.debug && "
+		    ": >lean.debug && strip -o lean with && "
+		    "objcopy --add-gnu-debuglink=lean.debug lean"),
+		0);
+	struct world *w = world_new();
+	struct process thief = start_as("thief.debug", "lean.debug", "lean"), p = start("lean");
+	const struct process *both[] = { &thief, &p };
+	for (size_t i = 0; i < 2; i++) {
+		struct symbol sym;
+		assert_int_equal(procs_scan_one(w->procs, (uint32_t)both[i]->pid), 0);
+		const struct proc_image *im =
+			procs_find(w->procs, (uint32_t)both[i]->pid, UINT64_MAX);
+		const struct user_frame u = frame_locate(&w->frames, im, both[i]->at[0], true);
+		assert_non_null(u.module);
+		assert_int_equal(frame_symbol(&w->frames, &u, &sym), 0);
+		assert_string_equal(sym.name, ""); /* none */
+	}
+	stop(w, &thief);
+	stop(w, &p);
+	world_free(w);
+}
+
 /* Idle contents are bounded. */
 static void test_bounded(void **state)
 {
@@ -377,6 +474,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_parse), cmocka_unit_test(test_links_copies_deleted),
 		cmocka_unit_test(test_again),	  cmocka_unit_test(test_rebuilt),
+		cmocka_unit_test(test_stolen_id), cmocka_unit_test(test_stolen_debug_file),
 		cmocka_unit_test(test_bounded),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -57,7 +57,8 @@ static struct proc_file *file_get(struct procs *p, struct proc_image *im, const 
 	for (f = *b; f; f = f->next) {
 		if (f->dev == dev && f->ino == ino && f->build_id_len == id_len &&
 		    !memcmp(f->build_id, id_len ? id : f->build_id, id_len) &&
-		    !strcmp(f->path, path)) {
+		    !strcmp(f->path, path) &&
+		    (!id_len || f->of_root || f->user == proc_image_user(im))) {
 			f->refs++;
 			return f;
 		}

@@ -55,7 +55,11 @@
 #define PROC_RETRY_NS 1000000000ull /* between two attempts to read the mappings of a process */
 #define PROC_FULL_RETRY_NS 60000000000ull /* the same, where it has PROC_MAPS_MAX of them */
 
-/* A mapped file, shared by all its mappings. The same path with another content is another file. */
+/*
+ * A mapped file, shared by all its mappings. The same path with another content is another file. A
+ * user can give any build id to a file, and mount it at any path: what a build id says counts for
+ * the processes of one user, unless root owns the file.
+ */
 struct proc_file {
 	char *path;	     /* as the process sees it, or "[vdso]", "[anon]", ... */
 	uint32_t tgid, user; /* that mapped it first; user: of procs.file_quota */
@@ -63,6 +67,8 @@ struct proc_file {
 	uint8_t build_id[PROC_BUILD_ID_MAX];
 	uint8_t build_id_len;
 	bool plain; /* only mappings of processes that were sampled need a look */
+	/* Root owns the content of this build id. Else each user has a file of his own. */
+	bool of_root;
 	uint32_t refs;
 	void *binary; /* of the layer that opens files, see procs_new */
 	struct proc_file *next;
@@ -320,7 +326,8 @@ const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr
  */
 struct proc_opened {
 	int fd;
-	bool copied;
+	bool copied;   /* of a filesystem that may block, and may say anything */
+	uint32_t user; /* that owns it */
 	uint64_t dev, ino, size, mtime_ns;
 };
 

@@ -155,7 +155,8 @@ static int copy_file(int fd, uint64_t size, int *ret)
 /* Hand out fd, which is taken over, or a copy of its file. */
 static int give(int fd, const struct stat *st, struct buf *out, int *ret_fd)
 {
-	struct proc_opened o = { .dev = st->st_dev,
+	struct proc_opened o = { .user = st->st_uid,
+				 .dev = st->st_dev,
 				 .ino = st->st_ino,
 				 .size = (uint64_t)st->st_size,
 				 .mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u +

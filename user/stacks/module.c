@@ -104,22 +104,46 @@ static uint64_t hash_file(const struct symbols_file *file)
 	return XXH3_64bits(file, sizeof(*file));
 }
 
-bool module_build_id(const uint8_t *build_id, size_t n, uint8_t out[MODULE_ID_BYTES])
+bool module_build_id(const uint8_t *build_id, size_t n, uint32_t user, uint8_t out[MODULE_ID_BYTES])
 {
 	memset(out, 0, MODULE_ID_BYTES);
 	if (n < 8)
 		return false;
 	out[0] = CONTENT_BUILD_ID;
-	memcpy(out + 1, build_id, n < MODULE_ID_BYTES - 1 ? n : MODULE_ID_BYTES - 1);
+	memcpy(out + 1, build_id, n < MODULE_CONTENT_BYTES - 1 ? n : MODULE_CONTENT_BYTES - 1);
+	memcpy(out + MODULE_CONTENT_BYTES, &user, sizeof(user));
 	return true;
+}
+
+/* One content has one bucket, whoever it belongs to. */
+static struct module **bucket_of(struct modules *ms, const uint8_t id[MODULE_ID_BYTES])
+{
+	return &ms->by_id[XXH3_64bits(id, MODULE_CONTENT_BYTES) % MODULE_BUCKETS];
 }
 
 struct module *module_find(struct modules *ms, const uint8_t id[MODULE_ID_BYTES])
 {
-	struct module *m = ms->by_id[XXH3_64bits(id, MODULE_ID_BYTES) % MODULE_BUCKETS];
+	struct module *m = *bucket_of(ms, id);
 	while (m && memcmp(m->id, id, MODULE_ID_BYTES))
 		m = m->next_id;
 	return m;
+}
+
+struct module *module_find_content(struct modules *ms, const uint8_t id[MODULE_ID_BYTES],
+				   const struct module *after)
+{
+	struct module *m = after ? after->next_id : *bucket_of(ms, id);
+	while (m && memcmp(m->id, id, MODULE_CONTENT_BYTES))
+		m = m->next_id;
+	return m;
+}
+
+/* Does it have a build id, in a file of root's? */
+static bool is_of_root(const struct module *m)
+{
+	uint32_t user;
+	memcpy(&user, m->id + MODULE_CONTENT_BYTES, sizeof(user));
+	return m->id[0] == CONTENT_BUILD_ID && !user;
 }
 
 struct module *module_find_file(struct modules *ms, const struct symbols_file *file)
@@ -176,7 +200,7 @@ struct module *module_get(struct modules *ms, struct binary *b, const uint8_t id
 		module_free(m);
 		return NULL;
 	}
-	struct module **at = &ms->by_id[m->identity % MODULE_BUCKETS];
+	struct module **at = bucket_of(ms, id);
 	m->next_id = *at;
 	*at = m;
 	ms->stats.known++;
@@ -195,7 +219,7 @@ static void forget_offer(const struct module *m)
 static void module_drop(struct module *m)
 {
 	struct modules *ms = m->owner;
-	struct module **at = &ms->by_id[m->identity % MODULE_BUCKETS];
+	struct module **at = bucket_of(ms, m->id);
 	while (*at != m)
 		at = &(*at)->next_id;
 	*at = m->next_id;
@@ -290,7 +314,9 @@ struct module *modules_of(struct modules *ms, const struct proc_image *im,
 		module_hold(m->opened);
 		module_put(m);
 	}
-	return f->binary;
+	m = f->binary;
+	f->of_root = m && is_of_root(m);
+	return m;
 }
 
 void modules_stats(const struct modules *ms, struct modules_stats *ret)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Modules: the contents of files that processes map. Each content is opened and parsed once,
- * however many processes, paths and links it has. Its identity is its build id, else device, inode,
- * modification time and size.
+ * however many processes, paths and links it has. Its identity is its build id and the user that
+ * owns the file, else device, inode, modification time and size. Anybody can copy a build id: the
+ * contents of two users are never taken for the same. Those of root count for all.
  *
  *   mapping -> proc_file.binary, else build id of the kernel's record,
  *              else open and look at fstat, else parse the head
@@ -28,7 +29,8 @@
 
 #define MODULES_IDLE_MAX 4096u
 #define MODULES_IDLE_BYTES (8u << 20) /* without symbol tables, which have a budget of their own */
-#define MODULE_ID_BYTES 32
+#define MODULE_CONTENT_BYTES 32
+#define MODULE_ID_BYTES (MODULE_CONTENT_BYTES + 4) /* behind it the user that it belongs to */
 
 struct modules;
 struct opening;

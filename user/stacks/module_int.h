@@ -30,11 +30,18 @@ struct modules {
 	struct modules_stats stats;
 };
 
-/* Make the id of a content with this build id. False: it is too short to tell contents apart. */
-bool module_build_id(const uint8_t *build_id, size_t n, uint8_t out[MODULE_ID_BYTES]);
+/*
+ * Make the id of a content with this build id, of this user. False: it is too short to tell
+ * contents apart.
+ */
+bool module_build_id(const uint8_t *build_id, size_t n, uint32_t user,
+		     uint8_t out[MODULE_ID_BYTES]);
 
 /* A known module; it is not held for the caller. NULL: none. */
 struct module *module_find(struct modules *ms, const uint8_t id[MODULE_ID_BYTES]);
+/* The same, of any user. after: NULL, or the one before. */
+struct module *module_find_content(struct modules *ms, const uint8_t id[MODULE_ID_BYTES],
+				   const struct module *after);
 struct module *module_find_file(struct modules *ms, const struct symbols_file *file);
 
 /*

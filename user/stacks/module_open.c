@@ -39,14 +39,24 @@ static struct symbols_file file_of(const struct proc_opened *o)
 }
 
 /*
- * What tells this content from others: the build id, else which file it is and when it was written.
+ * Who owns a file that a process of this user maps or has in its root. Who serves a foreign
+ * filesystem may say anything of its files: they belong to the process.
  */
-static void content_id(const struct binary *b, const struct proc_opened *o,
+static uint32_t owner_of(const struct proc_opened *o, uint32_t user)
+{
+	return o->copied ? user : o->user;
+}
+
+/*
+ * What tells this content from others: the build id and who owns the file, else which file it is
+ * and when it was written.
+ */
+static void content_id(const struct binary *b, const struct proc_opened *o, uint32_t user,
 		       uint8_t out[MODULE_ID_BYTES])
 {
 	const uint8_t *id = NULL;
 	size_t n = b ? binary_build_id(b, &id) : 0;
-	if (module_build_id(id, n, out))
+	if (module_build_id(id, n, owner_of(o, user), out))
 		return;
 	uint64_t v[3] = { (o->dev << 40) ^ o->ino, o->mtime_ns, o->size };
 	memcpy(out + 8, v, sizeof(v));
@@ -156,10 +166,12 @@ static int read_candidate(struct modules *ms, struct opening *op, const char *pa
 
 /*
  * A stripped file may have a separate one with its symbols: in the root of its process, or in ours.
- * 0, or late.
+ * A user may have mounted anything in the root of a process: what is there must belong to root, or
+ * to the owner of the stripped file. 0, or late.
  */
-static int find_debug(struct opening *op, uint32_t tgid, const char *file)
+static int find_debug(struct opening *op, uint32_t tgid, const struct proc_file *f)
 {
+	const uint32_t owner = owner_of(&op->file, f->user);
 	op->debug_tgid = op->debug_tgid ? op->debug_tgid : tgid;
 	const uint32_t roots[2] = { op->debug_tgid, 0 };
 	char path[PATH_MAX];
@@ -168,7 +180,7 @@ static int find_debug(struct opening *op, uint32_t tgid, const char *file)
 	while (rc && rc != -EINPROGRESS && rc != -EBUSY && binary_wants_debug(op->binary) &&
 	       op->root < 2) {
 		struct proc_opened o;
-		if (binary_debug_path(op->binary, file, op->path, path, sizeof(path))) {
+		if (binary_debug_path(op->binary, f->path, op->path, path, sizeof(path))) {
 			op->root++;
 			op->path = 0;
 			continue;
@@ -183,8 +195,11 @@ static int find_debug(struct opening *op, uint32_t tgid, const char *file)
 		if (opened)
 			continue;
 		const struct symbols_file which = file_of(&o);
-		rc = binary_offer_debug(op->binary, o.fd, &which);
-		op->offered = rc == -EINPROGRESS;
+		const uint32_t who = owner_of(&o, f->user);
+		if (!roots[op->root] || !who || who == owner) {
+			rc = binary_offer_debug(op->binary, o.fd, &which);
+			op->offered = rc == -EINPROGRESS;
+		}
 		close(o.fd);
 	}
 	if (rc == -EBUSY && op->path) /* the same one again */
@@ -251,24 +266,32 @@ static bool go_on_with_offers(struct modules *ms)
 	return any;
 }
 
+/* Offer a debug file that came. True: it is used already. */
+static bool offer_debug(struct modules *ms, struct module *m, int fd)
+{
+	if (!m->binary)
+		return false;
+	int rc = fd >= 0 ? binary_offer_debug(m->binary, fd, NULL) : -EAGAIN;
+	if (rc != -EINPROGRESS)
+		return end_offer(m, rc);
+	if (!m->offered) {
+		m->offered = true;
+		m->next_offered = ms->offered;
+		ms->offered = m;
+	}
+	return false;
+}
+
 bool modules_take_downloads(struct modules *ms)
 {
 	struct download got;
 	uint8_t id[MODULE_ID_BYTES];
 	bool any = go_on_with_offers(ms);
 	while (ms->downloads && !downloads_take(ms->downloads, &got)) {
-		module_build_id(got.id, got.len, id);
+		module_build_id(got.id, got.len, 0, id);
 		/* NULL: the module is forgotten, what came is in the cache */
-		struct module *m = module_find(ms, id);
-		int rc = m && m->binary && got.fd >= 0 ? binary_offer_debug(m->binary, got.fd, NULL)
-						       : -EAGAIN;
-		if (rc == -EINPROGRESS && !m->offered) {
-			m->offered = true;
-			m->next_offered = ms->offered;
-			ms->offered = m;
-		} else if (rc != -EINPROGRESS && m && m->binary) {
-			any |= end_offer(m, rc);
-		}
+		for (struct module *m = NULL; (m = module_find_content(ms, id, m));)
+			any |= offer_debug(ms, m, got.fd);
 		if (got.fd >= 0)
 			close(got.fd);
 	}
@@ -317,8 +340,8 @@ static int open_mapped(struct modules *ms, struct module *m, const struct proc_i
 	}
 	if (rc)
 		return rc;
-	content_id(op->binary, &op->file, id);
-	rc = op->binary && !module_find(ms, id) ? find_debug(op, im->tgid, f->path) : 0;
+	content_id(op->binary, &op->file, f->user, id);
+	rc = op->binary && !module_find(ms, id) ? find_debug(op, im->tgid, f) : 0;
 	if (rc)
 		return rc;
 	m->opened = module_get(ms, op->binary, id, f->path);
@@ -363,16 +386,27 @@ static struct module *get_unread(struct modules *ms, const struct proc_file *f)
 	else
 		memcpy(id + 1, which, sizeof(which));
 	memcpy(id + 24, &h, 8);
+	memcpy(id + MODULE_CONTENT_BYTES, &f->user, sizeof(f->user));
 	return module_get(ms, NULL, id, f->path);
+}
+
+/* A known content with this build id, of root's or of the user of the process. */
+static struct module *find_copy(struct modules *ms, const struct proc_file *f)
+{
+	uint8_t id[MODULE_ID_BYTES];
+	struct module *m = NULL;
+	if (module_build_id(f->build_id, f->build_id_len, 0, id))
+		m = module_find(ms, id);
+	if (!m && module_build_id(f->build_id, f->build_id_len, f->user, id))
+		m = module_find(ms, id);
+	return m;
 }
 
 struct module *module_open(struct modules *ms, const struct proc_image *im,
 			   const struct proc_map *map)
 {
 	const struct proc_file *f = map->file;
-	uint8_t id[MODULE_ID_BYTES];
-	struct module *m =
-		module_build_id(f->build_id, f->build_id_len, id) ? module_find(ms, id) : NULL;
+	struct module *m = find_copy(ms, f);
 	if (m) {
 		/*
 		 * A copy of what is known needs no opening, and may be gone together with its
@@ -401,8 +435,8 @@ static int take_again(struct modules *ms, struct module *m, const struct proc_im
 	int rc = read_candidate(ms, op, map->file->path);
 	if (rc || !op->binary)
 		return rc ? rc : -ENOENT;
-	content_id(op->binary, &op->file, id);
-	rc = memcmp(m->id, id, sizeof(id)) ? -ENOENT : find_debug(op, im->tgid, map->file->path);
+	content_id(op->binary, &op->file, map->file->user, id);
+	rc = memcmp(m->id, id, sizeof(id)) ? -ENOENT : find_debug(op, im->tgid, map->file);
 	if (!rc)
 		binary_reopen(m->binary, op->binary);
 	return rc;
