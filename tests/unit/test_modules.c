@@ -7,6 +7,7 @@
 #include "stacks/frame.h"
 #include "stacks/module.h"
 #include "store_model.h"
+#include "symbols/parser.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -155,6 +156,7 @@ static struct process start(const char *name)
 
 static void stop(struct world *w, const struct process *p)
 {
+	modules_settle(w->modules);
 	kill(p->pid, SIGKILL);
 	assert_int_equal(waitpid(p->pid, NULL, 0), p->pid);
 	procs_exit(w->procs, (uint32_t)p->pid, proc_now_ns());
@@ -435,6 +437,44 @@ static void test_stolen_debug_file(void **state)
 	world_free(w);
 }
 
+/* A file is opened between two frames of one stack: the first one stays what it was. */
+static void test_opened_between(void **state)
+{
+	static const sandbox_op ops[] = { parser_op_open, parser_op_load };
+	const struct sandbox_config of_sandbox = { .ops = ops,
+						   .n_ops = 2,
+						   .memory = SYMBOLS_MEMORY };
+	struct world *w = world_new();
+	struct sandbox *s;
+	struct err err;
+	(void)state;
+	assert_int_equal(sandbox_new(&s, &of_sandbox, &err), 0);
+	symbolizer_free(w->symbolizer);
+	modules_free(w->modules);
+	const struct symbolizer_config c = { .sandbox = s };
+	assert_int_equal(symbolizer_new(&w->symbolizer, &c), 0);
+	assert_int_equal(modules_new(&w->modules, w->store, w->symbolizer, w->procs), 0);
+	w->frames.modules = w->modules;
+	struct process p = start("with");
+	assert_int_equal(procs_scan_one(w->procs, (uint32_t)p.pid), 0);
+	const struct proc_image *im = procs_find(w->procs, (uint32_t)p.pid, UINT64_MAX);
+	const struct user_frame first = frame_locate(&w->frames, im, p.at[0], true);
+	assert_null(first.module->binary);
+	struct user_frame second = first;
+	for (int i = 0; i < 1000 && !second.module->binary; i++) {
+		usleep(10000);
+		sandbox_wait(s, 0);
+		second = frame_locate(&w->frames, im, p.at[1], false);
+	}
+	assert_non_null(second.module->binary);
+	assert_null(first.module->binary);
+	assert_ptr_equal(first.module->opened, second.module);
+	modules_settle(w->modules);
+	stop(w, &p);
+	world_free(w);
+	sandbox_free(s);
+}
+
 /* Idle contents are bounded. */
 static void test_bounded(void **state)
 {
@@ -461,6 +501,7 @@ static void test_bounded(void **state)
 	}
 	procs_exec(w->procs, (uint32_t)getpid(), "done", proc_now_ns());
 	procs_forget(w->procs, proc_now_ns() + 1);
+	modules_settle(w->modules);
 	modules_stats(w->modules, &s);
 	assert_int_equal(s.opened, FILES);
 	assert_int_equal(s.idle, MODULES_IDLE_MAX);
@@ -472,10 +513,10 @@ static void test_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_parse), cmocka_unit_test(test_links_copies_deleted),
-		cmocka_unit_test(test_again),	  cmocka_unit_test(test_rebuilt),
-		cmocka_unit_test(test_stolen_id), cmocka_unit_test(test_stolen_debug_file),
-		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_one_parse),      cmocka_unit_test(test_links_copies_deleted),
+		cmocka_unit_test(test_again),	       cmocka_unit_test(test_rebuilt),
+		cmocka_unit_test(test_stolen_id),      cmocka_unit_test(test_stolen_debug_file),
+		cmocka_unit_test(test_opened_between), cmocka_unit_test(test_bounded),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -296,6 +296,27 @@ const uint8_t *modules_vdso(const struct modules *ms, size_t *ret_size)
 	return ms->vdso_bytes;
 }
 
+/* The reference of a file that has another module now. */
+static void put_replaced(struct modules *ms, struct module *m)
+{
+	if (m->replaced) {
+		module_put(m);
+		return;
+	}
+	m->replaced = true;
+	m->next_replaced = ms->replaced;
+	ms->replaced = m;
+}
+
+void modules_settle(struct modules *ms)
+{
+	for (struct module *m; (m = ms->replaced);) {
+		ms->replaced = m->next_replaced;
+		m->replaced = false;
+		module_put(m);
+	}
+}
+
 struct module *modules_of(struct modules *ms, const struct proc_image *im,
 			  const struct proc_map *map)
 {
@@ -312,7 +333,7 @@ struct module *modules_of(struct modules *ms, const struct proc_image *im,
 	if (m && m->opened) {
 		f->binary = m->opened;
 		module_hold(m->opened);
-		module_put(m);
+		put_replaced(ms, m);
 	}
 	m = f->binary;
 	f->of_root = m && is_of_root(m);

@@ -51,6 +51,8 @@ struct module {
 	struct opening *opening;    /* while the file is being opened, else NULL */
 	/* The module of the content, which replaces this one; holds a reference */
 	struct module *opened;
+	struct module *next_replaced; /* until modules_settle */
+	bool replaced;
 	struct module *next_offered; /* while a downloaded debug file is parsed */
 	bool offered;
 	/* Frames left without a name because the file is cold: resolver_set_detail */
@@ -82,6 +84,12 @@ int modules_renewed(struct modules *ms);
  */
 struct module *modules_of(struct modules *ms, const struct proc_image *im,
 			  const struct proc_map *map);
+
+/*
+ * Free modules that others have replaced. They stay until then, since a file may be opened between
+ * two frames of one stack: the first one has the module that stood for the file.
+ */
+void modules_settle(struct modules *ms);
 
 /*
  * True while the file is not opened, or not reopened, yet: try again later. False after some tries.

@@ -27,6 +27,7 @@ struct modules {
 	const uint8_t *vdso_bytes; /* in our own address space */
 	size_t vdso_size;
 	struct module *offered; /* see module.offered */
+	struct module *replaced;
 	struct modules_stats stats;
 };
 

@@ -99,6 +99,7 @@ void resolver_begin(struct resolver *r, unsigned drain_ms)
 {
 	jits_begin(r->jits);
 	inlined_begin(r->inlined, drain_ms);
+	modules_settle(r->modules);
 }
 
 void resolver_forget(struct resolver *r)
