@@ -58,7 +58,7 @@ run() { # what, seconds, lines of the configuration
 }
 
 # ---- receivers ----
-run receivers 15 "push:
+run receivers "$(in_part 8 15)" "push:
 $receivers"
 for kind in file other headers body bomb slow; do
 	ok "$kind was asked, with its token" grep -q "$(cat token)" $kind.seen
@@ -70,7 +70,7 @@ ok "its log has no token" sh -c "! grep -qF -f token log"
 # ---- container engines ----
 for kind in deep long; do
 	peer $kind
-	run "an engine, $kind" 8 "container-names: engine
+	run "an engine, $kind" "$(in_part 5 8)" "container-names: engine
 container-socket: $at"
 	ok "an engine, $kind: was asked" test -s $kind.seen
 done
@@ -80,7 +80,7 @@ ask_sql() { curl -s -m 5 -o asked --unix-socket sock "http://x/api/v1/statements
 number=0
 for kind in password notices huge silent; do
 	peer $kind
-	run "PostgreSQL, $kind" 8 "postgres: host=${at%:*} port=${at#*:} user=monitor password=hunter2 dbname=x sslmode=disable" ask_sql
+	run "PostgreSQL, $kind" "$(in_part 5 8)" "postgres: host=${at%:*} port=${at#*:} user=monitor password=hunter2 dbname=x sslmode=disable" ask_sql
 	ok "PostgreSQL, $kind: statements are answered" jq -e '.statements == {}' asked
 done
 finish

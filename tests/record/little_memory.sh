@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A recorder in a cgroup with little memory takes no more than is there, beside programs whose files
-# cost more than that to read: else the kernel kills it.
+# cost more than that to read: else the kernel kills it. Where others take that memory and the
+# kernel does kill it, what it wrote is whole.
 . "$(dirname "$0")/lib.bash"
 compiler=$(compgen -c clang- | grep -E '^clang-[0-9]+$' | sort -V | tail -1)
 [ -n "$compiler" ] || skip "no clang here"
@@ -48,4 +49,24 @@ exits 1 'memory-max is too small: 60.0 MiB are given' \
 	./inside "$group/$limit" $((80 << 20)) unshare --cgroup "$ascribe" daemon -s daemon -l none
 exits 1 'the cgroup allows 80.0 MiB of memory, less than memory-max' \
 	./inside "$group/$limit" $((80 << 20)) "$ascribe" daemon -s /proc/1/none -l none --memory-max 90MiB
+
+# ---- the kernel kills it ----
+background ./inside "$group/$limit" $((160 << 20)) "$ascribe" daemon -s killed -F 499 -l none 2>killed.err
+daemon=$pid
+recording killed.err
+within 40 sh -c "'$ascribe' stat killed --json 2>/dev/null | jq -e '.stored > 0'" ||
+	bad "no window in 40 s"
+echo 1000 >"/proc/$daemon/oom_score_adj"
+background ./inside "$group/$limit" $((160 << 20)) sh -c 'echo -1000 >/proc/self/oom_score_adj
+	exec python3 -c "import time; a = bytearray(150 << 20); time.sleep(60)"'
+hog=$pid
+within 30 sh -c "! kill -0 $daemon 2>/dev/null"
+wait $daemon
+ok "the kernel killed it" test $? = 137
+kill -9 $hog
+ok "what it wrote is whole" "$ascribe" store verify killed
+before=$("$ascribe" stat killed --json | jq .stored)
+ok "another one goes on with it" "$ascribe" record -q -a -F 499 -d 1s --append -o killed
+ok "and keeps what was there" \
+	test "$("$ascribe" stat killed --json | jq ".stored > $before and $before > 0")" = true
 finish
