@@ -182,6 +182,31 @@ if [ "$(uname -m)" = x86_64 ]; then
 		ok "what asked has no right, and no secret of the recorder: $(cat watched)" \
 			grep -q 'secrets True False False capabilities 0 no_new_privs 1' watched
 		ok "and leaves nothing there" sh -c '! ls -a its | grep attach'
+		# It answers, a byte at a time and without end.
+		cat >drip.py <<-'PY'
+			import os, socket, sys, time
+			s = socket.socket(socket.AF_UNIX)
+			s.bind(sys.argv[1])
+			s.listen()
+			while True:
+			    c, _ = s.accept()
+			    open('dripped', 'w').close()
+			    try:
+			        while True: c.send(b'0'), time.sleep(.05)
+			    except OSError: pass
+		PY
+		sed "s|^exec|timeout 20 setpriv --reuid 12345 --regid 12345 --clear-groups python3 - /tmp/.java_pid\$\$ <drip.py \&\nsleep 0.3\nexec|" \
+			asked.sh >drips.sh
+		chmod 777 .
+		begin=$SECONDS
+		"$ascribe" record --jvm-attach -F 499 -o fake5 -- unshare --mount sh drips.sh \
+			./fakejvm >fake5.out 2>fake5.err
+		status=$? took=$((SECONDS - begin))
+		chmod 755 .
+		ok "one that answers without end: it was asked, and the recording ends after $took s" \
+			test -e dripped -a $status = 0 -a $took -lt 30
+		ok "one that answers without end: every sample is accounted for" sh -c "'$ascribe' stat fake5 --json |
+			jq -e '.stored > 0 and .fired == .stored + ([.lost[]] | add)'"
 	fi
 fi
 
