@@ -29,6 +29,9 @@ volatile __u32 generation = 1;
  */
 __u64 lost_bad_cpu;
 
+/* Hits of probes where a program was at work on the CPU: counted as not_run. */
+__u64 probes_missed;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -203,6 +203,29 @@ int on_tracepoint(void *ctx)
 	return 0;
 }
 
+extern void bpf_preempt_disable(void) __ksym __weak;
+extern void bpf_preempt_enable(void) __ksym __weak;
+
+/*
+ * A hit of a probe, in the thread that hit it: every one is a sample. There is no kernel stack but
+ * the trap's. Alone of all programs here this one may be preempted, where the kernel is: another
+ * thread would step into the half that it is in. programs.c loads it where that cannot be.
+ */
+SEC("kprobe")
+int on_probe(struct pt_regs *ctx)
+{
+	const bool guarded = cfg.guard_probes && bpf_preempt_disable && bpf_preempt_enable;
+	if (guarded)
+		bpf_preempt_disable();
+	if (is_inside(bpf_get_smp_processor_id()))
+		__sync_fetch_and_add(&probes_missed, 1);
+	else
+		sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, true);
+	if (guarded)
+		bpf_preempt_enable();
+	return 0;
+}
+
 /* Children of what is selected are selected. */
 SEC("tp_btf/sched_process_fork")
 int on_fork(__u64 *ctx)

@@ -404,6 +404,7 @@ struct config {
 	/* of chosen cgroups; [0]: of all others. Events come at most_hz. n_rates 0: all have one */
 	__u32 n_rates, most_hz, most_rate; /* most_rate: its index */
 	__u32 rate_hz[RATES_MAX];
+	__u32 guard_probes;	 /* 1: programs can keep their CPU to themselves */
 	__u32 thins[MAX_EVENTS]; /* 1: the event measures time, so it has such rates */
 };
 

@@ -6,9 +6,11 @@
  * Covers: elf/*.c
  */
 #include "elf/accessor.h"
+#include "elf/function.h"
 #include "elf/go.h"
 #include "elf/section.h"
 #include "elf/tls.h"
+#include "elf/usdt.h"
 #include "fuzz/input.h"
 #include "symbols/symbols.h"
 
@@ -98,6 +100,30 @@ static void decode_accessor(const uint8_t *data, size_t size)
 	free(copy);
 }
 
+static int count_probe(void *ctx, const struct elf_usdt *u)
+{
+	*(size_t *)ctx += strlen(u->provider) + strlen(u->name) + strlen(u->arguments);
+	return 0;
+}
+
+static int count_function(void *ctx, const struct elf_function *f)
+{
+	++*(size_t *)ctx;
+	return f->size == 12345;
+}
+
+/* What is asked of files whose code is probed. */
+static void ask_probes(const uint8_t *data, size_t size)
+{
+	struct elf_image img;
+	size_t n = 0;
+	if (elf_image_open_memory(&img, data, size, "fuzz", NULL))
+		return;
+	elf_usdt_each(&img, count_probe, &n);
+	elf_function_each(&img, "main", count_function, &n);
+	elf_image_fini(&img);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct binary *b = NULL;
@@ -107,6 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ask_variables(data, size);
 	ask_file(data, size);
 	decode_accessor(data, size);
+	ask_probes(data, size);
 	if (binary_open_memory(&b, data, size, "fuzz", &err))
 		return 0;
 	binary_build_id(b, &id);

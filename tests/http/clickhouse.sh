@@ -98,7 +98,7 @@ sees "functions have names" "
 	SELECT count() > 0 AND countIf(empty(name)) = 0 FROM ascribe_functions WHERE id IN
 		(SELECT bitAnd(arrayJoin(called), 18446744073709551614) FROM ascribe_stacks)" 1
 
-# ---- tables of clusters. There is no Keeper and no second server: tables are made, without rows ----
+# ---- tables of clusters: made without rows, for there is no Keeper and no second server ----
 mkdir clusters
 cat >clusters/config.xml <<'END'
 <clickhouse><macros><cluster>one</cluster></macros><remote_servers><one><shard><replica>

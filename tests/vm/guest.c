@@ -7,6 +7,7 @@
  *	guest spin SECONDS [CPU]   two threads, main and second, always busy; pinned to CPU
  *	guest burn MILLISECONDS    one thread, that much CPU time
  *	guest brief N MS           N processes, one after the other, each a `guest burn MS`
+ *	guest hits N               call guest_hit() N times
  *	guest touch PAGES          touch so many fresh pages, 512 at a time; prints its page faults
  *
  * Slices of work have pseudo-random lengths (a fixed seed): a fixed length could keep step with the
@@ -268,6 +269,19 @@ static int touch(size_t pages)
 	return 0;
 }
 
+__attribute__((noinline)) void guest_hit(long n);
+void guest_hit(long n)
+{
+	__asm__ volatile("" : : "r"(n) : "memory");
+}
+
+static int hits(long n)
+{
+	while (n--)
+		guest_hit(n);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
@@ -276,6 +290,8 @@ int main(int argc, char **argv)
 		return labels(atof(argv[2]));
 	if (!strcmp(what, "spin"))
 		return spin(atof(argv[2]), argc > 3 ? atoi(argv[3]) : -1);
+	if (!strcmp(what, "hits"))
+		return hits(atol(argv[2]));
 	if (!strcmp(what, "burn"))
 		return outer(used() + atof(argv[2]) / 1000), 0;
 	if (!strcmp(what, "brief") && argc > 3)

@@ -268,6 +268,19 @@ static void test_events(void)
 	json_decref(r);
 }
 
+/* A function of a program: each call. */
+static void test_probe(void)
+{
+	int status = run(NULL, 0,
+			 "ascribe record -q -e uprobe:/bin/guest:guest_hit -o /tmp/probe -- guest "
+			 "hits 5000");
+	json_t *r = ask("report /tmp/probe --by comm");
+	double n = SAMPLES(r, "comm", "guest");
+	check(!status && n == 5000 && adds_up(r), "event-probe", "status %d, %.0f of 5000 calls",
+	      status, n);
+	json_decref(r);
+}
+
 int main(void)
 {
 	/* `all`: for make test-all alone. Kernels differ least in these, or they take longest. */
@@ -288,6 +301,7 @@ int main(void)
 		{ "hotplug", test_hotplug, true },
 		{ "daemon", test_daemon, false },
 		{ "events", test_events, false },
+		{ "probe", test_probe, false },
 		{ "waits-hotplug", test_waits_hotplug, true },
 		{ "waits-clock", test_waits_clock, true },
 	};

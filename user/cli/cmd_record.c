@@ -69,7 +69,8 @@ static const struct opt options[] = {
 	  offsetof(struct record_options, target.excluded), 0, 0 },
 	{ "event", 'e', OPT_LIST, "EVENT,..",
 	  "what to sample: cpu-clock, cycles, ...; every hit of page-faults, "
-	  "context-switches, ... and of a tracepoint subsystem:name "
+	  "context-switches, ..., of a tracepoint subsystem:name, of a function "
+	  "uprobe:FILE:SYMBOL, and of a static probe usdt:FILE:PROVIDER:NAME "
 	  "(default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct record_options, events), 0, 0 },
 	{ "label-keep", 0, OPT_LIST, "KEY,..",
@@ -217,7 +218,7 @@ static int parse_events(struct recording *r, struct err *err)
 	r->cfg.cmdline = !r->filter || filter_find(r->filter, "cmdline", 7) != FILTER_DROP;
 	/* May we at all? Asked before any file is touched. */
 	int fd;
-	if (r->cfg.event[0].wait)
+	if (r->cfg.event[0].wait || r->cfg.event[0].probe)
 		return 0;
 	rc = event_open(&r->cfg.event[0], 0, &fd, err);
 	if (rc)

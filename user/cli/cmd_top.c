@@ -118,7 +118,7 @@ struct top {
 	struct live *live; /* NULL: stores of others */
 	const char *dirs[STORE_UNION_MAX];
 	size_t n_dirs;
-	char what[256];
+	char what[600];
 	int signals;
 	struct top_ui ui;
 };
@@ -159,11 +159,13 @@ static int open_live(struct top *t, struct err *err)
 	if (rc)
 		return rc;
 	t->cfg.recipes = &t->recipes;
-	rc = event_open(&t->cfg.event[0], 0, &fd, err); /* may we at all? */
-	if (rc && rc != -ENODEV)
-		return rc;
-	if (!rc)
-		close(fd);
+	if (!t->cfg.event[0].probe) {
+		rc = event_open(&t->cfg.event[0], 0, &fd, err); /* may we at all? */
+		if (rc && rc != -ENODEV)
+			return rc;
+		if (!rc)
+			close(fd);
+	}
 	own_raise_file_limit();
 	snprintf(t->what, sizeof(t->what), "top, %s at %u Hz", t->cfg.event[0].name, t->cfg.hz);
 	rc = live_open(&t->live, &t->cfg, &detail, t->what, LIVE_KEPT_NS, &warning, err);

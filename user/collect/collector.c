@@ -2,6 +2,7 @@
 #include "collect/collector_int.h"
 
 #include "attribute/file_facts.h"
+#include "collect/probes.h"
 #include "hist/metrics.h"
 #include "proc/reader.h"
 #include "sandbox/nursery.h"
@@ -76,7 +77,7 @@ static void add_ring(void *ctx, unsigned cpu)
 /* What children do: they are this program, executed anew, so the table is a constant. */
 static const sandbox_op parser_ops[] = {
 	SYMBOLS_OPS_LIST, [UNWIND_OP] = unwind_op, [FILE_FACTS_OP] = file_facts_op,
-	[FILE_PATH_OP] = file_path_op
+	[FILE_PATH_OP] = file_path_op, [PROBE_OP] = probe_op
 };
 
 static const struct sandbox_config parsing = {
@@ -122,7 +123,10 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc
 		: open_symbolizer(c, cfg->symbols_bytes,
 				  &e); /* its child is forked before anything else is open */
+	struct probes probes = PROBES_NONE;
+	rc = rc ? rc : probes_find(&probes, c->sandbox, &c->cfg, &e);
 	rc = rc ? rc : sampler_open(&c->sampler, &c->cfg, &e);
+	probes_fini(&probes, &c->cfg);
 	if (!rc) {
 		c->n_cpus = sampler_n_cpus(c->sampler);
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));

@@ -39,7 +39,7 @@ int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
 	struct cpu *c = &s->cpu[cpu];
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
 		const struct event *e = &s->cfg.event[i];
-		if (e->wait)
+		if (e->wait || e->probe)
 			continue;
 		int rc = loader_event(e, cpu, &c->fd[i], err);
 		if (rc)

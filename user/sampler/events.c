@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/events.h"
 
+#include "sampler/probe.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 #include <unistd.h>
 
 #define NS 1000000000ull
+#define UPROBE_SEMAPHORE_SHIFT 32 /* its field in config: format/ref_ctr_offset of the PMU */
 
 static const struct known {
 	const char *name;
@@ -115,6 +118,16 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 	if (!*text || strlen(text) >= EVENT_NAME_MAX)
 		return err_set(err, -EINVAL, "event '%.40s': the name is empty or too long", text);
 	snprintf(e.name, sizeof(e.name), "%s", text);
+	if (probe_is(text)) {
+		struct probe_spec spec;
+		e.probe = e.fixed_period = true;
+		e.unit = "count";
+		e.attr.sample_period = 1;
+		int rc = probe_parse(&spec, text, err);
+		if (!rc)
+			*ret = e;
+		return rc;
+	}
 	if (strchr(text, ':')) {
 		int rc = parse_tracepoint(&e, text, err);
 		if (!rc)
@@ -158,9 +171,11 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 		*ret = e;
 		return 0;
 	}
-	return err_set(err, -EINVAL,
-		       "unknown event '%s'; there are %s, and tracepoints as subsystem:name", text,
-		       event_names());
+	return err_set(
+		err, -EINVAL,
+		"unknown event '%s'; there are %s, tracepoints as subsystem:name, and probes "
+		"as uprobe:FILE:SYMBOL and usdt:FILE:PROVIDER:NAME",
+		text, event_names());
 }
 
 int events_add_waits(struct event *v, unsigned *n, unsigned max, struct err *err)
@@ -268,5 +283,44 @@ int event_count(int fd, uint64_t *ret)
 	if (n != (ssize_t)sizeof(v))
 		return n < 0 ? -errno : -EIO;
 	*ret = v;
+	return 0;
+}
+
+/* How the kernel numbers the events of probes. -1: it has none. */
+static long uprobe_type(void)
+{
+	long type = -1;
+	FILE *f = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
+	if (f && fscanf(f, "%ld", &type) != 1)
+		type = -1;
+	if (f)
+		fclose(f);
+	return type;
+}
+
+int probe_open(int file, const struct probe_place *at, int *ret_fd, struct err *err)
+{
+	char path[64];
+	const long type = uprobe_type();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	struct perf_event_attr attr = { .size = sizeof(attr),
+					.type = (uint32_t)type,
+					.config = at->semaphore << UPROBE_SEMAPHORE_SHIFT,
+					.uprobe_path = (uintptr_t)path,
+					.probe_offset = at->offset,
+					.sample_period = 1,
+					.disabled = 1 };
+	if (type < 0)
+		return err_set(err, -ENOTSUP,
+			       "this kernel has no probes in programs (CONFIG_UPROBE_EVENTS)");
+	int fd = perf_open(&attr, 0);
+	if (fd == -EACCES || fd == -EPERM)
+		return err_set(err, fd,
+			       "probes in programs: not permitted: they take CAP_SYS_ADMIN before "
+			       "Linux 6.6; see ascribe check");
+	if (fd < 0)
+		return err_sys(err, fd, "a probe at byte %llu of the file",
+			       (unsigned long long)at->offset);
+	*ret_fd = fd;
 	return 0;
 }

@@ -11,12 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EVENT_NAME_MAX 128
+#define EVENT_NAME_MAX 512 /* of a probe: with its file */
 
 struct event {
 	char name[EVENT_NAME_MAX];
 	struct perf_event_attr attr;
 	bool tracepoint;
+	bool probe;		/* in the code of programs: probe.h */
 	bool fixed_period;	/* constant period: cpu-clock, task-clock */
 	uint64_t ns_per_sample; /* 0 where a sample is not a time */
 	const char *unit;	/* of the event's own count */
@@ -28,9 +29,9 @@ struct event {
 #define EVENT_RUNQ "runq"
 
 /*
- * Parse one event: "cpu-clock", "cycles", "page-faults", ..., or "subsystem:tracepoint". hz is the
- * requested rate; a tracepoint fires at each hit. -EINVAL: the error lists the events; -ENOENT: no
- * such tracepoint, or no tracefs.
+ * Parse one event: "cpu-clock", "cycles", "page-faults", ..., "subsystem:tracepoint", or a probe
+ * (probe.h). hz is the requested rate; tracepoints and probes fire at each hit. -EINVAL: the error
+ * lists the events; -ENOENT: no such tracepoint, or no tracefs.
  */
 int event_parse(struct event *ret, const char *text, unsigned hz, struct err *err);
 

@@ -32,7 +32,7 @@ static bool is_event(const struct event *e)
 							      .sample_period = a->sample_period,
 							      .disabled = a->disabled,
 							      .freq = a->freq };
-	const bool known = e->wait || a->type == PERF_TYPE_SOFTWARE ||
+	const bool known = e->wait || e->probe || a->type == PERF_TYPE_SOFTWARE ||
 			   a->type == PERF_TYPE_HARDWARE || a->type == PERF_TYPE_TRACEPOINT;
 	return known && memchr(e->name, 0, sizeof(e->name)) &&
 	       (e->wait || !memcmp(a, &plain, sizeof(plain)));
@@ -84,9 +84,23 @@ int loader_event_op(const struct keeper_question *q, struct keeper_answer *ret, 
 	int fd;
 	if (q->len == sizeof(e))
 		memcpy(&e, q->bytes, sizeof(e));
-	if (q->len != sizeof(e) || e.cpu >= CPUS_MAX || e.event.wait || !is_event(&e.event))
+	if (q->len != sizeof(e) || e.cpu >= CPUS_MAX || e.event.wait || e.event.probe ||
+	    !is_event(&e.event))
 		return err_set(err, -EBADMSG, "an event that cannot be");
 	int rc = event_open_jittered(&e.event, (int)e.cpu, &fd, err);
+	if (!rc)
+		add_fd(ret, fd);
+	return rc;
+}
+
+int loader_probe_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
+{
+	struct probe_place at;
+	int fd;
+	if (q->len != sizeof(at) || q->n_fds != 1)
+		return err_set(err, -EBADMSG, "a probe that cannot be");
+	memcpy(&at, q->bytes, sizeof(at));
+	int rc = probe_open(q->fds[0], &at, &fd, err);
 	if (!rc)
 		add_fd(ret, fd);
 	return rc;
@@ -163,20 +177,31 @@ _Static_assert(sizeof(struct programs_wanted) + CGROUPS_MAX * sizeof(struct sele
 		       sizeof(struct programs) <= KEEPER_ANSWER_MAX && N_PROGRAM_FDS <= PASSED_MAX,
 	       "they fit into messages of the keeper");
 
-static int ask_for_fd(keeper_op *op, const void *bytes, size_t len, int *ret_fd, struct err *err)
+static int ask(keeper_op *op, const struct keeper_question *q, int *ret_fd, struct err *err)
 {
-	const struct keeper_question q = { .bytes = bytes, .len = len };
 	struct keeper_answer a;
-	int rc = keeper_ask(op, &q, KEEPER_WAIT_MS, &a, err);
+	int rc = keeper_ask(op, q, KEEPER_WAIT_MS, &a, err);
 	if (!rc)
 		*ret_fd = a.fds[0];
 	return rc;
+}
+
+static int ask_for_fd(keeper_op *op, const void *bytes, size_t len, int *ret_fd, struct err *err)
+{
+	const struct keeper_question q = { .bytes = bytes, .len = len };
+	return ask(op, &q, ret_fd, err);
 }
 
 int loader_event(const struct event *e, unsigned cpu, int *ret_fd, struct err *err)
 {
 	const struct event_question q = { *e, cpu };
 	return ask_for_fd(loader_event_op, &q, sizeof(q), ret_fd, err);
+}
+
+int loader_probe(int file, const struct probe_place *at, int *ret_fd, struct err *err)
+{
+	const struct keeper_question q = { at, sizeof(*at), &file, 1 };
+	return ask(loader_probe_op, &q, ret_fd, err);
 }
 
 int loader_sideband(unsigned cpu, size_t ring_bytes, int *ret_fd, struct err *err)

@@ -10,15 +10,20 @@
 #include "sandbox/keeper.h"
 
 /* For the keeper's table. */
-keeper_op loader_programs_op, loader_event_op, loader_sideband_op, loader_rows_op, loader_count_op;
+keeper_op loader_programs_op, loader_event_op, loader_probe_op, loader_sideband_op, loader_rows_op,
+	loader_count_op;
 #define LOADER_OPS \
-	loader_programs_op, loader_event_op, loader_sideband_op, loader_rows_op, loader_count_op
+	loader_programs_op, loader_event_op, loader_probe_op, loader_sideband_op, loader_rows_op, \
+		loader_count_op
 
 /* programs_load. */
 int loader_programs(struct programs *ret, const struct programs_wanted *wanted, struct err *err);
 
 /* event_open_jittered. */
 int loader_event(const struct event *e, unsigned cpu, int *ret_fd, struct err *err);
+
+/* probe_open. */
+int loader_probe(int file, const struct probe_place *at, int *ret_fd, struct err *err);
 
 /* sideband_event. */
 int loader_sideband(unsigned cpu, size_t ring_bytes, int *ret_fd, struct err *err);

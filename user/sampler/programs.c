@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/programs.h"
 
+#include "sampler/probe_support.h"
 #include "sampler/wait_support.h"
 #include "unwind/walk.h"
 
@@ -26,6 +27,7 @@ struct loading {
 	unsigned n_cpus;
 	uint32_t n_procs;
 	bool waits, wakers; /* the scheduler is watched; and who wakes */
+	struct probe_support probes;
 	struct wait_support support;
 	struct sizes sizes;
 	struct sample_bpf *skel;
@@ -240,6 +242,14 @@ static int set_chosen_sizes(struct loading *l, struct config *c)
 	return rc ? rc : bpf_map__set_max_entries(k->maps.copy_cpus, z->copies);
 }
 
+static bool has_probes(const struct sampler_config *cfg)
+{
+	bool any = false;
+	for (unsigned i = 0; i < cfg->n_events; i++)
+		any |= cfg->event[i].probe;
+	return any;
+}
+
 static int set_sizes(struct loading *l)
 {
 	struct sample_bpf *k = l->skel;
@@ -282,7 +292,7 @@ static int set_sizes(struct loading *l)
 	for (unsigned i = 0; i < l->cfg->n_events; i++) {
 		const struct event *e = &l->cfg->event[i];
 		tracepoints |= e->tracepoint;
-		clocks |= !e->tracepoint && !e->wait;
+		clocks |= !e->tracepoint && !e->probe && !e->wait;
 		c->period_ns[i] = event_is_clock(e) ? e->attr.sample_period : 0;
 		if (e->wait)
 			*(strcmp(e->name, EVENT_OFF) ? &c->event_runq : &c->event_off) = i;
@@ -290,6 +300,12 @@ static int set_sizes(struct loading *l)
 	/* Each program costs the verifier some milliseconds: only those that are attached. */
 	bpf_program__set_autoload(k->progs.on_event, clocks);
 	bpf_program__set_autoload(k->progs.on_tracepoint, tracepoints);
+	c->guard_probes = l->probes.guard;
+	if (l->probes.multi)
+		rc = rc ? rc
+			: bpf_program__set_expected_attach_type(k->progs.on_probe,
+								PROBES_ATTACH_MULTI);
+	bpf_program__set_autoload(k->progs.on_probe, has_probes(l->cfg));
 	bool follows = l->cfg->selection == SELECTION_TGIDS, inner = l->cfg->pid_namespace;
 	bpf_program__set_autoload(k->progs.on_fork, follows);
 	bpf_program__set_autoload(k->progs.on_free, follows && !inner);
@@ -376,6 +392,7 @@ int programs_load(struct programs *ret, const struct programs_wanted *wanted, st
 	libbpf_set_print(on_libbpf);
 	last_warning[0] = 0;
 	int rc = l.waits ? wait_support_find(&l.support, l.wakers, err) : 0;
+	rc = rc || !has_probes(l.cfg) ? rc : probe_support_find(&l.probes, err);
 	if (rc)
 		return rc;
 	l.skel = sample_bpf__open();
@@ -385,6 +402,7 @@ int programs_load(struct programs *ret, const struct programs_wanted *wanted, st
 	if (!rc) {
 		measure(&l, &p);
 		p.sizes = l.sizes;
+		p.probes_multi = l.probes.multi;
 		rc = take_descriptors(&l, &p);
 		if (rc)
 			err_sys(err, rc, "the descriptors of the BPF programs");

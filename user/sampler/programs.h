@@ -30,6 +30,7 @@
 #define PROGRAMS(X) \
 	X(on_event) \
 	X(on_tracepoint) \
+	X(on_probe) \
 	X(on_fork) \
 	X(on_free) \
 	X(on_exit) \
@@ -60,6 +61,7 @@ enum program_fd {
 
 struct programs {
 	int fd[N_PROGRAM_FDS]; /* -1: this recording does not need it */
+	bool probes_multi;     /* on_probe is for links of many places */
 	struct sizes sizes;
 	size_t table_bytes, ring_bytes; /* of kernel memory */
 	size_t thread_bytes;		/* and of each thread of the host */

@@ -253,6 +253,7 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 	rc = rc ? rc : open_rings(s, &e);
 	rc = rc ? rc : attach_selection(s, &e);
 	rc = rc ? rc : attach_cpus(s, &e);
+	rc = rc ? rc : sampler_open_probes(s, &e);
 	if (!rc) {
 		*ret = s;
 		return 0;
@@ -269,6 +270,7 @@ void sampler_close(struct sampler *s)
 		return;
 	for (unsigned i = 0; i < MAX_EVENTS; i++)
 		sampler_detach(&s->tracepoint[i]);
+	sampler_close_probes(s);
 	sampler_detach(&s->fork);
 	sampler_detach(&s->ended);
 	sampler_detach_waits(s);
@@ -314,6 +316,7 @@ int sampler_start(struct sampler *s, struct err *err)
 		sampler_set_cpu(s, c, PERF_EVENT_IOC_ENABLE);
 	s->running = true;
 	rc = rc ? rc : attach_tracepoints(s, err);
+	rc = rc ? rc : sampler_attach_probes(s, err);
 	sampler_begin_waits(s);
 	return rc;
 }
@@ -328,6 +331,7 @@ void sampler_stop(struct sampler *s)
 		sampler_set_cpu(s, c, PERF_EVENT_IOC_DISABLE);
 	for (unsigned i = 0; i < MAX_EVENTS; i++)
 		sampler_detach(&s->tracepoint[i]);
+	sampler_detach_probes(s);
 	sampler_end_waits(s);
 	s->running = false;
 }
@@ -390,6 +394,8 @@ void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret)
 		if (s->cfg.event[i].ns_per_sample && s->cfg.event[i].fixed_period)
 			ret->clock_ns = s->cfg.event[i].ns_per_sample;
 	}
+	if (!cpu) /* hits are counted for all CPUs together */
+		ret->fired += s->bss->probes_missed;
 }
 
 uint64_t sampler_pending(const struct sampler *s)

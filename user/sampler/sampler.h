@@ -8,6 +8,7 @@
 #define ASCRIBE_SAMPLER_H
 
 #include "sampler/events.h"
+#include "sampler/probe.h"
 #include "util/err.h"
 
 #include <linux/types.h>
@@ -16,12 +17,22 @@
 
 #define SAMPLER_PROCESSES 16384u
 
+/* A place of an event that is a probe. */
+struct sampler_probe {
+	unsigned event; /* its index */
+	int file;	/* open for reading; the caller's */
+	struct probe_place place;
+};
+
 struct sampler_config {
 	struct event event[MAX_EVENTS];
 	unsigned n_events;
 	unsigned hz;
 	unsigned window_s;	/* the longest time between two drains */
 	uint32_t pid_namespace; /* proc_namespace */
+	const struct sampler_probe
+		*probes; /* of all events that are probes; read by sampler_open */
+	size_t n_probes;
 	enum selection selection;
 	const uint32_t *ids; /* SELECTION_TGIDS, SELECTION_TIDS */
 	size_t n_ids;

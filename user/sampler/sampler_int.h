@@ -57,6 +57,7 @@ struct sampler {
 	uint32_t *shards[UNWIND_SHARDS]; /* NULL: not mapped now */
 	bool shard_made[UNWIND_SHARDS];
 	int shard_fd[UNWIND_SHARDS];
+	struct open_probe *probes; /* cfg.n_probes */
 	/* Links of programs; -1: none */
 	int tracepoint[MAX_EVENTS], fork, ended, sched[SAMPLER_SCHED_LINKS], threads;
 	bool waits, wakers;	    /* the scheduler is watched; and who wakes */
@@ -67,6 +68,11 @@ struct sampler {
 	void *copy_ctx;
 	struct sampler_bpf_time bpf_time;
 	struct cpu *cpu;
+};
+
+struct open_probe {
+	struct sampler_probe at; /* its file is open until the end where links have many places */
+	int fd, link;		 /* of the perf event, and of the program; -1: none */
 };
 
 /* A table and where to put the address of its memory, which user space shares with the programs. */
@@ -106,6 +112,12 @@ void sampler_free_drain(struct sampler *s);
 int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err);
 void sampler_detach_cpu(struct sampler *s, unsigned cpu);
 void sampler_set_cpu(struct sampler *s, unsigned cpu, unsigned long what);
+
+/* Open all places of probes; attach the program, by which hits begin; detach it; close them. */
+int sampler_open_probes(struct sampler *s, struct err *err);
+int sampler_attach_probes(struct sampler *s, struct err *err);
+void sampler_detach_probes(struct sampler *s);
+void sampler_close_probes(struct sampler *s);
 
 /* Let the kernel count no run times any more (cost.c). */
 void sampler_end_bpf_time(struct sampler *s);

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events in the code of programs: their text, and the places that they have in files, against what
+ * readelf and nm say. Files that lie or are cut give an error. Meant to run under AddressSanitizer,
+ * too.
+ */
+#include "sampler/probe.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void test_text(void **state)
+{
+	struct probe_spec p;
+	struct err err;
+	(void)state;
+	assert_int_equal(probe_parse(&p, "uprobe:/a:b/c:f+0x10", &err), 0);
+	assert_string_equal(p.file, "/a:b/c");
+	assert_string_equal(p.name, "f");
+	assert_int_equal(p.offset, 16);
+	assert_false(p.is_static);
+	assert_int_equal(probe_parse(&p, "uprobe:./x:main.(*T).f", &err), 0);
+	assert_string_equal(p.name, "main.(*T).f");
+	assert_int_equal(p.offset, 0);
+	assert_int_equal(probe_parse(&p, "usdt:/bin/x:one:two__start", &err), 0);
+	assert_string_equal(p.file, "/bin/x");
+	assert_string_equal(p.provider, "one");
+	assert_string_equal(p.name, "two__start");
+	assert_true(p.is_static && probe_is("usdt:x") && !probe_is("sched:uprobe"));
+	static const char *const bad[] = {
+		"uprobe:",	"uprobe:/x",	  "uprobe:x:f",	    "uprobe:/x:",   "uprobe::f",
+		"uprobe:/x:f+", "uprobe:/x:f+-1", "uprobe:/x:f+1z", "uprobe:/x:+1", "usdt:/x:f",
+		"usdt:/x::f",	"usdt:/x:p:",	  "usdt::p:f",	    "usdt:x:p:f"
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (probe_parse(&p, bad[i], &err) != -EINVAL)
+			fail_msg("%s is accepted", bad[i]);
+}
+
+/* As a worker does. *ret_n places. */
+static int places(const char *event, int fd, struct probe_place *ret, uint64_t *ret_n)
+{
+	struct probe_spec p;
+	struct buf out = BUF_INIT;
+	assert_int_equal(probe_parse(&p, event, NULL), 0);
+	const struct sandbox_request q = { (const uint8_t *)&p, sizeof(p), &fd, 1 };
+	int rc = probe_op(&q, &out);
+	if (!rc) {
+		memcpy(ret_n, out.data, sizeof(*ret_n));
+		memcpy(ret, out.data + sizeof(*ret_n), *ret_n * sizeof(*ret));
+	}
+	buf_fini(&out);
+	return rc;
+}
+
+static int places_of(const char *event, const char *path, struct probe_place *ret, uint64_t *ret_n)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	int rc = places(event, fd, ret, ret_n);
+	close(fd);
+	return rc;
+}
+
+__attribute__((noinline)) int probed_here(int v);
+int probed_here(int v)
+{
+	__asm__ volatile("" : "+r"(v));
+	return 3 * v + 41;
+}
+
+/* The bytes at the place in the file are those of the function in memory. */
+static void test_function(void **state)
+{
+	struct probe_place at[PROBE_PLACES_MAX];
+	uint64_t n = 0;
+	uint8_t bytes[8];
+	(void)state;
+	assert_int_equal(probed_here(1), 44);
+	assert_int_equal(places_of("uprobe:/x:probed_here+1", "/proc/self/exe", at, &n), 0);
+	assert_int_equal(n, 1);
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(pread(fd, bytes, sizeof(bytes), (off_t)at[0].offset), sizeof(bytes));
+	close(fd);
+	assert_memory_equal(bytes, (const uint8_t *)(uintptr_t)probed_here + 1, sizeof(bytes));
+	assert_int_equal(places_of("uprobe:/x:no_such_function", "/proc/self/exe", at, &n),
+			 -ENOENT);
+	assert_int_equal(places_of("uprobe:/x:probed_here+99999", "/proc/self/exe", at, &n),
+			 -ERANGE);
+	assert_int_equal(places_of("usdt:/x:no:probe", "/proc/self/exe", at, &n), -ENOENT);
+}
+
+static const char *libc_path(void)
+{
+	static Dl_info info;
+	assert_true(dladdr((void *)(uintptr_t)puts, &info));
+	return info.dli_fname;
+}
+
+/* Several functions have the name of one symbol in several versions. */
+static void test_versions(void **state)
+{
+	struct probe_place at[PROBE_PLACES_MAX];
+	uint64_t n = 0;
+	char cmd[512];
+	unsigned long want = 0;
+	(void)state;
+	snprintf(cmd, sizeof(cmd),
+		 "nm -D %s | awk '$3 ~ /^regexec@/ { print $1 }' | sort -u | wc -l", libc_path());
+	FILE *f = popen(cmd, "r");
+	assert_int_equal(fscanf(f, "%lu", &want), 1);
+	pclose(f);
+	assert_int_equal(places_of("uprobe:/x:regexec", libc_path(), at, &n), 0);
+	assert_int_equal(n, want);
+}
+
+/* Each static probe of a file that readelf lists, at as many places as it says. */
+static void compare(const char *path)
+{
+	struct probe_place at[PROBE_PLACES_MAX];
+	char cmd[512], provider[100], name[100], event[300];
+	unsigned long want;
+	int n_probes = 0;
+	snprintf(cmd, sizeof(cmd),
+		 "readelf -n %s 2>/dev/null | awk '$1 == \"Provider:\" { p = $2 } $1 == \"Name:\" "
+		 "{ n[p \" \" $2]++ } END { for (k in n) print k, n[k] }'",
+		 path);
+	FILE *f = popen(cmd, "r");
+	while (fscanf(f, "%99s %99s %lu", provider, name, &want) == 3) {
+		uint64_t n = 0;
+		snprintf(event, sizeof(event), "usdt:/x:%s:%s", provider, name);
+		int rc = places_of(event, path, at, &n);
+		if (want <= PROBE_PLACES_MAX ? rc || n != want : rc != -E2BIG)
+			fail_msg("%s %s: %d, %llu places, %lu by readelf", path, event, rc,
+				 (unsigned long long)n, want);
+		n_probes++;
+	}
+	pclose(f);
+	printf("%s: %d static probes\n", path, n_probes);
+}
+
+static const char *const probed[] = { "/usr/bin/python3.11", "/usr/bin/python3",
+				      "/usr/lib/postgresql/15/bin/postgres" };
+#define N_PROBED (sizeof(probed) / sizeof(probed[0]))
+
+static void test_static(void **state)
+{
+	(void)state;
+	compare(libc_path());
+	for (size_t i = 0; i < N_PROBED; i++)
+		if (!access(probed[i], R_OK))
+			compare(probed[i]);
+}
+
+/* Of a file with probes, if this host has one. */
+static const char *probed_file(void)
+{
+	for (size_t i = 0; i < N_PROBED; i++)
+		if (!access(probed[i], R_OK))
+			return probed[i];
+	return NULL;
+}
+
+/* Cut anywhere, and with each byte of its notes changed: an error, or some places. */
+static void test_damaged(void **state)
+{
+	static const uint8_t changes[] = { 0, 1, 0x7f, 0x80, 0xff };
+	static const char event[] = "usdt:/x:python:gc__start";
+	struct probe_place at[PROBE_PLACES_MAX];
+	uint64_t n;
+	(void)state;
+	if (!probed_file()) {
+		puts("no file with static probes here");
+		skip();
+	}
+	int from = open(probed_file(), O_RDONLY | O_CLOEXEC), fd = memfd_create("damaged", 0);
+	off_t size = lseek(from, 0, SEEK_END);
+	uint8_t *bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, from, 0);
+	assert_true(bytes != MAP_FAILED && fd >= 0);
+	assert_int_equal(write(fd, bytes, (size_t)size), size);
+	const uint8_t *notes = memmem(bytes, (size_t)size, "stapsdt", 8);
+	assert_non_null(notes);
+	for (off_t i = notes - bytes - 12; i < notes - bytes + 200; i++)
+		for (size_t k = 0; k < sizeof(changes); k++) {
+			assert_int_equal(pwrite(fd, &changes[k], 1, i), 1);
+			places(event, fd, at, &n);
+			assert_int_equal(pwrite(fd, bytes + i, 1, i), 1);
+		}
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(ftruncate(fd, size - size * i / 100), 0);
+		places(event, fd, at, &n);
+		places("uprobe:/x:main", fd, at, &n);
+	}
+	munmap(bytes, (size_t)size);
+	close(from);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),	 cmocka_unit_test(test_function),
+		cmocka_unit_test(test_versions), cmocka_unit_test(test_static),
+		cmocka_unit_test(test_damaged),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/probe.h"
+
+#include "elf/function.h"
+#include "elf/usdt.h"
+#include "util/clock.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIND_MS 5000u
+#define UPROBE "uprobe:"
+#define USDT "usdt:"
+
+/* ---- the text ---- */
+
+bool probe_is(const char *event)
+{
+	return !strncmp(event, UPROBE, strlen(UPROBE)) || !strncmp(event, USDT, strlen(USDT));
+}
+
+/* Copy the text up to end; false: it is empty or too long. */
+static bool copy(char *to, size_t cap, const char *from, const char *end)
+{
+	const size_t n = (size_t)(end - from);
+	if (!n || n >= cap)
+		return false;
+	memcpy(to, from, n);
+	to[n] = 0;
+	return true;
+}
+
+/* The last colon before end, not at the beginning. */
+static const char *colon_before(const char *text, const char *end)
+{
+	while (end > text && end[-1] != ':')
+		end--;
+	return end > text + 1 ? end - 1 : NULL;
+}
+
+/* SYMBOL[+OFFSET] */
+static bool parse_function(struct probe_spec *p, const char *text)
+{
+	const char *plus = strrchr(text, '+');
+	char *end = NULL;
+	errno = 0;
+	if (plus)
+		p->offset = strtoull(plus + 1, &end, 0);
+	if (plus && (plus[1] < '0' || plus[1] > '9' || *end || errno))
+		return false;
+	return copy(p->name, sizeof(p->name), text, plus ? plus : text + strlen(text));
+}
+
+int probe_parse(struct probe_spec *ret, const char *event, struct err *err)
+{
+	struct probe_spec p = { .is_static = !strncmp(event, USDT, strlen(USDT)) };
+	const char *text = strchr(event, ':') + 1, *end = text + strlen(text);
+	const char *name = colon_before(text, end);
+	const char *provider = name && p.is_static ? colon_before(text, name) : NULL;
+	bool good = name && strchr(text, '/') && (provider || !p.is_static);
+	good = good && copy(p.file, sizeof(p.file), text, provider ? provider : name);
+	if (provider)
+		good = good && copy(p.provider, sizeof(p.provider), provider + 1, name) &&
+		       copy(p.name, sizeof(p.name), name + 1, end);
+	else
+		good = good && parse_function(&p, name + 1);
+	if (!good)
+		return err_set(err, -EINVAL, "event '%.200s': it has the form %s", event,
+			       p.is_static ? USDT "FILE:PROVIDER:NAME, with a path as FILE"
+					   : UPROBE "FILE:SYMBOL or " UPROBE
+						    "FILE:SYMBOL+OFFSET, with a path as FILE");
+	*ret = p;
+	return 0;
+}
+
+/* ---- in a worker ---- */
+
+struct answer {
+	uint64_t n;
+	struct probe_place place[PROBE_PLACES_MAX];
+};
+
+static bool is_code(const struct elf_image *img, uint64_t vaddr)
+{
+	bool found = false;
+	for (size_t i = 0; i < img->n_loads && !found; i++)
+		found = img->loads[i].flags & PF_X && vaddr >= img->loads[i].vaddr &&
+			vaddr - img->loads[i].vaddr < img->loads[i].filesz;
+	return found;
+}
+
+struct search {
+	const struct elf_image *img;
+	const struct probe_spec *p;
+	struct answer *a;
+};
+
+static int add_place(struct answer *a, const struct probe_place *at)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (a->place[i].offset == at->offset)
+			return 0;
+	if (a->n == PROBE_PLACES_MAX)
+		return -E2BIG;
+	a->place[a->n++] = *at;
+	return 0;
+}
+
+static int take_function(void *ctx, const struct elf_function *f)
+{
+	const struct search *s = ctx;
+	struct probe_place at = { 0 };
+	if (!is_code(s->img, f->vaddr))
+		return 0;
+	if (s->p->offset && s->p->offset >= f->size)
+		return -ERANGE;
+	int rc = elf_image_offset(s->img, f->vaddr + s->p->offset, &at.offset);
+	return rc ? rc : add_place(s->a, &at);
+}
+
+static int take_static(void *ctx, const struct elf_usdt *u)
+{
+	const struct search *s = ctx;
+	struct probe_place at = { 0 };
+	if (strcmp(u->provider, s->p->provider) != 0 || strcmp(u->name, s->p->name) != 0)
+		return 0;
+	int rc = is_code(s->img, u->vaddr) ? elf_image_offset(s->img, u->vaddr, &at.offset)
+					   : -EBADMSG;
+	if (!rc && u->semaphore)
+		rc = elf_image_offset(s->img, u->semaphore, &at.semaphore);
+	return rc ? rc : add_place(s->a, &at);
+}
+
+static int find(const struct elf_image *img, const struct probe_spec *p, struct answer *a)
+{
+	struct search s = { img, p, a };
+	if (img->is_32)
+		return -EPROTONOSUPPORT;
+	int rc = p->is_static ? elf_usdt_each(img, take_static, &s)
+			      : elf_function_each(img, p->name, take_function, &s);
+	return rc || a->n ? rc : -ENOENT;
+}
+
+int probe_op(const struct sandbox_request *q, struct buf *out)
+{
+	struct answer *a = calloc(1, sizeof(*a));
+	struct probe_spec p;
+	struct elf_image img;
+	if (!a || !q->n_fds || q->len != sizeof(p)) {
+		free(a);
+		return -EINVAL;
+	}
+	memcpy(&p, q->bytes, sizeof(p));
+	int rc = elf_image_open(&img, q->fds[0], "file", NULL);
+	if (!rc) {
+		rc = find(&img, &p, a);
+		elf_image_fini(&img);
+	}
+	rc = rc ? rc : buf_add(out, a, sizeof(*a));
+	free(a);
+	return rc;
+}
+
+/* ---- who asks ---- */
+
+static int cannot(const struct probe_spec *p, int rc, struct err *err)
+{
+	const char *what = p->is_static ? "static probe" : "function";
+	switch (rc) {
+	case -ENOENT:
+		return err_set(err, rc,
+			       p->is_static
+				       ? "%s has no %s %s:%s: readelf -n lists those it has"
+				       : "%s has no %s %s%s in its symbol tables: nm and nm -D "
+					 "list those it has",
+			       p->file, what, p->provider, p->name);
+	case -ENOTSUP:
+		return err_set(err, rc,
+			       "%s: which function %s is, is chosen when a program starts (IFUNC): "
+			       "name one of its variants",
+			       p->file, p->name);
+	case -ERANGE:
+		return err_set(err, rc, "%s: %s is not as long as %llu bytes", p->file, p->name,
+			       (unsigned long long)p->offset);
+	case -E2BIG:
+		return err_set(err, rc, "%s has the %s %s at more than %d places, or is too large",
+			       p->file, what, p->name, PROBE_PLACES_MAX);
+	case -EBADMSG:
+	case -EPROTONOSUPPORT:
+	case -EINVAL:
+		return err_set(err, rc, "%s is no 64-bit ELF file, or a damaged one", p->file);
+	default:
+		return err_sys(err, rc, "looking for the %s %s in %s", what, p->name, p->file);
+	}
+}
+
+static bool is_answer(const struct buf *reply)
+{
+	const struct answer *a = (const void *)reply->data;
+	return reply->len == sizeof(*a) && a->n && a->n <= PROBE_PLACES_MAX;
+}
+
+int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, struct probe_place *ret,
+	       size_t *ret_n, struct err *err)
+{
+	const struct sandbox_call call = { .op = PROBE_OP,
+					   .bytes = spec,
+					   .len = sizeof(*spec),
+					   .fds = &fd,
+					   .n_fds = 1,
+					   .deadline_ms = FIND_MS,
+					   .max_reply = sizeof(struct answer) };
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + 2 * FIND_MS * 1000000ull;
+	struct sandbox_job *job = NULL;
+	struct buf reply = BUF_INIT;
+	uint64_t cpu_ns;
+	int rc = sandbox_submit(s, &call, &job);
+	rc = rc ? rc : -EINPROGRESS;
+	while (rc == -EINPROGRESS && clock_ns(CLOCK_MONOTONIC) < until) {
+		sandbox_wait(s, until);
+		rc = sandbox_take(s, &job, &reply, &cpu_ns);
+	}
+	if (rc == -EINPROGRESS)
+		rc = -ETIMEDOUT;
+	sandbox_cancel(s, &job);
+	if (!rc && !is_answer(&reply))
+		rc = -EBADMSG;
+	if (!rc) {
+		const struct answer *a = (const void *)reply.data;
+		*ret_n = a->n;
+		memcpy(ret, a->place, a->n * sizeof(*ret));
+	}
+	buf_fini(&reply);
+	return rc ? cannot(spec, rc, err) : 0;
+}

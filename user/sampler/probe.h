@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events in the code of programs: a function (uprobe) or a static probe (USDT) of a file. Every
+ * process that has the file mapped hits it, also those that begin later.
+ *
+ *   uprobe:FILE:SYMBOL[+OFFSET]     all functions of this name; OFFSET in bytes, also as 0x1f
+ *   usdt:FILE:PROVIDER:NAME
+ *
+ * FILE is anybody's: a worker of the sandbox finds the places in it.
+ */
+#ifndef ASCRIBE_SAMPLER_PROBE_H
+#define ASCRIBE_SAMPLER_PROBE_H
+
+#include "sandbox/sandbox.h"
+#include "symbols/symbols.h"
+#include "util/buf.h"
+#include "util/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The index of the sandbox's operation: after those of user/attribute (collector.c). */
+#define PROBE_OP (SYMBOLS_OPS + 3)
+
+#define PROBE_FILE_MAX 320
+#define PROBE_NAME_MAX 192
+#define PROBE_PLACES_MAX 256 /* of an event: the compiler copies what it inlines */
+
+struct probe_spec {
+	bool is_static; /* USDT */
+	char file[PROBE_FILE_MAX];
+	char provider[PROBE_NAME_MAX]; /* USDT */
+	char name[PROBE_NAME_MAX];     /* of the function or the probe */
+	uint64_t offset;	       /* from the beginning of the function, bytes */
+};
+
+/* A place in the file. */
+struct probe_place {
+	uint64_t offset;    /* of the instruction in the file, bytes */
+	uint64_t semaphore; /* of the count of users, in the file; 0: there is none */
+};
+
+bool probe_is(const char *event);
+
+/* The event's text. -EINVAL: the error has the right form. */
+int probe_parse(struct probe_spec *ret, const char *event, struct err *err);
+
+/*
+ * Open a place as a perf event, disabled; takes CAP_SYS_ADMIN. The kernel asks for the file anew,
+ * by the name of the descriptor.
+ */
+int probe_open(int file, const struct probe_place *at, int *ret_fd, struct err *err);
+
+/* In a worker. The request is a probe_spec; its descriptor is the file. */
+int probe_op(const struct sandbox_request *q, struct buf *out);
+
+/*
+ * Find the places of an event in the file that fd has open; at most PROBE_PLACES_MAX. -ENOENT: the
+ * file has no such function or probe; -E2BIG: too many places; -EBADMSG: it is no ELF file, or a
+ * damaged one; -ETIMEDOUT.
+ */
+int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, struct probe_place *ret,
+	       size_t *ret_n, struct err *err);
+
+#endif
