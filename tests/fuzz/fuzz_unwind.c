@@ -28,7 +28,7 @@ static void check_table(const struct unwind_table *t)
 		unwind_table_find(t, at);
 }
 
-static void send(const struct unwind_table *t)
+static void send_table(const struct unwind_table *t)
 {
 	struct buf b = BUF_INIT;
 	struct unwind_table *got = NULL;
@@ -43,7 +43,7 @@ static void compile(const struct elf_image *img)
 	struct unwind_table *t = NULL;
 	if (!unwind_compile(&t, img, "fuzz", NULL)) {
 		check_table(t);
-		send(t);
+		send_table(t);
 	}
 	unwind_table_free(t);
 }
