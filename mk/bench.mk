@@ -108,6 +108,10 @@ $(BUILD)/bench/bench_symbols: tests/bench/bench_symbols.c $(BUILD)/libascribe.a
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) \
 		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
+bench-probes: $(BUILD)/ascribe $(BUILD)/tests/record/probed
+bench-probes: ## what a hit of a probe costs, beside bpftrace, as root
+	$(Q)tests/bench/probes.sh $(BUILD)
+
 bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols \
 	$(BUILD)/tests/test_symbols_lines
 bench-symbols: ## names: 100,000 addresses against nm, the time of a million, memory
@@ -115,7 +119,7 @@ bench-symbols: ## names: 100,000 addresses against nm, the time of a million, me
 	$(Q)ASCRIBE_SYMBOLS_FULL=1 $(BUILD)/tests/test_symbols_lines
 	$(Q)$< /usr/bin /usr/sbin /usr/lib
 
-.PHONY: bench-labels bench-unwind bench-symbols bench-programs
+.PHONY: bench-labels bench-unwind bench-probes bench-symbols bench-programs
 -include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) \
 	$(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/high_load.d \
 	$(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d

@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What a hit of a probe costs the program that is hit: `make bench-probes`, as root. CPU time of the
+# program alone, medians of interleaved runs: without a probe, with bpftrace that only counts, and
+# with each hit's label and stack.
+set -u
+build=$(realpath "$1")
+runs=${RUNS:-7}
+hits=${HITS:-1000000}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+cp "$build/tests/record/probed" probed
+where=$dir/probed
+median() { sort -g "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+# CPU nanoseconds of a hit.
+load() { # file
+	local TIMEFORMAT='%U %S' used
+	used=$({ time ./probed 1 "$hits" 500 >/dev/null; } 2>&1)
+	awk -v n="$hits" '{ print 1e9 * ($1 + $2) / n }' <<<"$used" >>"$1"
+}
+# Run the load beside a program that is ready when its output has the word.
+beside() { # file, word, command...
+	local to=$1 word=$2
+	shift 2
+	"$@" >said 2>&1 &
+	local tracer=$!
+	for _ in $(seq 400); do
+		grep -q "$word" said && break
+		sleep 0.05
+	done
+	sleep 0.5
+	load "$to"
+	kill -INT $tracer
+	wait $tracer
+}
+echo "$(uname -sr), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg); $runs runs of $hits hits"
+for _ in $(seq "$runs"); do
+	load none
+	command -v bpftrace >/dev/null &&
+		beside bpftrace Attaching bpftrace -e "uprobe:$where:hit { @ = count(); }"
+	beside ascribe recording "$build/ascribe" record -a -d 600s -o store -e "uprobe:$where:hit"
+	rm -rf store
+done
+for of in none bpftrace ascribe; do
+	[ -s $of ] && echo "$of: $(median $of) ns a hit"
+done
+[ -s bpftrace ] && awk -v a="$(median ascribe)" -v b="$(median bpftrace)" -v n="$(median none)" \
+	'BEGIN { printf "with label and stack / bare count: %.2f  promised 1.5%s\n",
+	(a - n) / (b - n), (a - n) / (b - n) <= 1.5 ? "" : "  MISSED" }'
