@@ -169,7 +169,7 @@ struct push_options {
 		  OPT_SIZE, \
 		  "SIZE", \
 		  "memory for the rows of a window: what does not fit is sent in up to 32 shares, " \
-		  "beyond that the smallest rows are summed as (other) (default 16MiB)", \
+		  "beyond that the smallest rows are summed as (other) (default 32MiB)", \
 		  offsetof(type, memory), \
 		  1 << 20, \
 		  0 }, \

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#define QUERY_BYTES ((size_t)16 << 20)
+#define QUERY_BYTES ((size_t)32 << 20)
 #define ANSWER_MAX (1u << 20)
 #define DAY_S 86400
 #define LOOK_MS 2000 /* between looks for new windows: they come each 10 s */

@@ -57,7 +57,7 @@ struct push_config {
 	int64_t from_ns, to_ns;
 	int64_t max_age_ns;  /* older ones are not sent; < 0: all are [as the receiver has it] */
 	uint64_t max_bytes;  /* of a message before compression [as the receiver has it] */
-	uint64_t memory;     /* of a window's rows; more go in 32 shares, then (other) [16 MiB] */
+	uint64_t memory;     /* of a window's rows; more go in 32 shares, then (other) [32 MiB] */
 	unsigned timeout_ms; /* of a try [30,000] */
 	int64_t give_up_ns;  /* end when the receiver does not take a message so long; 0: never */
 	bool follow;	     /* go on with the windows that come */
