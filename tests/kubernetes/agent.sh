@@ -30,8 +30,12 @@ ok "the agent becomes ready" within 90 agent_ready || {
 workload_pod after
 ok "another pod runs" within 60 running after
 process=$(in_node pgrep -o -f '^/usr/bin/ascribe daemon --config /etc/ascribe')
-rights=$(awk '/^Cap(Eff|Prm|Bnd)/ { print $2 }' "/proc/$process/status" | sort -u)
-ok "it has six capabilities and no others: $rights" test "$rights" = 000001c400080004
+rights() { awk '/^Cap(Eff|Prm)/ { print $2 }' "/proc/$1/status" | sort -u; }
+keeper=$(in_node pgrep -P "$process" -x ascribe-keeper)
+ok "the recorder has no capability: $(rights "$process")" \
+	test "$(rights "$process")" = 0000000000000000
+ok "its keeper has six and no others: $(rights "$keeper")" \
+	test "$(rights "$keeper")" = 000001c400080004
 ok "a seccomp filter" grep -q '^Seccomp:.2' "/proc/$process/status"
 ok "and gains no privileges" grep -q '^NoNewPrivs:.1' "/proc/$process/status"
 in_agent ascribe check --json >check.json
