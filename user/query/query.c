@@ -3,9 +3,9 @@
 
 #include "hist/metrics.h"
 #include "query/counters.h"
+#include "query/runs.h"
 #include "query/sum.h"
 #include "query/values.h"
-#include "util/radix.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -154,24 +154,7 @@ const struct query_info *query_info(const struct query *q)
 /* They are in order of the set, and equal keys keep their order. */
 int query_rows_by_stack(struct query *q)
 {
-	struct store_row *sorted = malloc((q->n_rows + 1) * sizeof(*sorted));
-	uint32_t *order = malloc(2 * (q->n_rows + 1) * sizeof(*order)), *keys = order + q->n_rows;
-	int rc = sorted && order ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < q->n_rows; i++) {
-		order[i] = (uint32_t)i;
-		keys[i] = q->rows[i].stack;
-	}
-	rc = rc ? rc : radix_sort(order, q->n_rows, keys);
-	for (size_t i = 0; !rc && i < q->n_rows; i++)
-		sorted[i] = q->rows[order[i]];
-	free(order);
-	if (rc) {
-		free(sorted);
-		return rc;
-	}
-	free(q->rows);
-	q->rows = sorted;
-	return 0;
+	return runs_sort_rows(&q->rows, q->n_rows, false);
 }
 
 const struct store_row *query_rows(const struct query *q, size_t *ret_n)

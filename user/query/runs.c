@@ -67,32 +67,42 @@ static int merge_last_two(struct runs *r)
 	return 0;
 }
 
-static int sort_open(struct run *o, bool has_sets)
+int runs_sort_rows(struct store_row **io_rows, size_t n, bool by_set)
 {
-	struct store_row *sorted = malloc(o->n * sizeof(*sorted));
-	uint32_t *order = malloc(2 * o->n * sizeof(*order)), *keys = order ? order + o->n : order;
+	const struct store_row *rows = *io_rows;
+	if (!n)
+		return 0;
+	struct store_row *sorted = malloc(n * sizeof(*sorted));
+	uint32_t *order = malloc(2 * n * sizeof(*order)), *keys = order ? order + n : order;
 	int rc = sorted && order ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < o->n; i++) {
+	for (size_t i = 0; !rc && i < n; i++) {
 		order[i] = (uint32_t)i;
-		keys[i] = o->rows[i].stack;
+		keys[i] = rows[i].stack;
 	}
 	if (!rc)
-		rc = radix_sort(order, o->n, keys);
-	for (size_t i = 0; !rc && has_sets && i < o->n; i++)
-		keys[i] = o->rows[i].set;
-	if (!rc && has_sets)
-		rc = radix_sort(order, o->n, keys);
-	for (size_t i = 0; !rc && i < o->n; i++)
-		sorted[i] = o->rows[order[i]];
+		rc = radix_sort(order, n, keys);
+	for (size_t i = 0; !rc && by_set && i < n; i++)
+		keys[i] = rows[i].set;
+	if (!rc && by_set)
+		rc = radix_sort(order, n, keys);
+	for (size_t i = 0; !rc && i < n; i++)
+		sorted[i] = rows[order[i]];
 	free(order);
 	if (rc) {
 		free(sorted);
 		return rc;
 	}
-	free(o->rows);
-	o->rows = sorted;
-	o->cap = o->n;
+	free(*io_rows);
+	*io_rows = sorted;
 	return 0;
+}
+
+static int sort_open(struct run *o, bool has_sets)
+{
+	int rc = runs_sort_rows(&o->rows, o->n, has_sets);
+	if (!rc)
+		o->cap = o->n;
+	return rc;
 }
 
 static void sum_equal(struct run *o)

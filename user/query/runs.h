@@ -26,6 +26,12 @@ struct runs {
 int runs_add(struct runs *r, const struct store_row *row);
 int runs_close(struct runs *r);
 
+/*
+ * Sort n rows, which malloc gave, by stack; with by_set by (set, stack). Equal ones keep their
+ * order. -ENOMEM: they are as before.
+ */
+int runs_sort_rows(struct store_row **io_rows, size_t n, bool by_set);
+
 /* Everything merged into one; the caller owns *ret_rows, which may be NULL when there is none. */
 int runs_finish(struct runs *r, struct store_row **ret_rows, size_t *ret_n);
 size_t runs_bytes(const struct runs *r);
