@@ -47,7 +47,7 @@ async function refusal(r) {
 const wait = ms => new Promise(go => setTimeout(go, ms));
 
 export async function request(path, params, signal) {
-	const token = stored(), headers = token ? { Authorization: 'Bearer ' + token } : {};
+	const token = stored(), headers = token ? { 'X-Ascribe-Token': token } : {};
 	for (let turn = 0;; turn++) {
 		const r = await fetch(address(path, params), { signal, headers }).catch(e => {
 			throw e.name === 'AbortError' ? e : new Refused(0,

@@ -29,13 +29,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				 .listen = how & 16 ? "[::1]:4041" : "127.0.0.1:4041",
 				 .unix_socket = how & 32,
 				 .tls = how & 64 };
-	char *line[4];
-	for (size_t i = 0; i < 4; i++)
+	char *line[5];
+	for (size_t i = 0; i < 5; i++)
 		line[i] = take_line(&in);
 	const struct guard_asker a = { .host = *line[0] ? line[0] : NULL,
 				       .origin = *line[1] ? line[1] : NULL,
 				       .authorization = *line[2] ? line[2] : NULL,
-				       .password = *line[3] ? line[3] : NULL };
+				       .password = *line[3] ? line[3] : NULL,
+				       .token = *line[4] ? line[4] : NULL };
 	const char *why = NULL;
 	const struct access_grant *grant = NULL;
 	unsigned status = guard_check(&g, &a, how & 128, &grant, &why);
@@ -45,10 +46,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < 2; i++)
 		if (!status && grant == &grants[i])
 			require((a.authorization && strstr(a.authorization, grants[i].token)) ||
-				(a.password && !strcmp(a.password, grants[i].token)));
+				(a.password && !strcmp(a.password, grants[i].token)) ||
+				(a.token && !strcmp(a.token, grants[i].token)));
 	require(status || none || grant == &grants[0] || grant == &grants[1]);
 	require(status || !access_may(grant, ACCESS_CAPTURE) || grant == &grants[1]);
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 5; i++)
 		free(line[i]);
 	return 0;
 }

@@ -11,11 +11,12 @@ rss() { awk '/VmRSS/ { print $2 }' "/proc/$pid/status"; }
 
 # ---- who asks ----
 refused 421 'Host header' -H 'Host: evil.example' "$url/api/v1/stat"
-refused 421 'Host header' -H "Host: 127.0.0.1.evil.example:$port" "$url/"
-refused 421 'Host header' -H 'Host: localhost.' "$url/"
-refused 421 'Host header' -H 'Host: localhost:80x' "$url/"
-refused 421 'Host header' -H 'Host: [::1' "$url/"
-refused 421 'Host header' -H "Host: $(printf 'a%.0s' $(seq 5000))" "$url/"
+refused 421 'Host header' -H "Host: 127.0.0.1.evil.example:$port" "$url/api/v1/stat"
+refused 421 'Host header' -H 'Host: localhost.' "$url/api/v1/stat"
+refused 421 'Host header' -H 'Host: localhost:80x' "$url/api/v1/stat"
+refused 421 'Host header' -H 'Host: [::1' "$url/api/v1/stat"
+refused 421 'Host header' -H "Host: $(printf 'a%.0s' $(seq 5000))" "$url/api/v1/stat"
+gets 200 '<!doctype html>' -H 'Host: evil.example' "$url/" # it says nothing of the host
 gets 200 '' -H 'Host: profiles.example' "$url/api/v1/stat"
 gets 200 '' -H 'Host: LOCALHOST:1' "$url/api/v1/stat"
 refused 403 'other origins' -H 'Origin: http://evil.example' "$url/api/v1/stat"

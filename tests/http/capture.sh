@@ -171,7 +171,7 @@ serve log5 "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --token-file read.to
 	--capture-token-file capture.token --memory-max 134MiB || finish
 daemon=$pid profile=$url/debug/pprof/profile
 within 30 recorded
-refused 500 'that the daemon leaves of memory-max' "${capturer[@]}" "$profile?seconds=1&hz=99"
+refused 429 'MiB of memory-max, and a capture needs' "${capturer[@]}" "$profile?seconds=1&hz=99"
 kill "$pid"
 wait "$pid"
 serve log3 "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish

@@ -19,6 +19,16 @@ gets 200 '<!doctype html>' "$url/"
 gets 200 ok "$url/healthz"
 gets 200 stored -H "Authorization: Bearer $token" "$url/api/v1/stat"
 gets 200 stored -u "anybody:$token" "$url/api/v1/stat"
+# Other names of the host: a page of another site knows no token.
+gets 200 stored -H "Authorization: Bearer $token" -H 'Host: node-1.example:4041' "$url/api/v1/stat"
+gets 200 ok -H 'Host: 10.1.2.3:4041' "$url/healthz"
+refused 401 'a token is needed' -H 'Host: node-1.example:4041' "$url/api/v1/stat"
+refused 403 'other origins' -H "Authorization: Bearer $token" -H 'Host: node-1.example' \
+	-H 'Origin: http://evil.example' "$url/api/v1/stat"
+# A proxy may take Authorization for itself.
+gets 200 stored -H "X-Ascribe-Token: $token" "$url/api/v1/stat"
+gets 200 stored -H "X-Ascribe-Token: $token" -H 'Authorization: Bearer another' "$url/api/v1/stat"
+refused 401 'wrong token' -H "X-Ascribe-Token: ${token%?}x" "$url/api/v1/stat"
 gets 200 stored --unix-socket sock http://x/api/v1/stat
 if command -v go >/dev/null; then
 	ok "go tool pprof" sh -c "go tool pprof -top 'http://:$token@${url#http://}/debug/pprof/profile?seconds=3600' 2>&1 | grep -q 'flat%'"

@@ -14,7 +14,11 @@ ok "and its end is not ours" sh -c '"$1" down "$2" && ! [ -e "$2" ] &&
 
 # ---- the API server takes the manifests ----
 kubectl create namespace ascribe >/dev/null
-manifests base >base.yaml
+head -c 20 /dev/urandom | od -An -tx1 -v | tr -d ' \n' >capture.token
+manifests base | sed -e 's|^\( *\)plain-http: true|&\n\1capture-token-file: /etc/ascribe/capture.token|' \
+	-e 's|memory-max: 96MiB|memory-max: 256MiB|; s|memory: 128Mi|memory: 384Mi|' \
+	-e "s|^  ascribe.yaml: .*|  capture.token: $(cat capture.token)\n&|" >base.yaml
+ok "captures are allowed" grep -q capture-token-file base.yaml
 ok "the server takes the manifests" kubectl apply --server-side --dry-run=server -f base.yaml
 
 # ---- other pods: one that runs before the agent starts ----
@@ -91,6 +95,22 @@ asks default/nobody >nobody 2>&1
 ok "it knows no pod of another name" grep -q 'name its node: --node' nobody
 asks default >usage 2>&1
 ok "it explains itself" grep -q '^Usage: kubectl ascribe NAMESPACE/POD' usage
+
+# ---- a capture through the API server, which takes Authorization for itself ----
+background in_node kubectl proxy --port=0 >proxy
+ok "kubectl proxy begins" within 20 grep -q '^Starting to serve' proxy
+through=http://$(grep -o '127.0.0.1:[0-9]*' proxy)/api/v1/namespaces/ascribe/pods/$(
+	agent '{.items[0].metadata.name}'):4041/proxy
+ok "the agent answers there" [ "$(in_node curl -sS "$through/healthz")" = ok ]
+ok "it asks for a token" [ "$(page=$through metrics)" = 401 ]
+ok "which another header brings" \
+	[ "$(page=$through metrics -H "X-Ascribe-Token: ${address##*#token=}")" = 200 ]
+ok "the page is there, too" sh -c 'grep -q "<html"' <<<"$(in_node curl -sS "$through/")"
+ok "a capture" in_node "$ascribe" record --host "$through" --token-file "$dir/capture.token" \
+	-F 499 -d 3s --where '{comm="workload",pod="before"}' -o "$dir/captured"
+"$ascribe" report captured --by pod --json >captured.json
+ok "it has the samples of the pod: $(jq -c '[.rows[] | .samples]' captured.json)" jq -e \
+	'[.rows[].key.pod] == ["before"] and .rows[0].samples > 20' captured.json
 
 # ---- a read-only root, and no more calls than the profile has ----
 ok "its root is read-only" sh -c '! touch "/proc/$1/root/etc/x"' sh "$process"

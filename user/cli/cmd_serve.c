@@ -41,7 +41,7 @@ static const struct opt options[] = {
 	  "scopes are read, read {tenant=\"a\"}, admin (docs/http.md)",
 	  offsetof(struct serve_options, tokens_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..",
-	  "names of this server that a Host header may have, besides localhost",
+	  "names that a Host header may have besides localhost, where no token is asked for",
 	  offsetof(struct serve_options, hosts), 0, 0 },
 	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)",
 	  offsetof(struct serve_options, tls_cert), 0, 0 },

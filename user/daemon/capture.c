@@ -22,7 +22,6 @@
 #define LOOK_NS 100000000ull
 #define STORE_MAX "64MiB"
 #define N_MORE 5 /* arguments besides those of the daemon */
-#define MEMORY_LEAST (32u << 20)
 #define HOUR_S 3600
 #define KILLED_MS 1000 /* that the end of one that was killed is waited for */
 
@@ -202,11 +201,11 @@ static int look_at_budget(struct capture *c, const struct capture_budget *b, str
 			"captures used %.1f s of CPU, and may use %.1f s an hour by cpu-max: "
 			"the next one may begin in %.0f s",
 			c->used_s, most, (c->used_s - most) / b->cpu + 1);
-	if (b->memory < MEMORY_LEAST)
+	if (b->memory < b->memory_least)
 		return err_set(err, -EBUSY,
 			       "the daemon leaves %.0f MiB of memory-max, and a capture needs "
-			       "%u MiB at least: give it more memory-max",
-			       (double)b->memory / (1 << 20), MEMORY_LEAST >> 20);
+			       "%.0f MiB at least: give it more memory-max",
+			       (double)b->memory / (1 << 20), (double)b->memory_least / (1 << 20));
 	c->memory = b->memory == UINT64_MAX ? 0 : b->memory;
 	return 0;
 }

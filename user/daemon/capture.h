@@ -30,8 +30,9 @@ keeper_op capture_op;
 
 /* What captures may take. */
 struct capture_budget {
-	uint64_t memory; /* bytes, now; UINT64_MAX: no limit */
-	double cpu;	 /* CPUs, on average; 0: no limit */
+	uint64_t memory;       /* bytes, now; UINT64_MAX: no limit */
+	uint64_t memory_least; /* what a process that captures needs */
+	double cpu;	       /* CPUs, on average; 0: no limit */
 };
 
 struct capture {

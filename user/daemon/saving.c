@@ -73,14 +73,15 @@ int saving_check(struct saving *s, const struct saving_limits *l, struct collect
 		s->account.reserved = l->memory / ACCOUNT_WORKERS;
 	}
 	uint64_t needs = account_needs(&a);
+	/* Some more than this start needs: the next start may use more. */
+	s->needs = needs + NOISE_BYTES;
 	if (!l->memory || l->memory >= needs)
 		return 0;
-	/* Name some more than this start needs: the next start may use more. */
 	return err_set(
 		err, -E2BIG,
 		"memory-max is too small: %.1f MiB are given, at least %.0f MiB are needed here "
 		"(%s, and room to work)",
-		(double)l->memory / MIB, (double)(needs + NOISE_BYTES) / MIB,
+		(double)l->memory / MIB, (double)s->needs / MIB,
 		account_text(&a, text, sizeof(text)));
 }
 

@@ -17,6 +17,7 @@ struct saving {
 	uint64_t program_bytes;
 	/* Of the account at the start, all but the kernel's memory; 0: not measured yet */
 	uint64_t base;
+	uint64_t needs; /* the least that a daemon needs here, at its start; 0: not measured yet */
 	uint64_t cpu_ns, sampling_ns,
 		cpu_last[4]; /* used so far; what children and BPF had used at the last look */
 	struct {

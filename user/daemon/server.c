@@ -167,7 +167,7 @@ static void begin_capture(struct daemon *d, const struct web_capture *c)
 	const struct http_capture asked = { c->hz, c->seconds };
 	const struct saving_limits limits = daemon_saving_limits(d);
 	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	const struct capture_budget budget = { saving_room(&d->saving, &limits),
+	const struct capture_budget budget = { saving_room(&d->saving, &limits), d->saving.needs,
 					       limits.cpu * (double)(cpus > 0 ? cpus : 1) };
 	int rc = d->s.captures || listens_on(d, true)
 			 ? capture_start(&d->capture, c->id, &asked, &budget, &err)

@@ -122,7 +122,8 @@ static const struct opt options[] = {
 	  "more tokens, each with a name and what it allows: lines of NAME TOKEN SCOPES, where "
 	  "scopes are read, read {tenant=\"a\"}, ingest, capture, admin (docs/http.md)",
 	  AT(tokens_file), 0, 0 },
-	{ "host", 0, OPT_LIST, "NAME,..", "names that a Host header may have, besides localhost",
+	{ "host", 0, OPT_LIST, "NAME,..",
+	  "names that a Host header may have besides localhost, where no token is asked for",
 	  AT(hosts), 0, 0 },
 	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)", AT(tls_cert),
 	  0, 0 },

@@ -21,6 +21,7 @@ unsigned asker_check(struct address *a, struct MHD_Connection *c, struct request
 	const struct guard_asker asker = { header(c, MHD_HTTP_HEADER_HOST),
 					   header(c, MHD_HTTP_HEADER_ORIGIN),
 					   header(c, MHD_HTTP_HEADER_AUTHORIZATION),
+					   header(c, GUARD_TOKEN_HEADER),
 					   password,
 					   named ? name : NULL,
 					   conn && conn->peer.member };

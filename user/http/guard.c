@@ -47,8 +47,8 @@ static bool same_origin(const struct guard *g, const char *host, const char *ori
 static const char *token_of(const struct guard_asker *a)
 {
 	static const char bearer[] = "Bearer ";
-	if (a->password)
-		return a->password;
+	if (a->token || a->password)
+		return a->token ? a->token : a->password;
 	return a->authorization && !strncasecmp(a->authorization, bearer, strlen(bearer))
 		       ? a->authorization + strlen(bearer)
 		       : NULL;
@@ -63,24 +63,26 @@ unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool op
 							   ACCESS_CAPTURE };
 	const struct access *access = &g->cfg->access;
 	const char *token = token_of(a);
-	if (!g->unix_socket && (!a->host || !known_host(g, a->host))) {
-		*ret_why =
-			"the Host header names no host that is served here (see `hosts` in the configuration)";
-		return 421;
-	}
 	if (a->origin && !same_origin(g, a->host, a->origin)) {
 		*ret_why = "requests from pages of other origins are refused";
 		return 403;
 	}
 	*ret = token ? access_find(access, token) : NULL;
-	if (!*ret && a->certificate)
-		*ret = access_certificate(access, a->certificate);
 	if (*ret)
 		return 0;
-	*ret = a->member ? &member : &no_token;
-	if (open || !access->n || (g->unix_socket && g->cfg->token_tcp_only))
+	*ret = a->certificate ? access_certificate(access, a->certificate) : NULL;
+	if (!*ret && !open && access->n && !(g->unix_socket && g->cfg->token_tcp_only)) {
+		*ret_why = a->token || a->authorization
+				   ? "wrong token"
+				   : "a token is needed: Authorization: Bearer TOKEN";
+		return 401;
+	}
+	if (!*ret)
+		*ret = a->member ? &member : &no_token;
+	/* A certificate, and the right to connect, are in the hands of each page of a browser. */
+	if (open || g->unix_socket || (a->host && known_host(g, a->host)))
 		return 0;
 	*ret_why =
-		a->authorization ? "wrong token" : "a token is needed: Authorization: Bearer TOKEN";
-	return 401;
+		"the Host header names no host that is served here (see `host` in the configuration)";
+	return 421;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who may ask. A page of another origin must not read profiles through the browser of somebody on
- * this host. A Host header must name an address that is listened on (against DNS rebinding). An
- * Origin header must name the same host (against forms and scripts of other sites). Over a Unix
- * socket no browser comes, and any Host will do.
+ * this host. Without a token, a Host header must name an address that is listened on (against DNS
+ * rebinding). An Origin header must name the same host (against forms and scripts of other sites).
+ * Over a Unix socket no browser comes, and any Host will do.
  */
 #ifndef ASCRIBE_HTTP_GUARD_H
 #define ASCRIBE_HTTP_GUARD_H
@@ -11,6 +11,9 @@
 #include "http/http.h"
 
 #define GUARD_HOST_MAX 256
+
+/* For who asks through a proxy that takes Authorization for itself, as Kubernetes' does. */
+#define GUARD_TOKEN_HEADER "X-Ascribe-Token"
 
 struct guard {
 	const struct http_config *cfg;
@@ -24,6 +27,7 @@ struct guard {
  */
 struct guard_asker {
 	const char *host, *origin, *authorization;
+	const char *token;	 /* of GUARD_TOKEN_HEADER */
 	const char *password;	 /* of "Authorization: Basic", whatever the user name */
 	const char *certificate; /* the common name of one that was verified */
 	bool member;		 /* by a Unix socket, from our group (peer.h) */

@@ -3,6 +3,7 @@
 
 #include "client/web.h"
 #include "collect/collector.h"
+#include "http/guard.h"
 #include "import/pprof.h"
 #include "import/write.h"
 #include "proc/proc.h"
@@ -42,6 +43,7 @@ static int find_place(const struct remote_recording *r, struct web_place *to, st
 	static const char local[] = "unix:";
 	*to = (struct web_place){ .base = r->host,
 				  .token = r->token_file,
+				  .token_header = GUARD_TOKEN_HEADER ": ",
 				  .authority = r->ca_file };
 	if (!strncmp(r->host, local, strlen(local))) {
 		to->base = "http://localhost";
