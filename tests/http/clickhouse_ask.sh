@@ -217,7 +217,8 @@ if [ "$(id -u)" = 0 ] && "$ascribe" record --wall --waker -o waits -- sh work.sh
 		timeout 60 "$ascribe" "$command" --clickhouse "$waits" --json "$@" 2>fleet.err |
 			jq -S "$of" >fleet.json
 		ok "$command $*: $(wc -l <store.json) lines" cmp store.json fleet.json
-		ok "there is an answer: $command $*" test -s fleet.json
+		ok "there is an answer: $command $*" test -s fleet.json ||
+			tail store.err fleet.err out
 	}
 	same_answer .x blame
 	same_answer .x blame --by comm -w '{comm="flock"}'
