@@ -146,7 +146,7 @@ int cmd_export(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (opts.filter.metric && unit_of(opts.unit) == EXPORT_SAMPLES) {
-		cmd_error("export: --metric sums nanoseconds: --unit samples is for events");
+		cmd_error("export: --metric sums amounts: --unit samples is for events");
 		return EXIT_USAGE;
 	}
 	if (format->binary && !opts.output && isatty(STDOUT_FILENO)) {
@@ -160,7 +160,8 @@ int cmd_export(int argc, char **argv)
 	if (!status)
 		status = export(&r, &opts, format);
 	if (!status && opts.filter.metric)
-		cmd_say("the numbers are nanoseconds of %s", opts.filter.metric);
+		cmd_say("the numbers are %s of %s", reading_event(&r)->unit,
+			reading_event(&r)->name);
 	if (!status)
 		accounting_footer(r.store, query_info(r.query));
 	reading_close(&r);

@@ -132,7 +132,7 @@ static int open_baseline(struct reading *r, const struct filter *side, struct qu
 {
 	struct query_spec spec = reading_spec(side, QUERY_NO_LABELS, NULL);
 	struct err err = { 0 };
-	if (!side->metric && *reading_event(r)->name)
+	if ((!side->metric || spec.metric == QUERY_VALUE) && *reading_event(r)->name)
 		spec.event = reading_event(r)->name;
 	if (!query_open(ret, r->store, &spec, &err))
 		return EXIT_OK;

@@ -64,8 +64,10 @@ static int print_found(const struct found_list *l, const struct found *f)
 	printf("%9llu ", (unsigned long long)f->samples);
 	if (l->time)
 		printf("%10.3f ", f->seconds);
-	printf("%6.2f%%  %6.2f%% - %6.2f%%   %s\n", 100.0 * (double)f->samples / (double)l->samples,
-	       100 * low, 100 * high, *text ? text : "\"\"");
+	printf("%6.2f%%  ", 100.0 * (double)f->samples / (double)l->samples);
+	if (l->info.grain)
+		printf("%6.2f%% - %6.2f%%   ", 100 * low, 100 * high);
+	puts(*text ? text : "\"\"");
 	free(text);
 	return 0;
 }
@@ -74,9 +76,9 @@ static int print_text(const struct reading *r, const struct found_list *l, size_
 {
 	int rc = 0;
 	if (l->n)
-		printf("%s%9s %s%7s  %-18s  %s\n", l->keys ? "   VALUES " : "", "SAMPLES",
-		       l->time ? "   SECONDS " : "", "SHARE", "     95% INTERVAL",
-		       l->keys ? "KEY" : "VALUE");
+		printf("%s%9s %s%7s  %s%s\n", l->keys ? "   VALUES " : "", "SAMPLES",
+		       l->time ? "   SECONDS " : "", "SHARE",
+		       l->info.grain ? "     95% INTERVAL    " : "", l->keys ? "KEY" : "VALUE");
 	for (size_t i = 0; !rc && i < l->n && i < limit; i++)
 		rc = print_found(l, &l->v[i]);
 	if (l->n > limit)

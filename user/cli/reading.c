@@ -175,11 +175,11 @@ int reading_metric(const struct filter *f)
 int reading_check(const struct filter *f, const char *where, const char *from)
 {
 	if (reading_metric(f) < 0) {
-		cmd_error("--metric: %s is none of cpu, off, runq, wall, waker", f->metric);
+		cmd_error("--metric: %s is none of cpu, off, runq, wall, waker, value", f->metric);
 		return EXIT_USAGE;
 	}
-	if (f->metric && f->event) {
-		cmd_error("--metric and --event exclude each other");
+	if (f->metric && f->event && reading_metric(f) != QUERY_VALUE) {
+		cmd_error("--metric and --event exclude each other, but for --metric value");
 		return EXIT_USAGE;
 	}
 	if (names_of(f) < 0) {

@@ -30,6 +30,12 @@ bool report_is_time(const struct reading *r);
 double report_seconds(const struct reading *r, uint64_t samples);
 double report_share(const struct reading *r, uint64_t samples);
 
+/* "12 bytes"; nanoseconds as "0.123 s". And the head of a column of them. */
+void report_print_amount(uint64_t n, const char *unit);
+const char *report_unit_head(const char *unit);
+/* The same of what the query sums: samples, or amounts in the unit of its event. */
+void report_print_sum(const struct reading *r, uint64_t sum);
+
 /* The lines above a table. */
 void report_header(const struct reading *r, const struct report *opts);
 

@@ -24,6 +24,29 @@ bool report_is_time(const struct reading *r)
 	return reading_event(r)->ns_per_sample == 1;
 }
 
+void report_print_amount(uint64_t n, const char *unit)
+{
+	if (!strcmp(unit, "nanoseconds")) {
+		printf("%.3f s", (double)n / 1e9);
+		return;
+	}
+	printf("%llu ", (unsigned long long)n);
+	text_put(stdout, unit, 0);
+}
+
+void report_print_sum(const struct reading *r, uint64_t sum)
+{
+	report_print_amount(sum,
+			    query_info(r->query)->amounts ? reading_event(r)->unit : "samples");
+}
+
+const char *report_unit_head(const char *unit)
+{
+	return !strcmp(unit, "nanoseconds") ? "SECONDS"
+	       : !strcmp(unit, "bytes")	    ? "BYTES"
+					    : "VALUE";
+}
+
 double report_share(const struct reading *r, uint64_t samples)
 {
 	const struct query_info *info = query_info(r->query);
@@ -47,10 +70,12 @@ void report_header(const struct reading *r, const struct report *opts)
 		putchar('\n');
 	}
 	text_put(stdout, *reading_event(r)->name ? reading_event(r)->name : "nothing", 0);
-	if (is_time)
-		printf(": %.3f s", info->seconds);
-	else
-		printf(": %llu samples", (unsigned long long)info->samples);
+	fputs(": ", stdout);
+	report_print_sum(r, info->samples);
+	if (query_has_values(info)) {
+		fputs(", ", stdout);
+		report_print_amount(info->value, info->event->unit);
+	}
 	if (!is_time && reading_event(r)->ns_per_sample)
 		printf(" = %.3f s", info->seconds);
 	if (!opts->filter.idle && info->idle)
@@ -70,29 +95,36 @@ void report_header(const struct reading *r, const struct report *opts)
 /* ---- the columns of numbers ---- */
 
 struct columns {
-	bool self, samples, seconds, interval, lengths, change;
+	bool self, samples, amounts, seconds, values, interval, lengths, change;
 	unsigned width;
+	const char *unit; /* head of amounts, or of the values beside samples */
 };
 
-static struct columns choose_columns(const struct reading *r, const struct report *opts)
+static struct columns choose_columns(const struct reading *r, const struct report *opts,
+				     const struct query_table *t)
 {
 	bool wide = !term_width() || term_width() >= WIDE, is_time = report_is_time(r);
 	struct columns c = { .self = !opts->by.n,
 			     .seconds = reading_event(r)->ns_per_sample,
-			     /* Measured waits have no sampling error. */
-			     .interval = wide && (!is_time || query_info(r->query)->grain_ns),
+			     .amounts = query_info(r->query)->amounts,
+			     .values = t->has_values,
+			     /* What was not sampled has no sampling error. */
+			     .interval = wide && query_info(r->query)->grain,
 			     .lengths = opts->lengths,
 			     .change = opts->changes };
 	c.samples = !is_time && (wide || !c.seconds);
-	c.width = 9 + 10 * c.samples + 11 * c.seconds + 8 * c.self + 18 * c.interval +
-		  9 * c.change + (11 + 10 * ANSWER_QUANTILES) * c.lengths;
+	c.unit = report_unit_head(reading_event(r)->unit);
+	c.width = 9 + 10 * c.samples + 11 * c.values + 11 * c.seconds + 8 * c.self +
+		  18 * c.interval + 9 * c.change + (11 + 10 * ANSWER_QUANTILES) * c.lengths;
 	return c;
 }
 
 static void print_heads(const struct columns *c)
 {
 	if (c->samples)
-		printf("%9s ", "SAMPLES");
+		printf("%9s ", c->amounts ? c->unit : "SAMPLES");
+	if (c->values)
+		printf("%10s ", c->unit);
 	if (c->seconds)
 		printf("%10s ", "SECONDS");
 	printf("%7s ", c->self ? "SELF%" : "SHARE");
@@ -128,6 +160,10 @@ static void print_numbers(const struct reading *rd, const struct columns *c,
 	uint64_t n = c->self ? r->self : r->samples;
 	if (c->samples)
 		printf("%9llu ", (unsigned long long)n);
+	if (c->values && !strcmp(reading_event(rd)->unit, "nanoseconds"))
+		printf("%10.6f ", (double)r->value / 1e9);
+	else if (c->values)
+		printf("%10llu ", (unsigned long long)r->value);
 	if (c->seconds)
 		printf("%10.3f ", report_seconds(rd, n));
 	printf("%6.2f%% ", 100 * report_share(rd, n));
@@ -145,18 +181,15 @@ static void print_numbers(const struct reading *rd, const struct columns *c,
 static void print_rest(const struct reading *r, size_t rows, uint64_t rest, bool own)
 {
 	const char *what = own ? " of their own" : "";
-	if (report_is_time(r))
-		printf("\nnot shown: %zu, with %.3f s%s; -n 0 prints all\n", rows,
-		       report_seconds(r, rest), what);
-	else
-		printf("\nnot shown: %zu, with %llu samples%s; -n 0 prints all\n", rows,
-		       (unsigned long long)rest, what);
+	printf("\nnot shown: %zu, with ", rows);
+	report_print_sum(r, rest);
+	printf("%s; -n 0 prints all\n", what);
 }
 
 static int print_functions(const struct reading *rd, const struct report *opts,
 			   const struct query_table *t, size_t limit)
 {
-	const struct columns c = choose_columns(rd, opts);
+	const struct columns c = choose_columns(rd, opts, t);
 	unsigned room = opts->full_names ? 0 : term_room(c.width);
 	uint64_t rest = query_info(rd->query)->samples;
 	term_begin(stdout, TERM_HEAD);
@@ -215,7 +248,7 @@ static int print_groups(const struct reading *rd, const struct report *opts,
 	const struct opt_list *by = &opts->by;
 	size_t shown = t->n_rows < limit ? t->n_rows : limit;
 	struct group *rows = calloc(shown + 1, sizeof(*rows));
-	struct printer p = { rd, opts, t, choose_columns(rd, opts) };
+	struct printer p = { rd, opts, t, choose_columns(rd, opts, t) };
 	uint64_t rest = query_info(rd->query)->samples;
 	if (!rows)
 		return -ENOMEM;

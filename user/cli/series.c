@@ -3,6 +3,7 @@
 
 #include "cli/accounting.h"
 #include "cli/groups.h"
+#include "cli/report.h"
 #include "export/answer.h"
 #include "opt/text.h"
 #include "query/series.h"
@@ -19,7 +20,7 @@ struct chart {
 	const struct reading *r;
 	const struct query_series *s;
 	const struct opt_list *by;
-	bool times; /* a metric: what is summed is nanoseconds */
+	bool times; /* what is summed is nanoseconds */
 	/* Of the row last given to spread: its points and their time by the steps they ran in */
 	double *points;
 	int64_t *ns;
@@ -118,7 +119,9 @@ static void group_numbers(void *ctx, size_t i)
 	size_t per = steps_per_column(c->s), columns = (c->s->n_steps + per - 1) / per;
 	if (i == GROUP_HEAD) {
 		if (!c->times)
-			printf("%9s ", "SAMPLES");
+			printf("%9s ", query_info(c->s->whole)->amounts
+					       ? report_unit_head(reading_event(c->r)->unit)
+					       : "SAMPLES");
 		if (ns)
 			printf("%10s ", "SECONDS");
 		printf("%7s %8s  %-*s  ", "SHARE", "PEAK", (int)columns,
@@ -205,14 +208,13 @@ static void print_header(const struct chart *c, const struct filter *f, int64_t 
 		       (double)asked_ns / 1e9, QUERY_WINDOW_NS / 1000000000);
 	puts("; a window counts where it begins, and is drawn where it ran");
 	text_put(stdout, reading_event(c->r)->name, 0);
-	if (c->times)
-		printf(": %.3f s", query_info(s->whole)->seconds);
-	else
-		printf(": %llu samples", (unsigned long long)query_info(s->whole)->samples);
+	fputs(": ", stdout);
+	report_print_sum(c->r, query_info(s->whole)->samples);
 	if (c->by->n && s->n_rows)
 		printf("; PEAK in %s, a column is %lld s",
 		       c->times				    ? "threads"
 		       : reading_event(c->r)->ns_per_sample ? "CPUs"
+		       : query_info(s->whole)->amounts	    ? "the unit per second"
 							    : "events per second",
 		       (long long)per * (long long)(s->step_ns / 1000000000));
 	puts("\n");
@@ -257,8 +259,8 @@ int series_report(struct reading *r, const struct opt_args *args, const struct f
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
-	struct chart c = { .r = r, .s = s, .by = by, .times = f->metric != NULL };
 	r->query = s->whole;
+	struct chart c = { .r = r, .s = s, .by = by, .times = report_is_time(r) };
 	status = reading_check_values(r, f, query_info(s->whole));
 	if (status) {
 		r->query = NULL;

@@ -145,6 +145,8 @@ static json_t *table_row(const void *ctx, size_t i)
 	double share = info->samples ? (double)r->samples / (double)info->samples : 0;
 	rc = rc ? rc : json_put(o, "samples", json_count(r->samples));
 	rc = rc ? rc : json_put(o, "self", json_count(r->self));
+	if (of->t->has_values)
+		rc = rc ? rc : json_put(o, "value", json_count(r->value));
 	rc = rc ? rc : json_put(o, "seconds", json_real(answer_seconds(q, r->samples)));
 	rc = rc ? rc : json_put(o, "self_seconds", json_real(answer_seconds(q, r->self)));
 	rc = rc ? rc : json_put(o, "share", json_real(share));

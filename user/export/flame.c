@@ -337,14 +337,10 @@ static json_t *path_json(struct flame *fl)
 	return NULL;
 }
 
-/*
- * Times that were measured are what they are; sampled ones are tested by the samples that they come
- * from.
- */
+/* Measured amounts are what they are; sampled ones are tested by the samples they come from. */
 static int judge(const struct flame *fl, const uint64_t all[2], uint8_t *ret)
 {
-	bool times = fl->info->event && fl->info->event->ns_per_sample == 1;
-	uint64_t grain = times ? fl->info->grain_ns : 1;
+	uint64_t grain = fl->info->amounts ? fl->info->grain : 1;
 	uint64_t(*counts)[2] = calloc(fl->n_counts + 1, sizeof(*counts));
 	int rc = counts ? 0 : -ENOMEM;
 	for (size_t i = 0; i < fl->n_counts && !rc && !grain; i++) {

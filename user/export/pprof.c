@@ -318,12 +318,6 @@ static int find_labels(struct pprof *p, uint32_t set, Pprof__Sample *to)
 
 /* ---- the profile ---- */
 
-/* Times that were measured: there is nothing that could be counted. */
-static bool is_measured(const struct store_event *e)
-{
-	return e->ns_per_sample == 1;
-}
-
 uint64_t export_value(const struct store_event *e, const struct store_row *row)
 {
 	uint64_t v = row->value;
@@ -336,14 +330,13 @@ static int emit_row(struct pprof *p, const struct store_row *row)
 {
 	uint64_t locations[EXPORT_DEPTH_MAX + 1];
 	int64_t values[2] = { (int64_t)row->samples, (int64_t)export_value(p->info->event, row) };
-	bool times = is_measured(p->info->event);
 	Pprof__Sample m = PPROF__SAMPLE__INIT, *ms = &m;
 	Pprof__Profile part = PPROF__PROFILE__INIT;
 	int rc = find_labels(p, row->set, &m);
 	rc = rc ? rc : add_stack(p, row, locations, &m.n_location_id);
 	m.location_id = locations;
-	m.n_value = times ? 1 : 2;
-	m.value = values + times;
+	m.n_value = p->info->amounts ? 1 : 2;
+	m.value = values + p->info->amounts;
 	part.n_sample = 1;
 	part.sample = &ms;
 	return rc ? rc : emit(p, &part);
@@ -375,20 +368,21 @@ static int add_comments(struct pprof *p, int64_t comments[4], size_t *ret_n)
 static int emit_header(struct pprof *p)
 {
 	const struct store_event *e = p->info->event;
-	bool time = e->ns_per_sample > 0;
+	const bool amounts = p->info->amounts, time = e->ns_per_sample > 0;
 	Pprof__ValueType types[2] = { PPROF__VALUE_TYPE__INIT, PPROF__VALUE_TYPE__INIT };
 	Pprof__ValueType *ptrs[2] = { &types[0], &types[1] };
 	Pprof__Profile m = PPROF__PROFILE__INIT;
 	int64_t comments[4];
 	int rc = add_string(p, "samples", &types[0].type);
 	rc = rc ? rc : add_string(p, "count", &types[0].unit);
-	rc = rc ? rc : add_string(p, time && !is_measured(e) ? "cpu" : e->name, &types[1].type);
+	rc = rc ? rc : add_string(p, time && !amounts ? "cpu" : e->name, &types[1].type);
 	rc = rc ? rc : add_string(p, time ? "nanoseconds" : e->unit, &types[1].unit);
 	rc = rc ? rc : add_comments(p, comments, &m.n_comment);
 	m.comment = comments;
-	m.n_sample_type = is_measured(e) ? 1 : 2;
-	m.sample_type = ptrs + is_measured(e);
-	m.default_sample_type = types[p->unit != EXPORT_SAMPLES || is_measured(e)].type;
+	/* Of amounts there is nothing that could be counted. */
+	m.n_sample_type = amounts ? 1 : 2;
+	m.sample_type = ptrs + amounts;
+	m.default_sample_type = types[p->unit != EXPORT_SAMPLES || amounts].type;
 	m.period_type = &types[1];
 	m.period = (int64_t)(time ? e->ns_per_sample : e->period);
 	m.time_nanos = p->info->from_ns;

@@ -123,7 +123,7 @@ static int choose_events(struct filling *f, struct err *err)
 		bool match = true;
 		if (named)
 			rc = selector_match_event(f->selector, e->name, &match, err);
-		if (q->metric)
+		if (q->metric && q->metric != QUERY_VALUE)
 			match = is_of_metric(f, e);
 		else if (q->event)
 			match = !strcmp(q->event, e->name);

@@ -31,8 +31,8 @@ static bool has_rates(const struct statement *s, const struct fleet_events *even
 bool functions_serve(const struct fleet_question *q, const struct selector *selector,
 		     const struct fleet_events *events, const struct statement *s)
 {
-	return q->functions && !q->idle && q->metric != QUERY_BLAME && q->metric != QUERY_WAKER &&
-	       !uses_wait(selector) && (q->metric || !has_rates(s, events));
+	return q->functions && !q->idle && q->metric < QUERY_BLAME && !uses_wait(selector) &&
+	       (q->metric || !has_rates(s, events));
 }
 
 /* ---- the answer ---- */

@@ -129,7 +129,8 @@ struct filter {
 	  "METRIC", \
 	  "time instead of samples: cpu, off (blocked), runq (waiting for a CPU), wall (all " \
 	  "three); needs a recording with --wall. waker: blocked, by who ended it (--waker): " \
-	  "stacks are the waker's, and its labels have by. before them", \
+	  "stacks are the waker's, and its labels have by. before them. value: what the hits of " \
+	  "--event measured, as the time of calls (uretprobe)", \
 	  offsetof(type, member.metric), \
 	  0, \
 	  0 }

@@ -44,16 +44,17 @@ static int default_event(const struct store *s, struct selector *sel, uint32_t *
 
 static const char *const metric_names[] = {
 	"", "cpu", "off-cpu", "runq", "wall", "blame", "waker"
-};
+}; /* QUERY_VALUE: as its event */
 
 int query_metric_named(const char *name, enum query_metric *ret)
 {
 	static const char *const names[] = {
-		[QUERY_CPU] = "cpu",   [QUERY_OFF] = "off",	[QUERY_RUNQ] = "runq",
-		[QUERY_WALL] = "wall", [QUERY_BLAME] = "blame", [QUERY_WAKER] = "waker"
+		[QUERY_CPU] = "cpu",	[QUERY_OFF] = "off",	 [QUERY_RUNQ] = "runq",
+		[QUERY_WALL] = "wall",	[QUERY_BLAME] = "blame", [QUERY_WAKER] = "waker",
+		[QUERY_VALUE] = "value"
 	};
 	*ret = QUERY_SAMPLES;
-	for (int i = QUERY_CPU; name && i <= QUERY_WAKER; i++)
+	for (int i = QUERY_CPU; name && i <= QUERY_VALUE; i++)
 		if (!strcmp(name, names[i]))
 			*ret = (enum query_metric)i;
 	return name && *ret == QUERY_SAMPLES ? -EINVAL : 0;
@@ -81,7 +82,7 @@ static int choose_metric(struct measures *m, struct query *q, const struct query
 		bool idle = metric == QUERY_WAKER && !strcmp(e->name, WAKER_IDLE_EVENT);
 		if ((metric == QUERY_CPU || metric == QUERY_WALL) && !strcmp(e->name, cpu)) {
 			*v = (struct measure){ .counts = true, .per_sample = e->ns_per_sample };
-			q->info.grain_ns = e->ns_per_sample;
+			q->info.grain = e->ns_per_sample;
 			any |= metric == QUERY_CPU;
 		} else if ((metric == QUERY_WALL && wait) ||
 			   (metric != QUERY_CPU && !strcmp(e->name, name)) || idle) {
@@ -95,6 +96,7 @@ static int choose_metric(struct measures *m, struct query *q, const struct query
 	q->metric = (struct store_event){ name, "nanoseconds", 1, 1 };
 	q->event = 0;
 	q->info.event = &q->metric;
+	q->info.amounts = true;
 	return selector_match_event(sel, name, &m->admitted, err);
 }
 
@@ -113,6 +115,25 @@ bool query_counts_samples(const struct store_event *e)
 	return query_is_profile(e) && strcmp(e->name, WAKER_EVENT);
 }
 
+/*
+ * Is every hit there, none of them for others? Not of waits, whose stacks are sampled. The kernel
+ * adapts the period of a PMU's event that has none.
+ */
+static bool is_each_hit(const struct store_event *e)
+{
+	static const char *const probes[] = { "uprobe:", "uretprobe:", "usdt:" };
+	bool each = !e->ns_per_sample && e->period == 1;
+	for (size_t i = 0; i < sizeof(probes) / sizeof(probes[0]); i++)
+		each |= !strncmp(e->name, probes[i], strlen(probes[i]));
+	return each;
+}
+
+bool query_has_values(const struct query_info *info)
+{
+	const struct store_event *e = info->event;
+	return e && !info->amounts && !e->ns_per_sample && !e->period;
+}
+
 /* A store that is written at another rate than before has another event of the same name. */
 static void measure_rates(struct measures *m, const struct query *q)
 {
@@ -127,6 +148,23 @@ static void measure_rates(struct measures *m, const struct query *q)
 		m->of[i].per_sample = m->rates ? store_event(q->store, i)->ns_per_sample : 1;
 }
 
+/* Sum the values of an event. */
+static int choose_values(struct measures *m, struct query *q, const struct store_event *e,
+			 struct selector *sel, struct err *err)
+{
+	if (e->ns_per_sample)
+		return err_set(err, -EINVAL, "the values of %s are its time: --metric cpu",
+			       e->name);
+	m->of[q->event] = (struct measure){ .counts = true, .value = true };
+	q->metric = *e;
+	q->metric.period = 1;
+	q->metric.ns_per_sample = !strcmp(e->unit, "nanoseconds");
+	q->info.event = &q->metric;
+	q->info.amounts = true;
+	q->info.grain *= e->period;
+	return selector_match_event(sel, e->name, &m->admitted, err);
+}
+
 static int choose_event(struct measures *m, struct query *q, const struct query_spec *spec,
 			struct selector *sel, struct err *err)
 {
@@ -135,9 +173,12 @@ static int choose_event(struct measures *m, struct query *q, const struct query_
 			       : default_event(q->store, sel, &q->event, err);
 	if (rc || q->event == NO_EVENT)
 		return rc;
-	q->info.event = store_event(q->store, q->event);
+	const struct store_event *e = q->info.event = store_event(q->store, q->event);
+	q->info.grain = !is_each_hit(e);
+	if (m->metric)
+		return choose_values(m, q, e, sel, err);
 	measure_rates(m, q);
-	return selector_match_event(sel, q->info.event->name, &m->admitted, err);
+	return selector_match_event(sel, e->name, &m->admitted, err);
 }
 
 int measures_choose(struct measures *m, struct query *q, const struct query_spec *spec,
@@ -147,8 +188,8 @@ int measures_choose(struct measures *m, struct query *q, const struct query_spec
 	m->of = calloc((size_t)store_n_events(q->store) + 1, sizeof(*m->of));
 	if (!m->of)
 		return err_sys(err, -ENOMEM, "cannot query");
-	int rc = m->metric ? choose_metric(m, q, spec, sel, err)
-			   : choose_event(m, q, spec, sel, err);
+	int rc = m->metric && spec->metric != QUERY_VALUE ? choose_metric(m, q, spec, sel, err)
+							  : choose_event(m, q, spec, sel, err);
 	for (uint32_t i = 0; !rc && i < store_n_events(q->store); i++)
 		m->of[i].blocked = !strcmp(store_event(q->store, i)->name, WAIT_EVENT);
 	return rc;

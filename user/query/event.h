@@ -22,7 +22,7 @@ struct measures {
 	struct measure *of; /* [store_n_events] */
 	bool admitted;	    /* the selector admits the event */
 	bool rates; /* several events have the name: until all is summed, samples are nanoseconds */
-	bool metric; /* nanoseconds are summed: value is the same as samples */
+	bool metric; /* amounts are summed: value is the same as samples */
 };
 
 /*

@@ -41,8 +41,8 @@ enum query_labels {
 #define QUERY_OTHER_STACK UINT32_MAX
 
 /*
- * What is summed: the samples of one event; or nanoseconds, of sampled CPU time and of waits that
- * were measured (record --wall).
+ * What is summed: the samples of one event, or its values; or nanoseconds, of sampled CPU time and
+ * of waits that were measured (record --wall).
  */
 enum query_metric {
 	QUERY_SAMPLES = 0,
@@ -53,6 +53,8 @@ enum query_metric {
 	QUERY_BLAME, /* waiting for a CPU, by whom (labels by.*) */
 	/* Blocked, by who ended it (labels by.*), with that one's stacks (record --waker) */
 	QUERY_WAKER,
+	/* What the hits of an event measured, in its unit: of one event, as QUERY_SAMPLES */
+	QUERY_VALUE,
 };
 
 /* How functions are called, and which of them are one. */
@@ -95,7 +97,10 @@ struct query_spec {
 	 * (store_cover_nearest)
 	 */
 	int64_t from_ns, to_ns;
-	/* Not QUERY_SAMPLES: samples are nanoseconds, and event is of no consequence */
+	/*
+	 * Not QUERY_SAMPLES: samples are nanoseconds, and event is of no consequence; but for
+	 * QUERY_VALUE
+	 */
 	enum query_metric metric;
 	/* Only this event; NULL: the first event of the store that the selector admits */
 	const char *event;
@@ -124,8 +129,8 @@ struct query_spec {
 };
 
 /*
- * The metric of this name (cpu, off, runq, wall, blame, waker); QUERY_SAMPLES for NULL. -EINVAL:
- * there is none.
+ * The metric of this name (cpu, off, runq, wall, blame, waker, value); QUERY_SAMPLES for NULL.
+ * -EINVAL: there is none.
  */
 int query_metric_named(const char *name, enum query_metric *ret);
 
@@ -184,18 +189,23 @@ struct query_info {
 	const uint64_t *flagged; /* [store_meta()->n_flagged] */
 	uint64_t outside, own_cpu_ns, own_rss_max;
 	/*
-	 * With a metric: its name, 1 ns a sample. Of several rates the lowest: the samples of
-	 * others are converted, so their sum is the time.
+	 * With a metric: its name, 1 ns a sample, or the unit of the values. Of several rates the
+	 * lowest: the samples of others are converted, so their sum is the time.
 	 */
 	const struct store_event *event;
+	/* With a metric: samples are amounts in the unit of the event */
+	bool amounts;
 	/*
-	 * With a metric: what one sample stands for in the sampled part of it; 0: all of it was
-	 * measured
+	 * What one sample stands for in the sampled part, in that unit; 0: nothing was sampled,
+	 * every hit or wait is there
 	 */
-	uint64_t grain_ns;
+	uint64_t grain;
 };
 
 const struct query_info *query_info(const struct query *q);
+
+/* Did each hit of the event measure a value of its own, and are samples its hits? */
+bool query_has_values(const struct query_info *info);
 
 /* How many queries of this process the budget has cut. */
 uint64_t query_bounded_total(void);
@@ -254,10 +264,11 @@ struct query_table_row {
 	bool other; /* all that has no row: of values or sets, then it is the last; of functions,
 		       what was cut */
 	/*
-	 * 95% interval of samples / info.samples (Wilson score); the share itself where it was
-	 * measured
+	 * 95% interval of samples / info.samples (Wilson score); the share itself where nothing
+	 * was sampled
 	 */
 	double low, high;
+	uint64_t value; /* of the group; see has_values */
 };
 
 struct query_table {
@@ -265,6 +276,7 @@ struct query_table {
 	struct query_table_row *rows;
 	size_t n_rows;
 	size_t n_left;	  /* rows behind the last one, which are not there */
+	bool has_values;  /* by keys: each hit had its own value, and rows have their sums */
 	bool approximate; /* rows have errors, or some values have no row */
 	uint64_t bound;	  /* what a value without a row has at most */
 };

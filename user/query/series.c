@@ -266,7 +266,7 @@ static int add_points(struct builder *b, size_t step, const struct query_table *
 static void cover_step(struct builder *b, size_t step, const struct query_info *info)
 {
 	enum query_metric metric = b->spec->range.metric;
-	bool waits = metric && metric != QUERY_CPU && metric != QUERY_WALL;
+	bool waits = metric && metric != QUERY_CPU && metric != QUERY_WALL && metric != QUERY_VALUE;
 	double without =
 		waits ? account_without_waits(store_meta(b->store), info->flagged, info->stored)
 		      : 0;

@@ -68,7 +68,7 @@ static int choose_values(struct splitting *s, struct dealing *d, uint32_t most)
 							   : "(empty)";
 	}
 	s->split.n_values = n;
-	if (t->n_rows > n || s->table->other)
+	if (t->n_rows > n || s->table->other.samples)
 		s->split.text[s->split.n_values++] = "(others)";
 	for (size_t i = 0; i < d->q->n_rows; i++)
 		d->group[i] = d->group[i] == TABLE_NO_GROUP ? n : d->value_of[d->group[i]];

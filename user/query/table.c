@@ -80,12 +80,8 @@ static int by_samples(const void *pa, const void *pb, void *ctx)
 	return c || !a->module ? c : strcmp(a->module, b->module);
 }
 
-void table_finish(struct table *t, uint64_t all, size_t n_keys)
+void table_sort(struct table *t, size_t n_keys)
 {
-	for (size_t i = 0; i < t->table.n_rows; i++) {
-		struct query_table_row *r = &t->table.rows[i];
-		query_interval(r->samples, all, &r->low, &r->high);
-	}
 	if (t->table.n_rows)
 		qsort_r(t->table.rows, t->table.n_rows, sizeof(*t->table.rows), by_samples,
 			&n_keys);
@@ -407,7 +403,7 @@ int table_row_add_values(struct buf *to, const struct query_table_row *row, size
 	return rc;
 }
 
-static int group_set(struct keys *k, uint32_t set, uint64_t samples, uint32_t *ret)
+static int group_set(struct keys *k, uint32_t set, const struct store_row *sum, uint32_t *ret)
 {
 	const struct label *labels;
 	size_t n = query_set(k->q, set, &labels);
@@ -431,8 +427,9 @@ static int group_set(struct keys *k, uint32_t set, uint64_t samples, uint32_t *r
 			return rc;
 		idhash_put(&k->hash, hash, row);
 	}
-	k->t->table.rows[row].samples += samples;
-	k->t->table.rows[row].self += samples;
+	k->t->table.rows[row].samples += sum->samples;
+	k->t->table.rows[row].self += sum->samples;
+	k->t->table.rows[row].value += sum->value;
 	*ret = row;
 	return 0;
 }
@@ -446,18 +443,21 @@ int table_by_keys(struct query *q, const char *const *keys, size_t n_keys, struc
 	for (size_t i = 0; i < n_keys; i++)
 		k.by_stack |= query_by_stack(q, keys[i]);
 	int rc = k.values ? 0 : -ENOMEM;
+	t->table.has_values = query_has_values(&q->info);
 	for (size_t i = 0, end; !rc && i < q->n_rows; i = end) {
-		uint64_t samples = 0;
+		struct store_row sum = { 0 };
 		uint32_t group = TABLE_NO_GROUP;
 		for (end = i; end < q->n_rows && q->rows[end].set == q->rows[i].set &&
 			      !(k.by_stack && end > i);
-		     end++)
-			samples += q->rows[end].samples;
+		     end++) {
+			sum.samples += q->rows[end].samples;
+			sum.value += q->rows[end].value;
+		}
 		k.stack = q->rows[i].stack;
 		if (q->rows[i].set == QUERY_OTHER || (k.by_stack && k.stack == QUERY_OTHER_STACK))
-			t->other += samples;
+			t->other.samples += sum.samples, t->other.value += sum.value;
 		else
-			rc = group_set(&k, q->rows[i].set, samples, &group);
+			rc = group_set(&k, q->rows[i].set, &sum, &group);
 		for (size_t j = i; groups && j < end; j++)
 			groups[j] = group;
 	}
@@ -467,13 +467,10 @@ int table_by_keys(struct query *q, const char *const *keys, size_t n_keys, struc
 	return rc;
 }
 
-/*
- * Of times: what was sampled is as sure as the samples it comes from, what was measured is what it
- * is.
- */
-static void measured_intervals(const struct query *q, struct query_table *t)
+/* What was sampled is as sure as the samples it comes from, what was counted is what it is. */
+void table_set_intervals(const struct query *q, struct query_table *t)
 {
-	uint64_t all = q->info.samples, grain = q->info.grain_ns;
+	uint64_t all = q->info.samples, grain = q->info.grain;
 	for (size_t i = 0; i < t->n_rows; i++) {
 		struct query_table_row *r = &t->rows[i];
 		r->low = r->high = all ? (double)r->samples / (double)all : 0;
@@ -486,7 +483,10 @@ static void measured_intervals(const struct query *q, struct query_table *t)
 static int add_other(struct table *t, size_t n_keys)
 {
 	struct value *v = calloc(n_keys + 1, sizeof(*v));
-	struct query_table_row row = { .samples = t->other, .self = t->other, .other = true };
+	struct query_table_row row = { .samples = t->other.samples,
+				       .self = t->other.samples,
+				       .value = t->other.value,
+				       .other = true };
 	for (size_t i = 0; v && i < n_keys; i++)
 		v[i] = (struct value){ .text = "(other)", .len = 7, .present = true };
 	int rc = v ? table_row_of_values(t, v, n_keys, &row) : -ENOMEM;
@@ -506,13 +506,12 @@ int query_table(struct query *q, const char *const *keys, size_t n_keys, struct 
 			query_table_free(&t->table);
 		return err_sys(err, rc, "cannot build the table");
 	}
-	table_finish(t, q->info.samples, keys ? n_keys : 0);
-	if (t->other && add_other(t, n_keys)) {
+	table_sort(t, keys ? n_keys : 0);
+	if (t->other.samples && add_other(t, n_keys)) {
 		query_table_free(&t->table);
 		return err_sys(err, -ENOMEM, "cannot build the table");
 	}
-	if (q->info.event == &q->metric)
-		measured_intervals(q, &t->table);
+	table_set_intervals(q, &t->table);
 	*ret = &t->table;
 	return 0;
 }
@@ -540,9 +539,8 @@ int query_table_counted(struct query *q, const struct query_counted *c, struct q
 		return err_sys(err, rc, "cannot build the table");
 	}
 	t->table.n_left = c->n_all - c->n;
-	table_finish(t, all, 0);
-	if (q->info.event == &q->metric)
-		measured_intervals(q, &t->table);
+	table_sort(t, 0);
+	table_set_intervals(q, &t->table);
 	*ret = &t->table;
 	return 0;
 }

@@ -19,7 +19,7 @@ struct table {
 	size_t cap;
 	char **texts; /* everything that rows point to, but for the store's strings */
 	size_t n_texts, texts_cap;
-	uint64_t other; /* samples of the sets that were cut */
+	struct store_row other; /* of the sets that were cut: samples and value */
 };
 
 int table_add_row(struct table *t, const struct query_table_row *row);
@@ -45,7 +45,7 @@ int table_row_add_values(struct buf *to, const struct query_table_row *row, size
  */
 int table_by_keys(struct query *q, const char *const *keys, size_t n_keys, struct table *t,
 		  uint32_t *groups);
-/* Intervals and order. */
-void table_finish(struct table *t, uint64_t all, size_t n_keys);
+void table_sort(struct table *t, size_t n_keys);
+void table_set_intervals(const struct query *q, struct query_table *t);
 
 #endif

@@ -41,9 +41,10 @@ static int fill(struct query *q, const struct store_top *top, struct table *t)
 	t->table.bound = top->bound;
 	if (!rc)
 		rc = add_rest(t, false, all > top->total ? all - top->total : 0);
-	table_finish(t, all, 1);
+	table_sort(t, 1);
 	if (!rc)
 		rc = add_rest(t, true, top->total - listed);
+	table_set_intervals(q, &t->table);
 	for (size_t i = 0; i < t->table.n_rows; i++)
 		t->table.approximate |= t->table.rows[i].error || t->table.rows[i].other;
 	return rc;

@@ -54,7 +54,7 @@ int why_side_open(struct why_side *ret, struct store *s, const struct query_spec
 		ret->to_ns = info->to_ns;
 		ret->covered_s = (double)info->covered_ns / 1e9;
 		if (i == WHY_CPU)
-			ret->cpu_samples = info->grain_ns ? info->samples / info->grain_ns : 0;
+			ret->cpu_samples = info->grain ? info->samples / info->grain : 0;
 		of.keys = NULL;
 		of.n_keys = 0;
 		of.parts = spec->parts; /* it is over before the next begins */

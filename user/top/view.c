@@ -393,6 +393,7 @@ double view_rate(const struct top_view *v, uint64_t samples)
 /*
  * Of time: every CPU was looked at so many times, and so many of them hit, so that the interval is
  * one of the CPU used. Of other events: their share of all that are shown, times what those are.
+ * Nothing is left to chance where each hit is there.
  */
 void view_interval(const struct top_view *v, uint64_t samples, double *ret_low, double *ret_high)
 {
@@ -403,6 +404,10 @@ void view_interval(const struct top_view *v, uint64_t samples, double *ret_low, 
 		all = v->head.n_cpus;
 		n = (uint64_t)(v->head.seconds * all * NS / (double)info->event->ns_per_sample);
 		n = n < samples ? samples : n;
+	}
+	if (!info->grain) {
+		*ret_low = *ret_high = view_rate(v, samples);
+		return;
 	}
 	query_interval(samples, n, ret_low, ret_high);
 	*ret_low *= all;
