@@ -28,6 +28,7 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 #define REGS_PC(r) ((r)->ip)
 #define REGS_FP(r) ((r)->bp)
 #define REGS_SP(r) ((r)->sp)
+#define REGS_RETURN_BYTES 8 /* that a return pops */
 
 /* Store the registers of 64-bit user code in the order of the rules. Return the program counter. */
 static __always_inline __u64 unwind_registers(__u64 *reg, const saved_regs *r)
@@ -70,6 +71,7 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 #define REGS_PC(r) ((r)->user_regs.pc)
 #define REGS_FP(r) ((r)->user_regs.regs[UNWIND_ARM_FP])
 #define REGS_SP(r) ((r)->user_regs.sp)
+#define REGS_RETURN_BYTES 0
 
 static __always_inline __u64 unwind_registers(__u64 *reg, const saved_regs *r)
 {

@@ -4,6 +4,7 @@
  * more in the row of this CPU's active half. No map operation here takes a lock; nothing is waited
  * for.
  */
+#include "calls.bpf.h"
 #include "common.bpf.h"
 #include "copy.bpf.h"
 #include "hist_bucket.h"
@@ -158,8 +159,11 @@ __noinline int count_run(__u32 key)
 	return 0;
 }
 
-/* tick: the event's count since it fired before, in its own unit. */
-static __always_inline void sample(void *ctx, __u32 event, __u64 tick, bool in_user)
+/*
+ * tick: the event's count since it fired before, in its own unit. value: what the sample adds to
+ * its row, but for clocks.
+ */
+static __always_inline void sample(void *ctx, __u32 event, __u64 tick, __u64 value, bool in_user)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	event &= MAX_EVENTS - 1;
@@ -181,7 +185,7 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 tick, bool in_u
 		if (jitter_is_due(event, tick)) {
 			__u64 period_ns = cfg.period_ns[event];
 			h->run_begin = bpf_ktime_get_ns();
-			sample_in(ctx, h, key, event, period_ns ? period_ns : tick, in_user);
+			sample_in(ctx, h, key, event, period_ns ? period_ns : value, in_user);
 			count_run(key);
 		}
 	}
@@ -191,7 +195,8 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 tick, bool in_u
 SEC("perf_event")
 int on_event(struct bpf_perf_event_data *ctx)
 {
-	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), ctx->sample_period, in_user_mode(ctx));
+	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), ctx->sample_period, ctx->sample_period,
+	       in_user_mode(ctx));
 	return 0;
 }
 
@@ -199,12 +204,68 @@ int on_event(struct bpf_perf_event_data *ctx)
 SEC("tracepoint")
 int on_tracepoint(void *ctx)
 {
-	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, false);
+	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, 1, false);
 	return 0;
 }
 
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
+
+/* Count n samples of an event that fired and cannot be taken. */
+__noinline int lose(__u32 event, __u32 counter, __u32 n)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
+	if (!c)
+		return 0;
+	cpu_state_step(c);
+	__u32 key = HALF_INDEX(*(volatile __u32 *)&c->active);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (h) {
+		h->ran[event & (MAX_EVENTS - 1)] += n;
+		count_several(h, (int)counter, n);
+	}
+	cpu_state_step(c);
+	return 0;
+}
+
+/* Count the calls that a thread has left without a return. */
+static __always_inline void lose_unreturned(struct calls *c, __u32 event)
+{
+	__u32 n = c->unreturned;
+	c->unreturned = 0;
+	if (n)
+		lose(event, COUNTER_call_unreturned, n);
+}
+
+/* The sample is in the caller. */
+static __always_inline void probe_return(struct pt_regs *ctx, __u32 event)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct calls *c = bpf_task_storage_get(&calls, t, 0, 0);
+	if (!is_selected(t))
+		return;
+	__u64 began = calls_end(c, event, REGS_SP(ctx) - REGS_RETURN_BYTES);
+	if (began)
+		sample(ctx, event, 1, now - began, true);
+	else
+		lose(event, COUNTER_call_unbegun, 1);
+	if (c)
+		lose_unreturned(c, event);
+}
+
+/* A function is entered whose returns are sampled. */
+static __always_inline void probe_call(struct pt_regs *ctx, __u32 event)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	if (!is_selected(t))
+		return;
+	struct calls *c = bpf_task_storage_get(&calls, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	calls_begin(c, event, REGS_SP(ctx));
+	if (c)
+		lose_unreturned(c, event);
+}
 
 /*
  * A hit of a probe, in the thread that hit it: every one is a sample. There is no kernel stack but
@@ -215,14 +276,33 @@ SEC("kprobe")
 int on_probe(struct pt_regs *ctx)
 {
 	const bool guarded = cfg.guard_probes && bpf_preempt_disable && bpf_preempt_enable;
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u32 event = (__u32)cookie, part = cookie >> 32;
 	if (guarded)
 		bpf_preempt_disable();
 	if (is_inside(bpf_get_smp_processor_id()))
-		__sync_fetch_and_add(&probes_missed, 1);
+		__sync_fetch_and_add(&probes_missed, part != PROBE_CALL);
+	else if (!cfg.calls || !part)
+		sample(ctx, event, 1, 1, true);
+	else if (part == PROBE_CALL)
+		probe_call(ctx, event);
 	else
-		sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, true);
+		probe_return(ctx, event);
 	if (guarded)
 		bpf_preempt_enable();
+	return 0;
+}
+
+/* A thread exits: its calls return no more. */
+SEC("tp_btf/sched_process_exit")
+int on_calls_exit(__u64 *ctx)
+{
+	struct calls *c = bpf_task_storage_get(&calls, (struct task_struct *)ctx[0], 0, 0);
+	if (!c)
+		return 0;
+	c->unreturned += c->n;
+	c->n = 0;
+	lose_unreturned(c, c->v[0].event);
 	return 0;
 }
 

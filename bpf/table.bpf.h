@@ -19,12 +19,17 @@ struct {
 	__uint(value_size, 8); /* cfg.half_size */
 } halves SEC(".maps");
 
-static __always_inline void count(struct half *h, int counter)
+static __always_inline void count_several(struct half *h, int counter, __u64 n)
 {
 	__u64 i = (__u32)counter; /* 64 bits: 6.1 loses the bound with a 32-bit move */
 	barrier_var(i);
 	if (i < N_COUNTERS)
-		h->counters[i]++;
+		h->counters[i] += n;
+}
+
+static __always_inline void count(struct half *h, int counter)
+{
+	count_several(h, counter, 1);
 }
 
 /* Where the three arrays of a half begin, in bytes. */

@@ -405,7 +405,15 @@ struct config {
 	__u32 n_rates, most_hz, most_rate; /* most_rate: its index */
 	__u32 rate_hz[RATES_MAX];
 	__u32 guard_probes;	 /* 1: programs can keep their CPU to themselves */
+	__u32 calls;		 /* 1: calls of functions are timed */
 	__u32 thins[MAX_EVENTS]; /* 1: the event measures time, so it has such rates */
+};
+
+/* The upper word of a probe's cookie. The lower one is the index of its event. */
+enum probe_part {
+	PROBE_HIT = 0,
+	PROBE_CALL,   /* a function is entered whose returns are sampled */
+	PROBE_RETURN, /* a call of it has returned */
 };
 
 enum selection {

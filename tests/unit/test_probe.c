@@ -29,7 +29,11 @@ static void test_text(void **state)
 	assert_string_equal(p.file, "/a:b/c");
 	assert_string_equal(p.name, "f");
 	assert_int_equal(p.offset, 16);
-	assert_false(p.is_static);
+	assert_int_equal(p.kind, PROBE_FUNCTION);
+	assert_int_equal(probe_parse(&p, "uretprobe:/a:b/c:f", &err), 0);
+	assert_string_equal(p.file, "/a:b/c");
+	assert_string_equal(p.name, "f");
+	assert_int_equal(p.kind, PROBE_CALLS);
 	assert_int_equal(probe_parse(&p, "uprobe:./x:main.(*T).f", &err), 0);
 	assert_string_equal(p.name, "main.(*T).f");
 	assert_int_equal(p.offset, 0);
@@ -37,12 +41,13 @@ static void test_text(void **state)
 	assert_string_equal(p.file, "/bin/x");
 	assert_string_equal(p.provider, "one");
 	assert_string_equal(p.name, "two__start");
-	assert_true(p.is_static && probe_is("usdt:x") && !probe_is("sched:uprobe"));
-	static const char *const bad[] = {
-		"uprobe:",	"uprobe:/x",	  "uprobe:x:f",	    "uprobe:/x:",   "uprobe::f",
-		"uprobe:/x:f+", "uprobe:/x:f+-1", "uprobe:/x:f+1z", "uprobe:/x:+1", "usdt:/x:f",
-		"usdt:/x::f",	"usdt:/x:p:",	  "usdt::p:f",	    "usdt:x:p:f"
-	};
+	assert_int_equal(p.kind, PROBE_STATIC);
+	assert_true(probe_is("usdt:x") && probe_is("uretprobe:x") && !probe_is("sched:uprobe"));
+	static const char *const bad[] = { "uprobe:",	     "uprobe:/x",      "uprobe:x:f",
+					   "uprobe:/x:",     "uprobe::f",      "uprobe:/x:f+",
+					   "uprobe:/x:f+-1", "uprobe:/x:f+1z", "uprobe:/x:+1",
+					   "usdt:/x:f",	     "usdt:/x::f",     "usdt:/x:p:",
+					   "usdt::p:f",	     "usdt:x:p:f",     "uretprobe:/x:f+4" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (probe_parse(&p, bad[i], &err) != -EINVAL)
 			fail_msg("%s is accepted", bad[i]);

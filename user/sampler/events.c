@@ -120,13 +120,15 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 	snprintf(e.name, sizeof(e.name), "%s", text);
 	if (probe_is(text)) {
 		struct probe_spec spec;
-		e.probe = e.fixed_period = true;
-		e.unit = "count";
-		e.attr.sample_period = 1;
 		int rc = probe_parse(&spec, text, err);
-		if (!rc)
-			*ret = e;
-		return rc;
+		if (rc)
+			return rc;
+		e.probe = e.fixed_period = true;
+		e.calls = spec.kind == PROBE_CALLS;
+		e.unit = e.calls ? "nanoseconds" : "count";
+		e.attr.sample_period = 1;
+		*ret = e;
+		return 0;
 	}
 	if (strchr(text, ':')) {
 		int rc = parse_tracepoint(&e, text, err);
@@ -174,7 +176,7 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 	return err_set(
 		err, -EINVAL,
 		"unknown event '%s'; there are %s, tracepoints as subsystem:name, and probes "
-		"as uprobe:FILE:SYMBOL and usdt:FILE:PROVIDER:NAME",
+		"as uprobe:FILE:SYMBOL, uretprobe:FILE:SYMBOL and usdt:FILE:PROVIDER:NAME",
 		text, event_names());
 }
 
@@ -298,14 +300,15 @@ static long uprobe_type(void)
 	return type;
 }
 
-int probe_open(int file, const struct probe_place *at, int *ret_fd, struct err *err)
+int probe_open(int file, const struct probe_place *at, bool is_return, int *ret_fd, struct err *err)
 {
 	char path[64];
 	const long type = uprobe_type();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = (uint32_t)type,
-					.config = at->semaphore << UPROBE_SEMAPHORE_SHIFT,
+					.config = at->semaphore << UPROBE_SEMAPHORE_SHIFT |
+						  is_return, /* format/retprobe */
 					.uprobe_path = (uintptr_t)path,
 					.probe_offset = at->offset,
 					.sample_period = 1,

@@ -93,14 +93,19 @@ int loader_event_op(const struct keeper_question *q, struct keeper_answer *ret, 
 	return rc;
 }
 
+struct probe_question {
+	struct probe_place at;
+	bool is_return;
+};
+
 int loader_probe_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
 {
-	struct probe_place at;
+	struct probe_question p;
 	int fd;
-	if (q->len != sizeof(at) || q->n_fds != 1)
+	if (q->len != sizeof(p) || q->n_fds != 1)
 		return err_set(err, -EBADMSG, "a probe that cannot be");
-	memcpy(&at, q->bytes, sizeof(at));
-	int rc = probe_open(q->fds[0], &at, &fd, err);
+	memcpy(&p, q->bytes, sizeof(p));
+	int rc = probe_open(q->fds[0], &p.at, p.is_return, &fd, err);
 	if (!rc)
 		add_fd(ret, fd);
 	return rc;
@@ -198,9 +203,11 @@ int loader_event(const struct event *e, unsigned cpu, int *ret_fd, struct err *e
 	return ask_for_fd(loader_event_op, &q, sizeof(q), ret_fd, err);
 }
 
-int loader_probe(int file, const struct probe_place *at, int *ret_fd, struct err *err)
+int loader_probe(int file, const struct probe_place *at, bool is_return, int *ret_fd,
+		 struct err *err)
 {
-	const struct keeper_question q = { at, sizeof(*at), &file, 1 };
+	const struct probe_question p = { *at, is_return };
+	const struct keeper_question q = { &p, sizeof(p), &file, 1 };
 	return ask(loader_probe_op, &q, ret_fd, err);
 }
 

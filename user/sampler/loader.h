@@ -23,7 +23,8 @@ int loader_programs(struct programs *ret, const struct programs_wanted *wanted, 
 int loader_event(const struct event *e, unsigned cpu, int *ret_fd, struct err *err);
 
 /* probe_open. */
-int loader_probe(int file, const struct probe_place *at, int *ret_fd, struct err *err);
+int loader_probe(int file, const struct probe_place *at, bool is_return, int *ret_fd,
+		 struct err *err);
 
 /* sideband_event. */
 int loader_sideband(unsigned cpu, size_t ring_bytes, int *ret_fd, struct err *err);

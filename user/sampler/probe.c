@@ -11,14 +11,30 @@
 #include <string.h>
 
 #define FIND_MS 5000u
-#define UPROBE "uprobe:"
-#define USDT "usdt:"
 
 /* ---- the text ---- */
 
+static const struct kind {
+	const char *prefix, *form;
+} kinds[] = {
+	[PROBE_FUNCTION] = { "uprobe:", "uprobe:FILE:SYMBOL or uprobe:FILE:SYMBOL+OFFSET" },
+	[PROBE_CALLS] = { "uretprobe:", "uretprobe:FILE:SYMBOL" },
+	[PROBE_STATIC] = { "usdt:", "usdt:FILE:PROVIDER:NAME" },
+};
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* N_KINDS: it is no probe. */
+static size_t kind_of(const char *event)
+{
+	size_t i = 0;
+	while (i < N_KINDS && strncmp(event, kinds[i].prefix, strlen(kinds[i].prefix)) != 0)
+		i++;
+	return i;
+}
+
 bool probe_is(const char *event)
 {
-	return !strncmp(event, UPROBE, strlen(UPROBE)) || !strncmp(event, USDT, strlen(USDT));
+	return kind_of(event) < N_KINDS;
 }
 
 /* Copy the text up to end; false: it is empty or too long. */
@@ -55,22 +71,23 @@ static bool parse_function(struct probe_spec *p, const char *text)
 
 int probe_parse(struct probe_spec *ret, const char *event, struct err *err)
 {
-	struct probe_spec p = { .is_static = !strncmp(event, USDT, strlen(USDT)) };
+	struct probe_spec p = { .kind = (enum probe_kind)kind_of(event) };
+	const bool is_static = p.kind == PROBE_STATIC;
 	const char *text = strchr(event, ':') + 1, *end = text + strlen(text);
 	const char *name = colon_before(text, end);
-	const char *provider = name && p.is_static ? colon_before(text, name) : NULL;
-	bool good = name && strchr(text, '/') && (provider || !p.is_static);
+	const char *provider = name && is_static ? colon_before(text, name) : NULL;
+	bool good = name && strchr(text, '/') && (provider || !is_static);
 	good = good && copy(p.file, sizeof(p.file), text, provider ? provider : name);
 	if (provider)
 		good = good && copy(p.provider, sizeof(p.provider), provider + 1, name) &&
 		       copy(p.name, sizeof(p.name), name + 1, end);
 	else
-		good = good && parse_function(&p, name + 1);
+		good = good && parse_function(&p, name + 1) &&
+		       (!p.offset || p.kind == PROBE_FUNCTION);
 	if (!good)
-		return err_set(err, -EINVAL, "event '%.200s': it has the form %s", event,
-			       p.is_static ? USDT "FILE:PROVIDER:NAME, with a path as FILE"
-					   : UPROBE "FILE:SYMBOL or " UPROBE
-						    "FILE:SYMBOL+OFFSET, with a path as FILE");
+		return err_set(err, -EINVAL,
+			       "event '%.200s': it has the form %s, with a path as FILE", event,
+			       kinds[p.kind].form);
 	*ret = p;
 	return 0;
 }
@@ -138,8 +155,8 @@ static int find(const struct elf_image *img, const struct probe_spec *p, struct 
 	struct search s = { img, p, a };
 	if (img->is_32)
 		return -EPROTONOSUPPORT;
-	int rc = p->is_static ? elf_usdt_each(img, take_static, &s)
-			      : elf_function_each(img, p->name, take_function, &s);
+	int rc = p->kind == PROBE_STATIC ? elf_usdt_each(img, take_static, &s)
+					 : elf_function_each(img, p->name, take_function, &s);
 	return rc || a->n ? rc : -ENOENT;
 }
 
@@ -167,14 +184,14 @@ int probe_op(const struct sandbox_request *q, struct buf *out)
 
 static int cannot(const struct probe_spec *p, int rc, struct err *err)
 {
-	const char *what = p->is_static ? "static probe" : "function";
+	const bool is_static = p->kind == PROBE_STATIC;
+	const char *what = is_static ? "static probe" : "function";
 	switch (rc) {
 	case -ENOENT:
 		return err_set(err, rc,
-			       p->is_static
-				       ? "%s has no %s %s:%s: readelf -n lists those it has"
-				       : "%s has no %s %s%s in its symbol tables: nm and nm -D "
-					 "list those it has",
+			       is_static ? "%s has no %s %s:%s: readelf -n lists those it has"
+					 : "%s has no %s %s%s in its symbol tables: nm and nm -D "
+					   "list those it has",
 			       p->file, what, p->provider, p->name);
 	case -ENOTSUP:
 		return err_set(err, rc,

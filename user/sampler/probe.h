@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events in the code of programs: a function (uprobe) or a static probe (USDT) of a file. Every
- * process that has the file mapped hits it, also those that begin later.
+ * Events in the code of programs: a function (uprobe), its return (uretprobe) or a static probe
+ * (USDT) of a file. Every process that has the file mapped hits it, also those that begin later.
  *
  *   uprobe:FILE:SYMBOL[+OFFSET]     all functions of this name; OFFSET in bytes, also as 0x1f
+ *   uretprobe:FILE:SYMBOL           how long its calls take
  *   usdt:FILE:PROVIDER:NAME
  *
  * FILE is anybody's: a worker of the sandbox finds the places in it.
@@ -26,8 +27,10 @@
 #define PROBE_NAME_MAX 192
 #define PROBE_PLACES_MAX 256 /* of an event: the compiler copies what it inlines */
 
+enum probe_kind { PROBE_FUNCTION, PROBE_CALLS, PROBE_STATIC };
+
 struct probe_spec {
-	bool is_static; /* USDT */
+	enum probe_kind kind;
 	char file[PROBE_FILE_MAX];
 	char provider[PROBE_NAME_MAX]; /* USDT */
 	char name[PROBE_NAME_MAX];     /* of the function or the probe */
@@ -49,7 +52,8 @@ int probe_parse(struct probe_spec *ret, const char *event, struct err *err);
  * Open a place as a perf event, disabled; takes CAP_SYS_ADMIN. The kernel asks for the file anew,
  * by the name of the descriptor.
  */
-int probe_open(int file, const struct probe_place *at, int *ret_fd, struct err *err);
+int probe_open(int file, const struct probe_place *at, bool is_return, int *ret_fd,
+	       struct err *err);
 
 /* In a worker. The request is a probe_spec; its descriptor is the file. */
 int probe_op(const struct sandbox_request *q, struct buf *out);

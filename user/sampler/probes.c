@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define MULTI_RETURN 1 /* BPF_F_UPROBE_MULTI_RETURN of Linux 6.6 */
+
 /* From union bpf_attr of Linux 6.6, which our headers may not have. */
 struct link_create_uprobe_multi {
 	uint32_t prog_fd, target_fd, attach_type, flags;
@@ -24,29 +26,55 @@ struct link_create_uprobe_multi {
 	uint32_t count, multi_flags, pid, padding;
 };
 
-int sampler_open_probes(struct sampler *s, struct err *err)
+/* The places of the event from i on in cfg.probes, for one part of the probe. */
+static int open_part(struct sampler *s, size_t i, enum probe_part part, struct err *err)
 {
-	const size_t n = s->cfg.n_probes;
+	const struct sampler_probe *from = &s->cfg.probes[i];
 	int rc = 0;
-	s->probes = n ? calloc(n, sizeof(*s->probes)) : NULL;
-	if (n && !s->probes)
-		return err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < n; i++) {
-		s->probes[i] = (struct open_probe){ s->cfg.probes[i], -1, -1 };
-		s->probes[i].at.file = -1;
-	}
-	for (size_t i = 0; !rc && i < n; i++) {
-		struct open_probe *p = &s->probes[i];
+	for (; !rc && i < s->cfg.n_probes && s->cfg.probes[i].event == from->event; i++) {
+		struct open_probe *p = &s->probes[s->n_probes++];
+		*p = (struct open_probe){ s->cfg.probes[i], part, -1, -1 };
+		p->at.file = -1;
 		if (!s->programs.probes_multi) {
-			rc = loader_probe(s->cfg.probes[i].file, &p->at.place, &p->fd, err);
+			rc = loader_probe(s->cfg.probes[i].file, &p->at.place, part == PROBE_RETURN,
+					  &p->fd, err);
 			continue;
 		}
 		p->at.file = fcntl(s->cfg.probes[i].file, F_DUPFD_CLOEXEC, 0);
 		if (p->at.file < 0)
 			rc = err_sys(err, -errno, "the file of a probe");
 	}
+	return rc;
+}
+
+int sampler_open_probes(struct sampler *s, struct err *err)
+{
+	const size_t n = s->cfg.n_probes;
+	int rc = 0;
+	s->probes = n ? calloc(2 * n, sizeof(*s->probes)) : NULL;
+	if (n && !s->probes)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; !rc && i < n; i++) {
+		const unsigned event = s->cfg.probes[i].event;
+		const bool calls = s->cfg.event[event].calls;
+		if (i && s->cfg.probes[i - 1].event == event)
+			continue;
+		/* A call whose return is not watched yet would be one that did not return. */
+		rc = open_part(s, i, calls ? PROBE_RETURN : PROBE_HIT, err);
+		rc = rc || !calls ? rc : open_part(s, i, PROBE_CALL, err);
+	}
+	if (!rc && s->programs.fd[PROGRAM_on_calls_exit] >= 0) {
+		rc = sampler_attach_traced(s, PROGRAM_on_calls_exit, &s->calls_exit);
+		if (rc)
+			err_sys(err, rc, "attaching to sched_process_exit");
+	}
 	s->cfg.probes = NULL;
 	return rc;
+}
+
+static uint64_t cookie_of(const struct open_probe *p)
+{
+	return (uint64_t)p->part << 32 | p->at.event;
 }
 
 /* The n places of one event, from p on. */
@@ -59,7 +87,7 @@ static int attach_multi(const struct sampler *s, struct open_probe *p, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		offsets[i] = p[i].at.place.offset;
 		semaphores[i] = p[i].at.place.semaphore;
-		cookies[i] = p->at.event;
+		cookies[i] = cookie_of(p);
 		any |= semaphores[i];
 	}
 	const struct link_create_uprobe_multi a = {
@@ -70,6 +98,7 @@ static int attach_multi(const struct sampler *s, struct open_probe *p, size_t n)
 		.ref_ctr_offsets = any ? (uintptr_t)semaphores : 0,
 		.cookies = (uintptr_t)cookies,
 		.count = (uint32_t)n,
+		.multi_flags = p->part == PROBE_RETURN ? MULTI_RETURN : 0,
 	};
 	p->link = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &a, sizeof(a));
 	return p->link < 0 ? -errno : 0;
@@ -77,18 +106,17 @@ static int attach_multi(const struct sampler *s, struct open_probe *p, size_t n)
 
 static int attach_one(const struct sampler *s, struct open_probe *p)
 {
-	int rc = sampler_attach_event(s, PROGRAM_on_probe, p->fd, p->at.event, &p->link);
+	int rc = sampler_attach_event(s, PROGRAM_on_probe, p->fd, cookie_of(p), &p->link);
 	return rc ? rc : ioctl(p->fd, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
 }
 
 int sampler_attach_probes(struct sampler *s, struct err *err)
 {
-	const size_t n = s->probes ? s->cfg.n_probes : 0;
 	int rc = 0;
-	for (size_t i = 0, some; !rc && i < n; i += some) {
+	for (size_t i = 0, some; !rc && i < s->n_probes; i += some) {
 		struct open_probe *p = &s->probes[i];
-		for (some = 1; s->programs.probes_multi && i + some < n; some++)
-			if (p[some].at.event != p->at.event)
+		for (some = 1; s->programs.probes_multi && i + some < s->n_probes; some++)
+			if (cookie_of(&p[some]) != cookie_of(p))
 				break;
 		rc = s->programs.probes_multi ? attach_multi(s, p, some) : attach_one(s, p);
 		if (rc)
@@ -99,17 +127,18 @@ int sampler_attach_probes(struct sampler *s, struct err *err)
 
 void sampler_detach_probes(struct sampler *s)
 {
-	for (size_t i = 0; s->probes && i < s->cfg.n_probes; i++)
+	for (size_t i = 0; i < s->n_probes; i++)
 		sampler_detach(&s->probes[i].link);
 }
 
 void sampler_close_probes(struct sampler *s)
 {
 	sampler_detach_probes(s);
-	for (size_t i = 0; s->probes && i < s->cfg.n_probes; i++) {
+	for (size_t i = 0; i < s->n_probes; i++) {
 		sampler_detach(&s->probes[i].fd);
 		sampler_detach(&s->probes[i].at.file);
 	}
 	free(s->probes);
 	s->probes = NULL;
+	s->n_probes = 0;
 }

@@ -250,6 +250,20 @@ static bool has_probes(const struct sampler_config *cfg)
 	return any;
 }
 
+static int set_probes(struct loading *l, struct config *c)
+{
+	struct sample_bpf *k = l->skel;
+	for (unsigned i = 0; i < l->cfg->n_events; i++)
+		c->calls |= l->cfg->event[i].calls;
+	c->guard_probes = l->probes.guard;
+	bpf_program__set_autoload(k->progs.on_probe, has_probes(l->cfg));
+	bpf_program__set_autoload(k->progs.on_calls_exit, c->calls);
+	int rc = bpf_map__set_autocreate(k->maps.calls, c->calls);
+	if (!rc && l->probes.multi)
+		rc = bpf_program__set_expected_attach_type(k->progs.on_probe, PROBES_ATTACH_MULTI);
+	return rc;
+}
+
 static int set_sizes(struct loading *l)
 {
 	struct sample_bpf *k = l->skel;
@@ -300,12 +314,7 @@ static int set_sizes(struct loading *l)
 	/* Each program costs the verifier some milliseconds: only those that are attached. */
 	bpf_program__set_autoload(k->progs.on_event, clocks);
 	bpf_program__set_autoload(k->progs.on_tracepoint, tracepoints);
-	c->guard_probes = l->probes.guard;
-	if (l->probes.multi)
-		rc = rc ? rc
-			: bpf_program__set_expected_attach_type(k->progs.on_probe,
-								PROBES_ATTACH_MULTI);
-	bpf_program__set_autoload(k->progs.on_probe, has_probes(l->cfg));
+	rc = rc ? rc : set_probes(l, c);
 	bool follows = l->cfg->selection == SELECTION_TGIDS, inner = l->cfg->pid_namespace;
 	bpf_program__set_autoload(k->progs.on_fork, follows);
 	bpf_program__set_autoload(k->progs.on_free, follows && !inner);

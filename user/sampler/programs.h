@@ -34,6 +34,7 @@
 	X(on_fork) \
 	X(on_free) \
 	X(on_exit) \
+	X(on_calls_exit) \
 	X(on_thread) \
 	X(on_thread_waker) \
 	X(on_threads) \

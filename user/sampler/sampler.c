@@ -137,9 +137,9 @@ int sampler_attach_iterator(const struct sampler *s, enum program_fd program, in
 }
 
 int sampler_attach_event(const struct sampler *s, enum program_fd program, int event_fd,
-			 unsigned index, int *ret_fd)
+			 uint64_t cookie, int *ret_fd)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = index);
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = cookie);
 	return attached(bpf_link_create(s->programs.fd[program], event_fd, BPF_PERF_EVENT, &opts),
 			ret_fd);
 }
@@ -212,7 +212,7 @@ static struct sampler *make(const struct sampler_config *cfg)
 	s->n_procs = cfg->processes ? cfg->processes : SAMPLER_PROCESSES;
 	s->waits = sampler_config_waits(cfg);
 	s->wakers = s->waits && cfg->wakers;
-	s->rings = s->fork = s->ended = s->threads = -1;
+	s->rings = s->fork = s->ended = s->calls_exit = s->threads = -1;
 	memset(s->programs.fd, -1, sizeof(s->programs.fd));
 	memset(s->tracepoint, -1, sizeof(s->tracepoint));
 	memset(s->sched, -1, sizeof(s->sched));
@@ -271,6 +271,7 @@ void sampler_close(struct sampler *s)
 	for (unsigned i = 0; i < MAX_EVENTS; i++)
 		sampler_detach(&s->tracepoint[i]);
 	sampler_close_probes(s);
+	sampler_detach(&s->calls_exit);
 	sampler_detach(&s->fork);
 	sampler_detach(&s->ended);
 	sampler_detach_waits(s);

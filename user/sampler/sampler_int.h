@@ -57,9 +57,10 @@ struct sampler {
 	uint32_t *shards[UNWIND_SHARDS]; /* NULL: not mapped now */
 	bool shard_made[UNWIND_SHARDS];
 	int shard_fd[UNWIND_SHARDS];
-	struct open_probe *probes; /* cfg.n_probes */
+	struct open_probe *probes; /* those of one link side by side */
+	size_t n_probes;
 	/* Links of programs; -1: none */
-	int tracepoint[MAX_EVENTS], fork, ended, sched[SAMPLER_SCHED_LINKS], threads;
+	int tracepoint[MAX_EVENTS], fork, ended, calls_exit, sched[SAMPLER_SCHED_LINKS], threads;
 	bool waits, wakers;	    /* the scheduler is watched; and who wakes */
 	struct wait_others *others; /* of each half; NULL: no waits */
 	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
@@ -72,7 +73,8 @@ struct sampler {
 
 struct open_probe {
 	struct sampler_probe at; /* its file is open until the end where links have many places */
-	int fd, link;		 /* of the perf event, and of the program; -1: none */
+	enum probe_part part;
+	int fd, link; /* of the perf event, and of the program; -1: none */
 };
 
 /* A table and where to put the address of its memory, which user space shares with the programs. */
@@ -92,9 +94,9 @@ int sampler_map_tables(struct sampler *s, const struct sampler_table *table, siz
  */
 int sampler_attach_traced(const struct sampler *s, enum program_fd program, int *ret_fd);
 int sampler_attach_iterator(const struct sampler *s, enum program_fd program, int *ret_fd);
-/* And to a perf event, with its index, which the program reads. */
+/* And to a perf event, with its cookie, which the program reads. */
 int sampler_attach_event(const struct sampler *s, enum program_fd program, int event_fd,
-			 unsigned index, int *ret_fd);
+			 uint64_t cookie, int *ret_fd);
 /* Detach it; *fd is -1 then. */
 void sampler_detach(int *fd);
 
