@@ -9,6 +9,7 @@
 #define ASCRIBE_CALLS_BPF_H
 
 #include "regs.bpf.h"
+#include "table.bpf.h"
 
 #define CALLS_MAX 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h: no return beyond it */
 
@@ -39,6 +40,33 @@ static __always_inline struct call *call_at(struct calls *c, __u32 i)
 	return &c->v[at];
 }
 
+/* Count n samples of an event that fired and cannot be taken. */
+__noinline int calls_count(__u32 event, __u32 counter, __u32 n)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
+	if (!c)
+		return 0;
+	cpu_state_step(c);
+	__u32 key = HALF_INDEX(*(volatile __u32 *)&c->active);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (h) {
+		h->ran[event & (MAX_EVENTS - 1)] += n;
+		count_several(h, (int)counter, n);
+	}
+	cpu_state_step(c);
+	return 0;
+}
+
+/* Count the calls that the thread has left without a return. */
+static __always_inline void calls_lose(struct calls *c, __u32 event)
+{
+	__u32 n = c->unreturned;
+	c->unreturned = 0;
+	if (n)
+		calls_count(event, COUNTER_call_unreturned, n);
+}
+
 /* Drop the calls below sp. */
 static __always_inline void calls_drop(struct calls *c, __u64 sp)
 {
@@ -48,11 +76,15 @@ static __always_inline void calls_drop(struct calls *c, __u64 sp)
 	}
 }
 
-/* A call of the event's function begins, with the stack pointer at sp. */
-__noinline int calls_begin(struct calls *c, __u32 event, __u64 sp)
+/* The event's function is entered, with the stack pointer at sp. */
+__noinline int call_begin(__u32 event, __u64 sp)
 {
-	if (!c)
+	if (!cfg.calls) /* the verifier checks each global function: there may be no map */
 		return 0;
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct calls *c = bpf_task_storage_get(&calls, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!c)
+		return 0; /* its return will be unbegun */
 	calls_drop(c, sp);
 	/* It was left, and is made once more. Of another event: that function ended in a jump. */
 	struct call *last = call_at(c, c->n - 1);
@@ -60,31 +92,38 @@ __noinline int calls_begin(struct calls *c, __u32 event, __u64 sp)
 		c->n--;
 		c->unreturned++;
 	}
-	if (c->n >= CALLS_MAX) {
+	if (c->n < CALLS_MAX)
+		*call_at(c, c->n++) = (struct call){ sp, bpf_ktime_get_ns(), event };
+	else
 		c->unreturned++;
-		return 0;
-	}
-	*call_at(c, c->n++) = (struct call){ sp, bpf_ktime_get_ns(), event };
+	calls_lose(c, event);
 	return 0;
 }
 
-/* A call returns: when it began, in CLOCK_MONOTONIC; 0: that is not known. */
-__noinline __u64 calls_end(struct calls *c, __u32 event, __u64 sp)
+/* A call returns that was made with the stack pointer at sp: its time in ns; 0: not known. */
+__noinline __u64 call_end(__u32 event, __u64 sp)
 {
-	if (!c)
+	__u64 now = bpf_ktime_get_ns(), took = 0;
+	if (!cfg.calls)
 		return 0;
-	calls_drop(c, sp);
-	for (__u32 i = 1; i <= CALLS_MAX && i <= c->n; i++) {
+	struct calls *c = bpf_task_storage_get(&calls, bpf_get_current_task_btf(), 0, 0);
+	if (c)
+		calls_drop(c, sp);
+	for (__u32 i = 1; c && i <= CALLS_MAX && i <= c->n; i++) {
 		struct call *k = call_at(c, c->n - i);
-		__u64 begin_ns = k->begin_ns;
 		if (k->sp != sp)
 			break;
 		if (k->event != event)
 			continue;
+		took = now - k->begin_ns;
 		*k = *call_at(c, --c->n);
-		return begin_ns;
+		break;
 	}
-	return 0;
+	if (c)
+		calls_lose(c, event);
+	if (!took)
+		calls_count(event, COUNTER_call_unbegun, 1);
+	return took;
 }
 
 #endif

@@ -4,7 +4,6 @@
  * more in the row of this CPU's active half. No map operation here takes a lock; nothing is waited
  * for.
  */
-#include "calls.bpf.h"
 #include "common.bpf.h"
 #include "copy.bpf.h"
 #include "hist_bucket.h"
@@ -12,6 +11,7 @@
 #include "jitter.bpf.h"
 #include "labels.bpf.h"
 #include "offcpu.bpf.h"
+#include "probe_value.bpf.h"
 #include "python.bpf.h"
 #include "select.bpf.h"
 #include "table.bpf.h"
@@ -81,6 +81,10 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	}
 	if (key->kind == ROW_TASK)
 		key->set_id = read_labels(&im, &labels);
+	if (key->value == VALUE_UNKNOWN) {
+		key->value = 0;
+		labels.failed |= 1ull << (COUNTER_value_unknown - COUNTER_labels_cut);
+	}
 	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, half_key, tail, USER_FRAMES_MAX,
 	       &len);
 	if (len.later && !copy_send(half_key, key, len.n_kernel))
@@ -211,83 +215,26 @@ int on_tracepoint(void *ctx)
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
 
-/* Count n samples of an event that fired and cannot be taken. */
-__noinline int lose(__u32 event, __u32 counter, __u32 n)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
-	if (!c)
-		return 0;
-	cpu_state_step(c);
-	__u32 key = HALF_INDEX(*(volatile __u32 *)&c->active);
-	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (h) {
-		h->ran[event & (MAX_EVENTS - 1)] += n;
-		count_several(h, (int)counter, n);
-	}
-	cpu_state_step(c);
-	return 0;
-}
-
-/* Count the calls that a thread has left without a return. */
-static __always_inline void lose_unreturned(struct calls *c, __u32 event)
-{
-	__u32 n = c->unreturned;
-	c->unreturned = 0;
-	if (n)
-		lose(event, COUNTER_call_unreturned, n);
-}
-
-/* The sample is in the caller. */
-static __always_inline void probe_return(struct pt_regs *ctx, __u32 event)
-{
-	__u64 now = bpf_ktime_get_ns();
-	struct task_struct *t = bpf_get_current_task_btf();
-	struct calls *c = bpf_task_storage_get(&calls, t, 0, 0);
-	if (!is_selected(t))
-		return;
-	__u64 began = calls_end(c, event, REGS_SP(ctx) - REGS_RETURN_BYTES);
-	if (began)
-		sample(ctx, event, 1, now - began, true);
-	else
-		lose(event, COUNTER_call_unbegun, 1);
-	if (c)
-		lose_unreturned(c, event);
-}
-
-/* A function is entered whose returns are sampled. */
-static __always_inline void probe_call(struct pt_regs *ctx, __u32 event)
-{
-	struct task_struct *t = bpf_get_current_task_btf();
-	if (!is_selected(t))
-		return;
-	struct calls *c = bpf_task_storage_get(&calls, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	calls_begin(c, event, REGS_SP(ctx));
-	if (c)
-		lose_unreturned(c, event);
-}
-
 /*
  * A hit of a probe, in the thread that hit it: every one is a sample. There is no kernel stack but
- * the trap's. Alone of all programs here this one may be preempted, where the kernel is: another
- * thread would step into the half that it is in. programs.c loads it where that cannot be.
+ * the trap's; that of a return begins with the caller. Alone of all programs here this one may be
+ * preempted, where the kernel is: another thread would step into the half that it is in. programs.c
+ * loads it where that cannot be.
  */
 SEC("kprobe")
 int on_probe(struct pt_regs *ctx)
 {
 	const bool guarded = cfg.guard_probes && bpf_preempt_disable && bpf_preempt_enable;
-	__u64 cookie = bpf_get_attach_cookie(ctx);
-	__u32 event = (__u32)cookie, part = cookie >> 32;
 	if (guarded)
 		bpf_preempt_disable();
-	if (is_inside(bpf_get_smp_processor_id()))
-		__sync_fetch_and_add(&probes_missed, part != PROBE_CALL);
-	else if (!cfg.calls || !part)
-		sample(ctx, event, 1, 1, true);
-	else if (part == PROBE_CALL)
-		probe_call(ctx, event);
-	else
-		probe_return(ctx, event);
+	if (is_inside(bpf_get_smp_processor_id())) {
+		__sync_fetch_and_add(&probes_missed, 1);
+	} else {
+		__u64 cookie = bpf_get_attach_cookie(ctx),
+		      value = probe_value(cookie, REGS_SP(ctx));
+		if (value != VALUE_NONE)
+			sample(ctx, PROBE_COOKIE(cookie).event, 1, value, true);
+	}
 	if (guarded)
 		bpf_preempt_enable();
 	return 0;
@@ -302,7 +249,7 @@ int on_calls_exit(__u64 *ctx)
 		return 0;
 	c->unreturned += c->n;
 	c->n = 0;
-	lose_unreturned(c, c->v[0].event);
+	calls_lose(c, c->v[0].event);
 	return 0;
 }
 

@@ -409,12 +409,33 @@ struct config {
 	__u32 thins[MAX_EVENTS]; /* 1: the event measures time, so it has such rates */
 };
 
-/* The upper word of a probe's cookie. The lower one is the index of its event. */
 enum probe_part {
 	PROBE_HIT = 0,
 	PROBE_CALL,   /* a function is entered whose returns are sampled */
 	PROBE_RETURN, /* a call of it has returned */
 };
+
+enum probe_arg {
+	ARG_NONE = 0, /* the value of a hit is 1 */
+	ARG_REGISTER,
+	ARG_MEMORY, /* at base + offset, or base + (index << scale) + offset */
+	ARG_CONSTANT,
+};
+
+/* A probe's cookie: what the program on a place of an event does, and the argument it reads. */
+struct probe_cookie {
+	__s32 offset; /* ARG_CONSTANT: the value */
+	__u8 event;
+	__u8 part : 2; /* enum probe_part */
+	__u8 arg : 2;  /* enum probe_arg */
+	__u8 size : 2; /* of the argument, 1 << size bytes */
+	__u8 is_signed : 1;
+	__u8 indexed : 1;
+	__u8 base; /* a register: its word in the kernel's struct pt_regs */
+	__u8 index : 5, scale : 2, unused : 1;
+};
+
+#define PROBE_VALUE_MAX (1ull << 48) /* larger ones are no amounts: sums would overflow */
 
 enum selection {
 	SELECTION_NONE = 0,
@@ -435,6 +456,7 @@ _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
 _Static_assert(sizeof(struct occupant) == OCCUPANT_WORDS * 8, "occupant");
 _Static_assert(sizeof(struct proc_entry) == 112, "proc_entry");
 _Static_assert(sizeof(struct wire_record) == 48, "wire_record");
+_Static_assert(sizeof(struct probe_cookie) == 8, "probe_cookie");
 _Static_assert(sizeof(struct wire_copy) == 96 + (UNWIND_REGS + 1) * 8 + 32 + 128 * 8, "wire_copy");
 
 #endif

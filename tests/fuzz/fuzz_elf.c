@@ -12,7 +12,10 @@
 #include "elf/tls.h"
 #include "elf/usdt.h"
 #include "fuzz/input.h"
+#include "sampler/probe_arg.h"
 #include "symbols/symbols.h"
+
+#include <stdlib.h>
 
 static void ask(struct binary *b, uint64_t vaddr)
 {
@@ -102,7 +105,11 @@ static void decode_accessor(const uint8_t *data, size_t size)
 
 static int count_probe(void *ctx, const struct elf_usdt *u)
 {
+	struct probe_cookie c = { 0 };
 	*(size_t *)ctx += strlen(u->provider) + strlen(u->name) + strlen(u->arguments);
+	for (unsigned i = 1; i <= 9; i++)
+		if (!probe_arg_of_note(u->arguments, i, &c) && !probe_arg_is_sound(&c))
+			abort();
 	return 0;
 }
 

@@ -3,8 +3,10 @@
  * Knows how often it was where. probed THREADS HITS [MS]: one hit(), by which a recorder learns of
  * it. After so many milliseconds each thread, with its number as label `index`, calls hit() and
  * passes the static probe probed:passed (number + 1) * HITS times. Prints how many hits there were.
- * The probe's note is as sys/sdt.h writes it, with a semaphore: it is passed where one traces it.
+ * The probe has a semaphore: it is passed where one traces it.
  */
+#include "static_probe.h"
+
 #include <ascribe/label.h>
 
 #include <pthread.h>
@@ -14,24 +16,7 @@
 
 __attribute__((section(".probes"), used)) volatile unsigned short probed_passed_semaphore;
 
-#define PASS() \
-	__asm__ volatile("990: nop\n" \
-			 ".pushsection .note.stapsdt,\"\",\"note\"\n" \
-			 ".balign 4\n" \
-			 ".4byte 992f-991f, 994f-993f, 3\n" \
-			 "991: .asciz \"stapsdt\"\n" \
-			 "992: .balign 4\n" \
-			 "993: .8byte 990b, _.stapsdt.base, probed_passed_semaphore\n" \
-			 ".asciz \"probed\"\n.asciz \"passed\"\n.asciz \"\"\n" \
-			 "994: .balign 4\n" \
-			 ".popsection\n" \
-			 ".ifndef _.stapsdt.base\n" \
-			 ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n" \
-			 ".weak _.stapsdt.base\n.hidden _.stapsdt.base\n" \
-			 "_.stapsdt.base: .space 1\n" \
-			 ".size _.stapsdt.base, 1\n" \
-			 ".popsection\n" \
-			 ".endif\n")
+#define PASS() STATIC_PROBE("probed", "passed", "probed_passed_semaphore", "", "i"(0))
 
 static long n_hits;
 static unsigned long passed;

@@ -43,11 +43,28 @@ static void test_text(void **state)
 	assert_string_equal(p.name, "two__start");
 	assert_int_equal(p.kind, PROBE_STATIC);
 	assert_true(probe_is("usdt:x") && probe_is("uretprobe:x") && !probe_is("sched:uprobe"));
-	static const char *const bad[] = { "uprobe:",	     "uprobe:/x",      "uprobe:x:f",
-					   "uprobe:/x:",     "uprobe::f",      "uprobe:/x:f+",
-					   "uprobe:/x:f+-1", "uprobe:/x:f+1z", "uprobe:/x:+1",
-					   "usdt:/x:f",	     "usdt:/x::f",     "usdt:/x:p:",
-					   "usdt::p:f",	     "usdt:x:p:f",     "uretprobe:/x:f+4" };
+	static const char *const bad[] = { "uprobe:",
+					   "uprobe:/x",
+					   "uprobe:x:f",
+					   "uprobe:/x:",
+					   "uprobe::f",
+					   "uprobe:/x:f+",
+					   "uprobe:/x:f+-1",
+					   "uprobe:/x:f+1z",
+					   "uprobe:/x:+1",
+					   "usdt:/x:f",
+					   "usdt:/x::f",
+					   "usdt:/x:p:",
+					   "usdt::p:f",
+					   "usdt:x:p:f",
+					   "uretprobe:/x:f+4",
+					   "uprobe:/x:f+4:arg1=bytes",
+					   "uprobe:/x:f:arg0=bytes",
+					   "uprobe:/x:f:arg1=",
+					   "uprobe:/x:f:arg12=bytes",
+					   "uprobe:/x:f:arg1=bytes:",
+					   "uprobe:/x:f:arg1=Bytes",
+					   "uprobe:/x:arg1=bytes" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (probe_parse(&p, bad[i], &err) != -EINVAL)
 			fail_msg("%s is accepted", bad[i]);
@@ -212,12 +229,84 @@ static void test_damaged(void **state)
 	close(fd);
 }
 
+/* Return the argument's parts as one text: kind, size, base, offset, index. */
+static const char *argument(const char *note, unsigned n)
+{
+	static char text[100];
+	struct probe_cookie c = { 0 };
+	int rc = probe_arg_of_note(note, n, &c);
+	if (rc)
+		return rc == -ERANGE ? "none" : "refused";
+	assert_true(probe_arg_is_sound(&c));
+	snprintf(text, sizeof(text), "%d %s%d %d%+d %d", c.arg, c.is_signed ? "-" : "", 1 << c.size,
+		 c.base, c.offset, c.indexed ? c.index << c.scale : -1);
+	return text;
+}
+
+static void test_arguments(void **state)
+{
+	(void)state;
+#if defined(__x86_64__)
+	/* Words of struct pt_regs: r15 0, rbp 4, rbx 5, rax 10, rdi 14, rsp 19. */
+	static const char note[] = "8@%rdi -4@%eax 2@%bx 1@%r15b 4@$5 -4@$-1 8@(%rsp) -8@-16(%rbp) "
+				   "4@0x20(%rax,%rbx,8) 8@(%rax,%r15)  8@8(%rax,%rdi,2)";
+	static const char *const want[] = { "1 8 14+0 -1", "1 -4 10+0 -1", "1 2 5+0 -1",
+					    "1 1 0+0 -1",  "3 4 0+5 -1",   "3 -4 0-1 -1",
+					    "2 8 19+0 -1", "2 -8 4-16 -1", "2 4 10+32 40",
+					    "2 8 10+0 0",  "2 8 10+8 28",  "none" };
+	for (unsigned i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		assert_string_equal(argument(note, i + 1), want[i]);
+	assert_string_equal(argument("", 1), "none");
+	static const char *const bad[] = {
+		"8@",
+		"8",
+		"@%rdi",
+		"3@%rdi",
+		"-0@%rdi",
+		"16@%rdi",
+		"8@%ah",
+		"8@%xmm0",
+		"8f@%xmm0",
+		"8@%rip",
+		"8@4(%rip)",
+		"8@name(%rip)",
+		"8@(%rax,%rbx,3)",
+		"8@(%rax,%rbx,-1)",
+		"8@(,%rax,8)",
+		"8@(%rax",
+		"8@%rdi)",
+		"4@$",
+		"4@$99999999999",
+		"8@9999999999(%rax)",
+		"4@$5x",
+		"8@%rdi%rsi",
+		"-8@--16(%rbp)",
+		"8@1+2(%rbp)",
+		"8@0000000000000000000000000000000000000000000000000000000000000008(%rbp)"
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (strcmp(argument(bad[i], 1), "refused") != 0)
+			fail_msg("%s is accepted", bad[i]);
+	struct probe_cookie forged = { .arg = ARG_REGISTER, .base = 15 }; /* orig_rax */
+	assert_false(probe_arg_is_sound(&forged));
+	forged = (struct probe_cookie){ .arg = ARG_MEMORY, .base = 10, .indexed = 1, .index = 30 };
+	assert_false(probe_arg_is_sound(&forged));
+#endif
+	struct probe_spec p;
+	assert_int_equal(probe_parse(&p, "usdt:/bin/x:one:two:arg2=bytes", NULL), 0);
+	assert_string_equal(p.name, "two");
+	assert_int_equal(p.arg, 2);
+	assert_string_equal(probe_unit(&p), "bytes");
+	assert_int_equal(probe_parse(&p, "uprobe:/bin/x:f:arg1=ns", NULL), 0);
+	assert_string_equal(probe_unit(&p), "nanoseconds");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),	 cmocka_unit_test(test_function),
 		cmocka_unit_test(test_versions), cmocka_unit_test(test_static),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_damaged),	 cmocka_unit_test(test_arguments),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -281,6 +281,20 @@ static void test_probe(void)
 	json_decref(r);
 }
 
+/* And its time. */
+static void test_calls(void)
+{
+	int status = run(NULL, 0,
+			 "ascribe record -q -e uretprobe:/bin/guest:guest_hit -o /tmp/calls -- "
+			 "guest hits 5000");
+	json_t *r = ask("report /tmp/calls --by comm");
+	double n = SAMPLES(r, "comm", "guest");
+	double ns = json_number_value(json_object_get(r, "value"));
+	check(!status && n == 5000 && ns > 5000 && adds_up(r), "event-calls",
+	      "status %d, %.0f of 5000 calls, %.0f ns", status, n, ns);
+	json_decref(r);
+}
+
 int main(void)
 {
 	/* `all`: for make test-all alone. Kernels differ least in these, or they take longest. */
@@ -302,6 +316,7 @@ int main(void)
 		{ "daemon", test_daemon, false },
 		{ "events", test_events, false },
 		{ "probe", test_probe, false },
+		{ "calls", test_calls, false },
 		{ "waits-hotplug", test_waits_hotplug, true },
 		{ "waits-clock", test_waits_clock, true },
 	};

@@ -70,7 +70,8 @@ static const struct opt options[] = {
 	{ "event", 'e', OPT_LIST, "EVENT,..",
 	  "what to sample: cpu-clock, cycles, ...; every hit of page-faults, "
 	  "context-switches, ..., of a tracepoint subsystem:name, of a function "
-	  "uprobe:FILE:SYMBOL, and of a static probe usdt:FILE:PROVIDER:NAME; how long calls "
+	  "uprobe:FILE:SYMBOL, and of a static probe usdt:FILE:PROVIDER:NAME, both with "
+	  ":argN=UNIT where an argument is to be summed (bytes, ns, count); how long calls "
 	  "of a function take, uretprobe:FILE:SYMBOL "
 	  "(default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct record_options, events), 0, 0 },

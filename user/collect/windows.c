@@ -49,7 +49,7 @@ int windows_add_events(struct collector *c)
 						    : e->fixed_period
 							    ? e->attr.sample_period / c->cfg.weight
 							    : 0 };
-		if (e->wait || e->calls)
+		if (e->wait || e->values)
 			se.period = 0;
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
 		rc = rc ? rc : add_rates(c, i, se);

@@ -125,7 +125,8 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 			return rc;
 		e.probe = e.fixed_period = true;
 		e.calls = spec.kind == PROBE_CALLS;
-		e.unit = e.calls ? "nanoseconds" : "count";
+		e.values = e.calls || spec.arg;
+		e.unit = probe_unit(&spec);
 		e.attr.sample_period = 1;
 		*ret = e;
 		return 0;

@@ -7,6 +7,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +18,11 @@
 static const struct kind {
 	const char *prefix, *form;
 } kinds[] = {
-	[PROBE_FUNCTION] = { "uprobe:", "uprobe:FILE:SYMBOL or uprobe:FILE:SYMBOL+OFFSET" },
+	[PROBE_FUNCTION] = { "uprobe:", "uprobe:FILE:SYMBOL, uprobe:FILE:SYMBOL+OFFSET or "
+					"uprobe:FILE:SYMBOL:argN=UNIT (bytes, ns, count)" },
 	[PROBE_CALLS] = { "uretprobe:", "uretprobe:FILE:SYMBOL" },
-	[PROBE_STATIC] = { "usdt:", "usdt:FILE:PROVIDER:NAME" },
+	[PROBE_STATIC] = { "usdt:", "usdt:FILE:PROVIDER:NAME, or with :argN=UNIT (bytes, ns, "
+				    "count) behind it" },
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -57,24 +60,55 @@ static const char *colon_before(const char *text, const char *end)
 }
 
 /* SYMBOL[+OFFSET] */
-static bool parse_function(struct probe_spec *p, const char *text)
+static bool parse_function(struct probe_spec *p, const char *text, const char *end)
 {
-	const char *plus = strrchr(text, '+');
-	char *end = NULL;
+	const char *plus = memrchr(text, '+', (size_t)(end - text));
+	char *behind = NULL;
 	errno = 0;
 	if (plus)
-		p->offset = strtoull(plus + 1, &end, 0);
-	if (plus && (plus[1] < '0' || plus[1] > '9' || *end || errno))
+		p->offset = strtoull(plus + 1, &behind, 0);
+	if (plus && (plus[1] < '0' || plus[1] > '9' || behind != end || errno))
 		return false;
-	return copy(p->name, sizeof(p->name), text, plus ? plus : text + strlen(text));
+	return copy(p->name, sizeof(p->name), text, plus ? plus : end);
+}
+
+/* What may stand behind "argN="; the first is the unit of hits without one. */
+static const struct {
+	const char *name, *unit;
+} units[] = { { "count", "count" }, { "bytes", "bytes" }, { "ns", "nanoseconds" } };
+#define N_UNITS (sizeof(units) / sizeof(units[0]))
+
+const char *probe_unit(const struct probe_spec *p)
+{
+	return p->kind == PROBE_CALLS ? "nanoseconds" : units[p->unit].unit;
+}
+
+/*
+ * Take "argN=UNIT" off the end of a text, with the colon before it. Return the new end; NULL: there
+ * is no such argument or unit.
+ */
+static const char *parse_argument(struct probe_spec *p, const char *text, const char *end)
+{
+	const char *colon = colon_before(text, end);
+	char unit[16];
+	int len = 0;
+	if (!colon || !strchr(colon, '='))
+		return end;
+	if (sscanf(colon, ":arg%1u=%15[a-z]%n", &p->arg, unit, &len) != 2 || colon[len] ||
+	    !p->arg || p->kind == PROBE_CALLS)
+		return NULL;
+	while (p->unit < N_UNITS && strcmp(units[p->unit].name, unit) != 0)
+		p->unit++;
+	return p->unit < N_UNITS ? colon : NULL;
 }
 
 int probe_parse(struct probe_spec *ret, const char *event, struct err *err)
 {
 	struct probe_spec p = { .kind = (enum probe_kind)kind_of(event) };
 	const bool is_static = p.kind == PROBE_STATIC;
-	const char *text = strchr(event, ':') + 1, *end = text + strlen(text);
-	const char *name = colon_before(text, end);
+	const char *text = strchr(event, ':') + 1;
+	const char *end = parse_argument(&p, text, text + strlen(text));
+	const char *name = end ? colon_before(text, end) : NULL;
 	const char *provider = name && is_static ? colon_before(text, name) : NULL;
 	bool good = name && strchr(text, '/') && (provider || !is_static);
 	good = good && copy(p.file, sizeof(p.file), text, provider ? provider : name);
@@ -82,8 +116,8 @@ int probe_parse(struct probe_spec *ret, const char *event, struct err *err)
 		good = good && copy(p.provider, sizeof(p.provider), provider + 1, name) &&
 		       copy(p.name, sizeof(p.name), name + 1, end);
 	else
-		good = good && parse_function(&p, name + 1) &&
-		       (!p.offset || p.kind == PROBE_FUNCTION);
+		good = good && parse_function(&p, name + 1, end) &&
+		       (!p.offset || (p.kind == PROBE_FUNCTION && !p.arg));
 	if (!good)
 		return err_set(err, -EINVAL,
 			       "event '%.200s': it has the form %s, with a path as FILE", event,
@@ -134,6 +168,8 @@ static int take_function(void *ctx, const struct elf_function *f)
 	if (s->p->offset && s->p->offset >= f->size)
 		return -ERANGE;
 	int rc = elf_image_offset(s->img, f->vaddr + s->p->offset, &at.offset);
+	if (!rc && s->p->arg && probe_arg_of_function(s->p->arg, &at.argument))
+		rc = -EDOM;
 	return rc ? rc : add_place(s->a, &at);
 }
 
@@ -147,6 +183,8 @@ static int take_static(void *ctx, const struct elf_usdt *u)
 					   : -EBADMSG;
 	if (!rc && u->semaphore)
 		rc = elf_image_offset(s->img, u->semaphore, &at.semaphore);
+	if (!rc && s->p->arg && probe_arg_of_note(u->arguments, s->p->arg, &at.argument))
+		rc = -EDOM;
 	return rc ? rc : add_place(s->a, &at);
 }
 
@@ -198,6 +236,13 @@ static int cannot(const struct probe_spec *p, int rc, struct err *err)
 			       "%s: which function %s is, is chosen when a program starts (IFUNC): "
 			       "name one of its variants",
 			       p->file, p->name);
+	case -EDOM:
+		return err_set(err, rc,
+			       is_static ? "%s: %s has no argument %u that is an integer in a "
+					   "register, in memory or constant: readelf -n shows them"
+					 : "%s: %s: argument %u is not in a register: the System V "
+					   "ABI has 6 there, arm64 8",
+			       p->file, p->name, p->arg);
 	case -ERANGE:
 		return err_set(err, rc, "%s: %s is not as long as %llu bytes", p->file, p->name,
 			       (unsigned long long)p->offset);
@@ -216,7 +261,10 @@ static int cannot(const struct probe_spec *p, int rc, struct err *err)
 static bool is_answer(const struct buf *reply)
 {
 	const struct answer *a = (const void *)reply->data;
-	return reply->len == sizeof(*a) && a->n && a->n <= PROBE_PLACES_MAX;
+	bool good = reply->len == sizeof(*a) && a->n && a->n <= PROBE_PLACES_MAX;
+	for (size_t i = 0; good && i < a->n; i++)
+		good = probe_arg_is_sound(&a->place[i].argument);
+	return good;
 }
 
 int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, struct probe_place *ret,

@@ -7,11 +7,15 @@
  *   uretprobe:FILE:SYMBOL           how long its calls take
  *   usdt:FILE:PROVIDER:NAME
  *
+ * With :argN=UNIT behind it, argument N of a function at its entry, or of a static probe, is the
+ * value of a hit. The first one is arg1. UNIT is bytes, ns or count.
+ *
  * FILE is anybody's: a worker of the sandbox finds the places in it.
  */
 #ifndef ASCRIBE_SAMPLER_PROBE_H
 #define ASCRIBE_SAMPLER_PROBE_H
 
+#include "sampler/probe_arg.h"
 #include "sandbox/sandbox.h"
 #include "symbols/symbols.h"
 #include "util/buf.h"
@@ -35,18 +39,24 @@ struct probe_spec {
 	char provider[PROBE_NAME_MAX]; /* USDT */
 	char name[PROBE_NAME_MAX];     /* of the function or the probe */
 	uint64_t offset;	       /* from the beginning of the function, bytes */
+	unsigned arg;		       /* that is the value; 0: none */
+	unsigned unit;		       /* see probe_unit */
 };
 
 /* A place in the file. */
 struct probe_place {
 	uint64_t offset;    /* of the instruction in the file, bytes */
 	uint64_t semaphore; /* of the count of users, in the file; 0: there is none */
+	struct probe_cookie argument;
 };
 
 bool probe_is(const char *event);
 
 /* The event's text. -EINVAL: the error has the right form. */
 int probe_parse(struct probe_spec *ret, const char *event, struct err *err);
+
+/* The unit of a hit's value: "bytes", "nanoseconds", "count". */
+const char *probe_unit(const struct probe_spec *p);
 
 /*
  * Open a place as a perf event, disabled; takes CAP_SYS_ADMIN. The kernel asks for the file anew,
@@ -60,8 +70,8 @@ int probe_op(const struct sandbox_request *q, struct buf *out);
 
 /*
  * Find the places of an event in the file that fd has open; at most PROBE_PLACES_MAX. -ENOENT: the
- * file has no such function or probe; -E2BIG: too many places; -EBADMSG: it is no ELF file, or a
- * damaged one; -ETIMEDOUT.
+ * file has no such function or probe; -EDOM: the argument cannot be had; -E2BIG: too many places;
+ * -EBADMSG: it is no ELF file, or a damaged one; -ETIMEDOUT.
  */
 int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, struct probe_place *ret,
 	       size_t *ret_n, struct err *err);

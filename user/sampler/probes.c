@@ -74,7 +74,12 @@ int sampler_open_probes(struct sampler *s, struct err *err)
 
 static uint64_t cookie_of(const struct open_probe *p)
 {
-	return (uint64_t)p->part << 32 | p->at.event;
+	struct probe_cookie c = p->at.place.argument;
+	uint64_t word;
+	c.event = (uint8_t)p->at.event;
+	c.part = p->part & 3;
+	memcpy(&word, &c, sizeof(word));
+	return word;
 }
 
 /* The n places of one event, from p on. */
@@ -87,7 +92,7 @@ static int attach_multi(const struct sampler *s, struct open_probe *p, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		offsets[i] = p[i].at.place.offset;
 		semaphores[i] = p[i].at.place.semaphore;
-		cookies[i] = cookie_of(p);
+		cookies[i] = cookie_of(&p[i]);
 		any |= semaphores[i];
 	}
 	const struct link_create_uprobe_multi a = {
@@ -116,7 +121,7 @@ int sampler_attach_probes(struct sampler *s, struct err *err)
 	for (size_t i = 0, some; !rc && i < s->n_probes; i += some) {
 		struct open_probe *p = &s->probes[i];
 		for (some = 1; s->programs.probes_multi && i + some < s->n_probes; some++)
-			if (cookie_of(&p[some]) != cookie_of(p))
+			if (p[some].at.event != p->at.event || p[some].part != p->part)
 				break;
 		rc = s->programs.probes_multi ? attach_multi(s, p, some) : attach_one(s, p);
 		if (rc)
