@@ -24,7 +24,7 @@ ask() { curl -sS --max-time 60 "$url" --data-binary "$1"; }
 pushes() {
 	local want=$1 text=$2 got
 	shift 2
-	timeout 300 "$ascribe" push --format clickhouse "$@" >out 2>said
+	timeout 600 "$ascribe" push --format clickhouse "$@" >out 2>said
 	got=$?
 	if [ $got = "$want" ] && grep -qE -- "$text" said; then
 		good "exit $got: push $*: $(grep -E -m 1 -- "$text" said | cut -c 1-150)"
