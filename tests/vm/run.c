@@ -319,6 +319,7 @@ int main(void)
 		{ "calls", test_calls, false },
 		{ "waits-hotplug", test_waits_hotplug, true },
 		{ "waits-clock", test_waits_clock, true },
+		{ "waits-suspend", test_waits_suspend, true },
 	};
 	const bool all = getenv("ASCRIBE_TEST_ALL") != NULL;
 	setvbuf(stdout, NULL, _IOLBF, 0);

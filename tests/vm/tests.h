@@ -9,5 +9,6 @@ void test_waits(void);
 void test_wakers(void);
 void test_waits_hotplug(void);
 void test_waits_clock(void);
+void test_waits_suspend(void);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits by the scheduler's tracepoints, also while a CPU goes and comes, and the clock is set. */
+/*
+ * Waits by the scheduler's tracepoints, also while a CPU goes and comes, the clock is set, and the
+ * machine sleeps.
+ */
 #include "answers.h"
 #include "commands.h"
 #include "tests.h"
@@ -8,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#define WAKE_ALARM "/sys/class/rtc/rtc0/wakealarm"
 
 /* Record the waits of a shell command into /tmp/NAME, and hold the account of it. */
 static void record_waits(const char *name, const char *options, const char *command)
@@ -206,6 +211,28 @@ static void clock_steps(void)
 	}
 }
 
+/* Seconds that the machine has been suspended since its start. */
+static double suspended(void)
+{
+	struct timespec boot;
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return (double)boot.tv_sec + (double)boot.tv_nsec / 1e9 - monotonic();
+}
+
+static pid_t after_sleep;
+
+/* Suspend to RAM; the real-time clock wakes the machine. Then keep CPU 1 busy. */
+static void machine_sleeps(void)
+{
+	const double before = suspended();
+	const bool slept =
+		put(WAKE_ALARM, "0") && put(WAKE_ALARM, "+5") && put("/sys/power/state", "mem");
+	const double seconds = suspended() - before;
+	check(slept && seconds > 2 && seconds < 60, "suspend", "suspended for %.1f s", seconds);
+	after_sleep = spawn("guest", "spin", "4", "1");
+	finish(after_sleep);
+}
+
 void test_waits_hotplug(void)
 {
 	waits_during("waits-hotplug", "/tmp/waits-hotplug", cpu_goes);
@@ -214,4 +241,16 @@ void test_waits_hotplug(void)
 void test_waits_clock(void)
 {
 	waits_during("waits-clock", "/tmp/waits-clock", clock_steps);
+}
+
+/* No wait includes the sleep, and CPU 1, which goes for the sleep, is recorded again. */
+void test_waits_suspend(void)
+{
+	char tgid[20];
+	waits_during("waits-suspend", "/tmp/waits-suspend", machine_sleeps);
+	snprintf(tgid, sizeof(tgid), "%d", (int)after_sleep);
+	json_t *r = ask("report /tmp/waits-suspend --by tgid");
+	const double n = SAMPLES(r, "tgid", tgid);
+	check(n >= 25, "waits-suspend-returned", "%.0f samples on CPU 1 after the sleep", n);
+	json_decref(r);
 }
