@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Run an input again with its first allocation failing, then with its second, up to the N-th.
- * Beyond the 16th some are left out, more of them the later they come. mk/fuzz.mk gives the program
- * these allocators. libFuzzer's targets do so with FUZZ_STARVE=N, which is for make fuzz-coverage.
+ * Run an input N times more, each time with another of its allocations failing: all of them where
+ * there are so few, else the first N/2 and as many of the others. Which ones depends on the input's
+ * bytes, so a corpus tries many. mk/fuzz.mk gives the program these allocators. libFuzzer's targets
+ * do so with FUZZ_STARVE=N, which is for make fuzz-coverage.
  */
 #include "fuzz/starve.h"
 
@@ -69,13 +70,23 @@ static void run_failing(fuzz_run *run, const uint8_t *data, size_t size, unsigne
 	run(data, size);
 }
 
+static uint64_t hash_of(const uint8_t *data, size_t size)
+{
+	uint64_t h = 0xcbf29ce484222325; /* FNV-1a */
+	for (size_t i = 0; i < size; i++)
+		h = (h ^ data[i]) * 0x100000001b3;
+	return h;
+}
+
 void starve(fuzz_run *run, const uint8_t *data, size_t size, unsigned most)
 {
 	run_failing(run, data, size, 0);
-	for (unsigned i = 1; i <= most; i += 1 + i / 16) {
-		run_failing(run, data, size, i);
-		if (!fuzz_starved) /* it has fewer allocations */
-			break;
+	const unsigned all = n_allocations, first = all > most ? most / 2 : all;
+	uint64_t random = hash_of(data, size);
+	for (unsigned i = 1; i <= most && i <= all; i++) {
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		unsigned other = first < all ? first + 1 + (random >> 33) % (all - first) : 0;
+		run_failing(run, data, size, i <= first ? i : other);
 	}
 	fuzz_starved = false;
 }

@@ -12,7 +12,7 @@ typedef int fuzz_run(const uint8_t *data, size_t size);
 /* An allocation failed on purpose, in this run. */
 extern bool fuzz_starved;
 
-/* Run an input as it is, then with each of its first `most` allocations failing. */
+/* Run an input as it is, then at most `most` times with one of its allocations failing. */
 void starve(fuzz_run *run, const uint8_t *data, size_t size, unsigned most);
 
 #endif
