@@ -15,7 +15,17 @@
 #include "sampler/probe_arg.h"
 #include "symbols/symbols.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+
+/* No file: opened once. */
+static int open_null(void)
+{
+	static int fd = -1;
+	fd = fd < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : fd;
+	return fd;
+}
 
 static void ask(struct binary *b, uint64_t vaddr)
 {
@@ -89,20 +99,6 @@ static void ask_file(const uint8_t *data, size_t size)
 	close(fd);
 }
 
-/* Code of an accessor, without a file around it: a copy, so that nothing is read behind it. */
-static void decode_accessor(const uint8_t *data, size_t size)
-{
-	struct accessor_step steps[ACCESSOR_STEPS_MAX];
-	uint8_t *copy = malloc(size ? size : 1);
-	require(copy != NULL);
-	memcpy(copy, data, size);
-	int n = accessor_decode(copy, size, 0x1000, steps);
-	require(n <= ACCESSOR_STEPS_MAX);
-	for (int i = 0; i < n; i++) /* numbers are no addresses */
-		require(steps[i].op != ACCESSOR_LOAD || steps[i].size == 8 || i + 1 == n);
-	free(copy);
-}
-
 static int count_probe(void *ctx, const struct elf_usdt *u)
 {
 	struct probe_cookie c = { 0 };
@@ -117,6 +113,47 @@ static int count_function(void *ctx, const struct elf_function *f)
 {
 	++*(size_t *)ctx;
 	return f->size == 12345;
+}
+
+/* A file that is cut after it was opened, as a program that is rewritten; then it is closed. */
+static void ask_cut(const uint8_t *data, size_t size)
+{
+	static const char *const names[] = { "main", NULL };
+	struct elf_image img;
+	struct elf_section text;
+	struct elf_variable v;
+	size_t n = 0;
+	int fd = file_of(data, size);
+	if (!elf_image_open(&img, fd, "fuzz", NULL)) {
+		require(!ftruncate(fd, (off_t)(size / 2)));
+		for (int closed = 0; closed < 2; closed++) {
+			elf_variables(&img, names, &v, 1);
+			elf_go_version(&img);
+			elf_usdt_each(&img, count_probe, &n);
+			elf_function_each(&img, "main", count_function, &n);
+			if (!elf_section_read(&img, ".text", 1 << 16, &text))
+				elf_section_fini(&text);
+			elf_image_drop(&img);
+		}
+		elf_image_fini(&img);
+	}
+	close(fd);
+	require(elf_image_open(&img, -1, "fuzz", NULL) == -EBADF);
+	require(elf_image_open(&img, open_null(), "fuzz", NULL));
+}
+
+/* Code of an accessor, without a file around it: a copy, so that nothing is read behind it. */
+static void decode_accessor(const uint8_t *data, size_t size)
+{
+	struct accessor_step steps[ACCESSOR_STEPS_MAX];
+	uint8_t *copy = malloc(size ? size : 1);
+	require(copy != NULL);
+	memcpy(copy, data, size);
+	int n = accessor_decode(copy, size, 0x1000, steps);
+	require(n <= ACCESSOR_STEPS_MAX);
+	for (int i = 0; i < n; i++) /* numbers are no addresses */
+		require(steps[i].op != ACCESSOR_LOAD || steps[i].size == 8 || i + 1 == n);
+	free(copy);
 }
 
 /* What is asked of files whose code is probed. */
@@ -139,6 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err;
 	ask_variables(data, size);
 	ask_file(data, size);
+	ask_cut(data, size);
 	decode_accessor(data, size);
 	ask_probes(data, size);
 	if (binary_open_memory(&b, data, size, "fuzz", &err))
