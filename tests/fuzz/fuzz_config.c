@@ -11,6 +11,8 @@
 #include "opt/push_options.h"
 #include "opt/rule_options.h"
 
+#include <errno.h>
+
 struct settings {
 	bool flag;
 	const char *text;
@@ -36,6 +38,9 @@ static const struct opt options[] = {
 	OPTION("label-keep", OPT_LIST, labels.keep, 0, 0),
 	OPTION("label-drop", OPT_LIST, labels.drop, 0, 0),
 	OPTION("label-redact", OPT_LIST, labels.redact, 0, 0),
+	OPTION("config", OPT_STRING, text, 0, 0),
+	OPTION("check-config", OPT_FLAG, flag, 0, 0),
+	OPTION("print-token", OPT_FLAG, flag, 0, 0),
 };
 
 static const struct opt_command command = { .name = "fuzz",
@@ -46,8 +51,12 @@ static const struct opt_command command = { .name = "fuzz",
 
 static void read_sections(const struct settings *s)
 {
+	static const struct label_rules none;
 	struct label_filter *f = NULL;
 	struct err err;
+	require(label_rules_same(&s->labels, &s->labels));
+	require(label_rules_same(&s->labels, &none) ==
+		!(s->labels.keep.n + s->labels.drop.n + s->labels.redact.n));
 	for (size_t i = 0; i < s->push.n; i++) {
 		static struct push_section one;
 		push_section_parse(&one, s->push.v[i], &err);
@@ -61,6 +70,32 @@ static void read_sections(const struct settings *s)
 	}
 	if (!label_rules_filter(&s->labels, &f, &err))
 		filter_free(f);
+}
+
+/* Blame each option, which may be in the file, and one that there is not. */
+static void blame(const struct config_file *cfg)
+{
+	for (size_t i = 0; i <= command.n_opts; i++) {
+		const char *key = i < command.n_opts ? options[i].name : "none";
+		struct err err;
+		err_set(&err, -EINVAL, i % 3 ? "%s%s: is bad" : "bad", i % 3 > 1 ? "--" : "", key);
+		config_blame(cfg, &command, key, &err);
+		require(err.code == -EINVAL && strstr(err.text, key) && strstr(err.text, "bad"));
+	}
+}
+
+/* What was given on the command line is not taken from the file. */
+static void read_given(const char *path)
+{
+	static const struct settings nothing;
+	struct config_file cfg = { 0 };
+	struct settings s;
+	struct err err = { 0 };
+	memset(&s, 0, sizeof(s)); /* its padding, too */
+	int rc = config_read(&cfg, path, &command, UINT64_MAX, &s, &err);
+	require(!rc == !err.text[0] && !memcmp(&s, &nothing, sizeof(s)));
+	blame(&cfg);
+	config_fini(&cfg);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -77,7 +112,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(!s.number || (s.number >= 1 && s.number <= 1000));
 		require(!s.size || (s.size >= 1 << 16 && s.size <= 64 << 20));
 		read_sections(&s);
+		read_given(path);
 	}
+	blame(&cfg);
 	opt_release(&command, &s);
 	config_fini(&cfg);
 	close(fd);

@@ -28,12 +28,42 @@ static void repair(uint8_t *record, size_t len)
 	memcpy(record + sizeof(p), &h, sizeof(h));
 }
 
+static bool same(const struct label *a, const struct label *b)
+{
+	if (a->type != b->type || a->key_len != b->key_len || memcmp(a->key, b->key, a->key_len))
+		return false;
+	return a->type == LABEL_INT
+		       ? a->num == b->num
+		       : a->str_len == b->str_len && !memcmp(a->str, b->str, a->str_len);
+}
+
+/* Compare the set with itself in another order, and with one of its labels many times. */
+static void compare(const struct label *v, size_t n)
+{
+	struct label w[RECORD_LABELS_MAX];
+	uint8_t order[RECORD_LABELS_MAX];
+	for (size_t i = 0; i < n; i++) {
+		w[i] = v[n - 1 - i];
+		order[i] = (uint8_t)(n - 1 - i);
+	}
+	require(labels_match(v, NULL, w, n) && labels_match(v, order, w, n));
+	require(labels_list_key(v, n, 7) == labels_list_key(w, n, 7));
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < n; k++)
+			require(labels_equal(&v[i], 1, &v[k], 1) == same(&v[i], &v[k]));
+	for (size_t i = 0; i < n; i++)
+		w[i] = v[0];
+	require(labels_match(v, NULL, w, n) == (n < 2));
+	require(!n || !labels_equal(v, n, v, n - 1));
+}
+
 static void check_labels(const struct label *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		char text[ASCRIBE_VALUE_MAX + 32];
 		size_t len = v[i].key_len;
 		require(label_text(&v[i], text, sizeof(text)) < sizeof(text));
+		require(label_text(&v[i], text, 3) == label_text(&v[i], NULL, 0));
 		require(labels_find(v, n, &v[i]) == i);
 		if (i) {
 			size_t least = v[i - 1].key_len < len ? v[i - 1].key_len : len;
@@ -41,6 +71,7 @@ static void check_labels(const struct label *v, size_t n)
 			require(d < 0 || (!d && v[i - 1].key_len < len));
 		}
 	}
+	compare(v, n);
 	require(labels_equal(v, n, v, n) && labels_match(v, NULL, v, n) && labels_key(v, n, 0));
 }
 
@@ -57,6 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		repair(record, in.left);
 	int rc = record_decode(record, in.left, keys, keys_len, v, &n, &side);
 	require(!record_ids(record, in.left, &set, &parent) || rc);
+	require(!record_ids(record, in.left, NULL, NULL) ==
+		!record_ids(record, in.left, &set, &parent));
 	if (!rc)
 		check_labels(v, n);
 	free(record);

@@ -7,6 +7,19 @@
 #include "fuzz/input.h"
 #include "opt/text.h"
 #include "symbols/names.h"
+#include "util/buf.h"
+#include "util/utf8.h"
+
+/* What is repaired is whole; what is whole stays. */
+static void check_utf8(const char *s, size_t len)
+{
+	struct buf to = BUF_INIT;
+	if (len && well(utf8_repair(&to, s, len))) {
+		require(utf8_is_whole((const char *)to.data, to.len));
+		require(!utf8_is_whole(s, len) || (to.len == len && !memcmp(to.data, s, len)));
+	}
+	buf_fini(&to);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -21,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(memchr(out, '\0', rooms[i]) != NULL);
 		free(out);
 	}
+	check_utf8(name, size);
 	char *shown = text_printable(name, size);
 	if (well(!shown)) {
 		size_t width = text_width(shown);

@@ -52,27 +52,31 @@ static char *keep(struct config_file *cfg, const yaml_event_t *e)
 	return s;
 }
 
-static int option_index(const struct opt_command *cmd, const char *name)
+static const struct opt *find_option(const struct opt_command *cmd, const char *name)
 {
-	for (size_t i = 0; i < cmd->n_opts; i++)
+	for (size_t i = 0; i < cmd->n_opts && i < CONFIG_OPTIONS_MAX; i++)
 		if (!strcmp(cmd->opts[i].name, name))
-			return (int)i;
-	return -1;
+			return &cmd->opts[i];
+	return NULL;
 }
 
-/* A scalar, for the option called key. */
-static int set(struct reader *r, const char *key, const yaml_event_t *e)
+static bool is_given(const struct reader *r, const struct opt *o)
+{
+	return r->given >> (o - r->cmd->opts) & 1;
+}
+
+/* A scalar, for the option. */
+static int set(struct reader *r, const struct opt *o, const yaml_event_t *e)
 {
 	struct err why = { 0 };
-	const char *text = keep(r->cfg, e);
-	int i = option_index(r->cmd, key);
+	const char *text = keep(r->cfg, e), *key = o->name;
 	if (!text)
 		return err_set(r->err, -ENOMEM, "out of memory");
 	if (strlen(text) != e->data.scalar.length)
 		return complain(r, e->start_mark.line, key, "a NUL byte");
 	if (r->cfg->n_texts > VALUES_MAX)
 		return complain(r, e->start_mark.line, key, "too many values");
-	if (i >= 0 && i < CONFIG_OPTIONS_MAX && (r->given >> i & 1))
+	if (is_given(r, o))
 		return 0;
 	if (!*text)
 		return complain(r, e->start_mark.line, key, "nothing stands behind it");
@@ -142,42 +146,40 @@ static int read_section_lines(struct reader *r, const char *key, struct buf *lin
 	}
 }
 
-static int read_section(struct reader *r, const char *key, size_t line)
+static int read_section(struct reader *r, const struct opt *o, size_t line)
 {
 	struct buf lines = BUF_INIT;
 	struct err why = { 0 };
-	int i = option_index(r->cmd, key);
-	bool given = i >= 0 && i < CONFIG_OPTIONS_MAX && (r->given >> i & 1);
-	int rc = read_section_lines(r, key, &lines);
+	int rc = read_section_lines(r, o->name, &lines);
 	if (!rc && !lines.len)
-		rc = complain(r, line, key, "nothing stands in it");
+		rc = complain(r, line, o->name, "nothing stands in it");
 	if (!rc && buf_add_u8(&lines, 0))
 		rc = err_set(r->err, -ENOMEM, "out of memory");
-	if (!rc && !given && opt_set(r->cmd, key, (const char *)lines.data, r->out, &why))
-		rc = complain(r, line, key, why.text);
+	if (!rc && !is_given(r, o) &&
+	    opt_set(r->cmd, o->name, (const char *)lines.data, r->out, &why))
+		rc = complain(r, line, o->name, why.text);
 	buf_fini(&lines);
 	return rc;
 }
 
-static int read_sequence(struct reader *r, const char *key)
+static int read_sequence(struct reader *r, const struct opt *o)
 {
 	yaml_event_t e;
-	int i = option_index(r->cmd, key), rc;
+	int rc;
 	for (;;) {
 		rc = next(r, &e);
 		if (rc)
 			return rc;
 		if (e.type == YAML_SEQUENCE_END_EVENT)
 			break;
-		if (e.type == YAML_MAPPING_START_EVENT && i >= 0 &&
-		    r->cmd->opts[i].type == OPT_SECTIONS)
-			rc = read_section(r, key, e.start_mark.line);
+		if (e.type == YAML_MAPPING_START_EVENT && o->type == OPT_SECTIONS)
+			rc = read_section(r, o, e.start_mark.line);
 		else if (e.type != YAML_SCALAR_EVENT)
-			rc = complain(r, e.start_mark.line, key, "a list of plain values");
-		else if (i >= 0 && !opt_is_list(r->cmd->opts[i].type))
-			rc = complain(r, e.start_mark.line, key, "one value, not a list");
+			rc = complain(r, e.start_mark.line, o->name, "a list of plain values");
+		else if (!opt_is_list(o->type))
+			rc = complain(r, e.start_mark.line, o->name, "one value, not a list");
 		else
-			rc = set(r, key, &e);
+			rc = set(r, o, &e);
 		yaml_event_delete(&e);
 		if (rc)
 			return rc;
@@ -189,25 +191,26 @@ static int read_sequence(struct reader *r, const char *key)
 static int read_value(struct reader *r, const char *key, size_t line)
 {
 	yaml_event_t e;
-	int i = option_index(r->cmd, key);
-	if (i < 0 || i >= CONFIG_OPTIONS_MAX) {
+	const struct opt *o = find_option(r->cmd, key);
+	if (!o) {
 		struct err why = { 0 };
 		opt_set(r->cmd, key, "", r->out, &why);
 		return complain(r, line, key, why.text);
 	}
+	const size_t i = (size_t)(o - r->cmd->opts);
 	if (r->seen >> i & 1)
 		return complain(r, line, key, "is there twice");
 	r->seen |= 1ull << i;
 	if (!strcmp(key, "config") || !strcmp(key, "check-config") || !strcmp(key, "print-token"))
 		return complain(r, line, key, "goes on the command line");
-	r->cfg->line[i] = r->given >> i & 1 ? 0 : line + 1;
+	r->cfg->line[i] = is_given(r, o) ? 0 : line + 1;
 	int rc = next(r, &e);
 	if (rc)
 		return rc;
 	if (e.type == YAML_SCALAR_EVENT)
-		rc = set(r, key, &e);
+		rc = set(r, o, &e);
 	else if (e.type == YAML_SEQUENCE_START_EVENT)
-		rc = read_sequence(r, key);
+		rc = read_sequence(r, o);
 	else
 		rc = complain(r, line, key, "a value or a list of values");
 	yaml_event_delete(&e);
@@ -292,12 +295,12 @@ void config_blame(const struct config_file *cfg, const struct opt_command *cmd, 
 {
 	struct err why = *err;
 	const char *text = why.text;
-	int i = option_index(cmd, key);
-	size_t n = strlen(key);
+	const struct opt *o = find_option(cmd, key);
+	const size_t line = o ? cfg->line[o - cmd->opts] : 0, n = strlen(key);
 	text += strncmp(text, "--", 2) ? 0 : 2;
 	text += strncmp(text, key, n) || text[n] != ':' ? 0 : n + 2;
-	if (i >= 0 && i < CONFIG_OPTIONS_MAX && cfg->line[i])
-		err_set(err, why.code, "%s:%zu: %s: %s", cfg->path, cfg->line[i], key, text);
+	if (line)
+		err_set(err, why.code, "%s:%zu: %s: %s", cfg->path, line, key, text);
 	else
 		err_set(err, why.code, "%s: %s", key, text);
 }
