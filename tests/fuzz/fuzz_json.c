@@ -10,6 +10,7 @@
 #include "http/push.pb-c.h"
 #include "http/pyroscope.pb-c.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define MEMORY (1u << 20)
@@ -24,7 +25,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 static const ProtobufCMessageDescriptor *const messages[] = {
 	&pyro__select_series_request__descriptor,  &pyro__diff_request__descriptor,
 	&pyro__select_profile_request__descriptor, &pyro__series_request__descriptor,
-	&push__push_request__descriptor,
+	&push__push_request__descriptor,	   &pyro__select_series_response__descriptor,
+	&pyro__stats_response__descriptor,	   &pyro__series_response__descriptor,
+	&pyro__flame_response__descriptor,
 };
 
 static void read_message(const struct request *r, const ProtobufCMessageDescriptor *d, int again)
@@ -47,9 +50,32 @@ static void read_message(const struct request *r, const ProtobufCMessageDescript
 		read_message(&out, d, 1);
 		require(!message_write(&out, m, true, &err));
 	}
+	if (!rc && !json) { /* with strings that may be no UTF-8 */
+		require(!message_write(&out, m, false, &err));
+		require(!message_write(&out, m, true, &err));
+	}
 	message_free(m, &memory);
 	buf_fini(&out.body);
 	buf_fini(&out.out);
+}
+
+/* The same body, said to be what is not taken here. */
+static void read_refused(struct request *r)
+{
+	static const char *const types[] = { "application/jsox", "application/protx", "text/plain",
+					     "" };
+	struct message_memory memory;
+	ProtobufCMessage *m = NULL;
+	struct err err = { 0 };
+	bool json;
+	message_memory_init(&memory, MEMORY);
+	snprintf(r->encoding, sizeof(r->encoding), "gzip");
+	require(message_read(r, messages[0], &memory, &m, &json, &err) == -EINVAL);
+	r->encoding[0] = '\0';
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		snprintf(r->content_type, sizeof(r->content_type), "%s", types[i]);
+		require(message_read(r, messages[0], &memory, &m, &json, &err) == -EINVAL);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -60,7 +86,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(!buf_add(&r.body, in.p, in.left));
 	snprintf(r.content_type, sizeof(r.content_type), "application/%s",
 		 what & 1 ? "proto" : "json; charset=utf-8");
+	if (what & 0x40)
+		snprintf(r.encoding, sizeof(r.encoding), "identity");
 	read_message(&r, messages[what / 2 % (sizeof(messages) / sizeof(messages[0]))], 0);
+	read_refused(&r);
 	buf_fini(&r.body);
 	return 0;
 }
