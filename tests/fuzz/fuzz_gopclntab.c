@@ -56,7 +56,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					    .size = size } };
 	struct elf_image img;
 	size_t file_size;
-	uint8_t *file = elf_file(EM_X86_64, parts, 2, &file_size);
+	/* Byte 6: how many bytes an instruction has at least, 1 on x86-64. */
+	const uint16_t machine = size > 6 && data[6] == 4 ? EM_AARCH64 : EM_X86_64;
+	uint8_t *file = elf_file(machine, parts, 2, &file_size);
 	if (well(elf_image_open_memory(&img, file, file_size, "fuzz", NULL))) {
 		read_all(&img);
 		elf_image_fini(&img);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libFuzzer: unwind rules of an ELF file whose headers are right. A byte says the machine and what
- * is there; pieces: .eh_frame, .debug_frame, the code of .text, for which rules are made where it
- * has none. Each eighth byte of the code begins a function. The table goes to the recorder's side
- * as a worker sends it.
+ * libFuzzer: unwind rules of an ELF file whose headers are right. A byte says the machine, what is
+ * there, and whether the program starts in the code. Pieces: .eh_frame, .debug_frame, the code of
+ * .text, for which rules are made where it has none. Each eighth byte of the code begins a
+ * function. The table goes to the recorder's side as a worker sends it; so does the input itself.
  *
  * Covers: unwind/program.c unwind/compile.c unwind/table.c unwind/code.c unwind/frame.c
  * unwind/request.c
@@ -11,7 +11,9 @@
 #include "fuzz/elf_file.h"
 #include "unwind/request.h"
 
-enum { EH_FRAME = 1, DEBUG_FRAME = 2, CODE = 4, ARM64 = 8, SYMBOLS = 16 };
+#include <errno.h>
+
+enum { EH_FRAME = 1, DEBUG_FRAME = 2, CODE = 4, ARM64 = 8, SYMBOLS = 16, START = 32 };
 
 #define FUNCTIONS 16
 #define CODE_AT 1100 /* in it, or before it */
@@ -46,6 +48,28 @@ static void compile(const struct elf_image *img)
 		send_table(t);
 	}
 	unwind_table_free(t);
+}
+
+/* What a worker answers about the file, and the input as an answer. */
+static void answer(const uint8_t *file, size_t file_size, const uint8_t *data, size_t size)
+{
+	const int fd = file_of(file, file_size);
+	struct sandbox_request q = { .bytes = (const uint8_t *)"fuzz", .len = 4, .fds = &fd };
+	struct buf out = BUF_INIT;
+	struct unwind_table *t = NULL;
+	require(unwind_op(&q, &out) == -EINVAL);
+	q.n_fds = 1;
+	if (!unwind_op(&q, &out) && well(unwind_decode(&t, &out)))
+		check_table(t);
+	unwind_table_free(t);
+	t = NULL;
+	out.len = 0;
+	if (!buf_add(&out, data, size) && !unwind_decode(&t, &out))
+		for (uint64_t at = 0; at < ELF_FILE_TEXT; at += 4093)
+			unwind_table_find(t, at);
+	unwind_table_free(t);
+	buf_fini(&out);
+	close(fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -89,10 +113,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 						  .st_value = CODE_AT + 8 * i };
 	}
 	uint8_t *f = elf_file(there & ARM64 ? EM_AARCH64 : EM_X86_64, parts, n, &file_size);
+	if (there & START) /* of the program, in the code */
+		((Elf64_Ehdr *)f)->e_entry = CODE_AT + 8;
 	if (well(elf_image_open_memory(&img, f, file_size, "fuzz", NULL))) {
 		compile(&img);
 		elf_image_fini(&img);
 	}
+	answer(f, file_size, data, size);
 	free(f);
 	for (size_t i = 0; i < 3; i++)
 		free(pieces[i]);
