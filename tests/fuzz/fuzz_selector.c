@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = { 0 };
 	size_t at = SIZE_MAX;
 	char *text = take_line(&in);
-	bool match, also;
+	bool match, also, excluded = false;
 	if (selector_parse(&s, text, &at, &err)) {
 		require(at <= strlen(text) || at == SIZE_MAX);
 		translate(text);
@@ -64,11 +64,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (!other && line[0] == '{') {
 			if (selector_parse(&other, line, NULL, &err))
 				other = NULL;
+			else
+				excluded = selector_excludes(s, other);
 		} else {
 			size_t n = labels_of(line, v);
 			if (!selector_match(s, v, n, &match, &err) && match && other &&
 			    !selector_match(other, v, n, &also, &err) && also)
-				require(!selector_excludes(s, other));
+				require(!excluded);
 		}
 		free(line);
 	}
