@@ -2,14 +2,25 @@
 /*
  * libFuzzer: the symbols of an ELF file whose headers are right: its .symtab, its .dynsym,
  * .gnu_debugdata, .gnu_debuglink and .eh_frame_hdr, each a piece of the input behind a byte that
- * says which are there. The table goes to the recorder's side as a worker sends it.
+ * says which are there, and whether .gnu_debugdata is yet to be packed. The table goes to the
+ * recorder's side as a worker sends it. The input itself is asked, too, as a file.
  *
  * Covers: symbols/table.c symbols/table_find.c symbols/debugdata.c symbols/parser.c
  */
 #include "fuzz/elf_file.h"
 #include "symbols/parser.h"
 
-enum { SYMTAB = 1, DYNSYM = 2, DEBUGDATA = 4, DEBUGLINK = 8, FRAME_HDR = 16, SEPARATE = 32 };
+#include <lzma.h>
+
+enum {
+	SYMTAB = 1,
+	DYNSYM = 2,
+	DEBUGDATA = 4,
+	DEBUGLINK = 8,
+	FRAME_HDR = 16,
+	SEPARATE = 32,
+	PACK = 64
+};
 
 static void look_up(struct table *t)
 {
@@ -63,6 +74,27 @@ static void ask(int fd, bool separate)
 	read_symbols(parser_op_parts, &q);
 }
 
+/* Nothing can be read: there is no file. */
+static void ask_nothing(void)
+{
+	const struct sandbox_request q = { .bytes = (const uint8_t *)"fuzz", .len = 4 };
+	struct buf out = BUF_INIT;
+	require(parser_op_open(&q, &out) && parser_op_crc(&q, &out));
+	buf_fini(&out);
+}
+
+/* Replace the piece by its .xz file. */
+static void pack(uint8_t **piece, size_t *len)
+{
+	size_t room = lzma_stream_buffer_bound(*len), n = 0;
+	uint8_t *packed = malloc(room);
+	require(packed && lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, NULL, *piece, *len, packed,
+						  &n, room) == LZMA_OK);
+	free(*piece);
+	*piece = packed;
+	*len = n;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { data, size };
@@ -71,6 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t n = 0, len[6] = { 0 }, file_size;
 	for (size_t i = 0; i < 6; i++) /* symtab, its strings, debugdata, debuglink, frame hdr */
 		pieces[i] = take_piece(&in, &len[i]);
+	if (there & PACK)
+		pack(&pieces[2], &len[2]);
 	parts[n++] = (struct elf_part){ .name = ".text",
 					.type = SHT_NOBITS,
 					.flags = SHF_ALLOC | SHF_EXECINSTR,
@@ -98,6 +132,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int fd = file_of(file, file_size);
 	ask(fd, there & SEPARATE);
 	close(fd);
+	fd = file_of(data, size);
+	ask(fd, false);
+	close(fd);
+	ask_nothing();
 	free(file);
 	for (size_t i = 0; i < 6; i++)
 		free(pieces[i]);
