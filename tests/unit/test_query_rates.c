@@ -132,8 +132,62 @@ static void two_rates(void **state)
 	remove_tree(dir);
 }
 
+#define WIDE_WINDOWS 120
+#define WIDE_FAST 60  /* the first ones, of the higher rate alone: a parent and more */
+#define WIDE_VALUES 8 /* more than model_options.wide_values */
+
+static void write_wide(const char *dir)
+{
+	struct store_writer *w;
+	struct err err = { 0 };
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &model_options, &err), 0);
+	for (size_t i = 0; i < WIDE_WINDOWS; i++) {
+		for (unsigned k = 0; k < WIDE_VALUES; k++) {
+			const struct store_event *rate = &rates[i >= WIDE_FAST && k % 2];
+			char text[40];
+			uint32_t event, set;
+			snprintf(text, sizeof(text), "tenant=t%u\n", k);
+			assert_int_equal(store_add_event(w, rate, &event), 0);
+			assert_int_equal(model_put_set(w, text, &set), 0);
+			assert_int_equal(store_add_row(w, set, 0, event, 1, rate->period), 0);
+		}
+		assert_int_equal(model_commit_at(w, i, &err), 0);
+	}
+	store_writer_close(w);
+}
+
+/* The values of a wide key that blocks list are samples of one event: of one rate. */
+static void top_lists(void **state)
+{
+	(void)state;
+	static const char *const tenant[] = { "tenant" };
+	const int64_t t0 = 1700000000000000000, window = 10000000000;
+	char dir[64];
+	struct store *s;
+	struct err err = { 0 };
+	write_wide(temp_dir(dir));
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	for (int fast = 0; fast < 2; fast++) {
+		const struct query_spec spec = {
+			.from_ns = t0,
+			.to_ns = t0 + window * (fast ? WIDE_FAST : WIDE_WINDOWS),
+			.labels = QUERY_KEYS,
+			.keys = tenant,
+			.n_keys = 1,
+			.event = "clock",
+		};
+		struct query *q;
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		assert_int_equal(query_top_serves(q, "tenant"), fast);
+		query_close(q);
+	}
+	store_close(s);
+	remove_tree(dir);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(two_rates) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(two_rates),
+					    cmocka_unit_test(top_lists) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
