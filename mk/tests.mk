@@ -279,7 +279,7 @@ test: ## install, build, run the tests: 10 to 12 minutes; CPU_HOTPLUG=1 takes a 
 	$(Q)$(MAKE) --no-print-directory test-with-packages
 
 # Of each input of a fuzz target so many allocations fail.
-STARVE := $(if $(ASCRIBE_TEST_ALL),48,8)
+STARVE := $(if $(ASCRIBE_TEST_ALL),48,4)
 
 # By another make: what is tested depends on the compilers that are installed.
 test-with-packages:
