@@ -433,7 +433,7 @@ static void *run_keeper(void *arg)
 	prctl(PR_SET_NAME, "ascribe-keeper");
 	own_thread_be_nice();
 	pthread_mutex_lock(&s->conns_lock);
-	while (!s->stopping) {
+	while (!__atomic_load_n(&s->stopping, __ATOMIC_RELAXED)) { /* conns_lock is not its lock */
 		struct timespec t;
 		clock_gettime(CLOCK_REALTIME, &t);
 		t.tv_sec++;
