@@ -56,6 +56,7 @@ static void the_open_window_stays(void **state)
 	model_fill(&m, w, &win, 30);
 	const size_t n_rows = store_n_rows(w);
 	assert_int_equal(commit_apart(w, 0, (struct apart){ .samples = 7 }, &err), 0);
+	assert_string_equal(err.text, "");
 	assert_int_equal(store_n_rows(w), n_rows);
 	/* Without rows nothing is written; nor where the caller's function fails. */
 	assert_int_equal(commit_apart(w, 20, (struct apart){ .samples = 0 }, &err), 0);

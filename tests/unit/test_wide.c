@@ -82,10 +82,46 @@ static void test_values_count_once(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* Too many sets make a key wide once: the next key has to wait for as many new ones. */
+static void test_sets_are_counted_once(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/test_wide.XXXXXX", path[64], command[80];
+	const struct store_meta meta = { .host = "h", .os = "o", .what = "w", .created_ns = 1 };
+	const struct store_event e = { .name = "cpu-clock", .unit = "nanoseconds" };
+	struct store_totals totals = { 0 };
+	struct err err = { 0 };
+	struct store_writer *w;
+	struct store *s;
+	struct store_options o;
+	uint32_t event;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/s", dir);
+	store_options_default(&o);
+	o.wide_sets = 40;
+	assert_int_equal(store_writer_open_with(&w, path, &meta, &o, &err), 0);
+	for (unsigned i = 0; i < WINDOWS; i++) {
+		assert_int_equal(store_add_event(w, &e, &event), 0);
+		add_values(w, event, "first", 30);
+		add_values(w, event, "second", 20);
+		assert_int_equal(
+			store_commit_window(w, 1000 * i, 1000 * (i + 1), 1000 * i, &totals, &err),
+			0);
+	}
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, path, &err), 0);
+	assert_true(store_is_wide(s, "first"));
+	assert_false(store_is_wide(s, "second"));
+	store_close(s);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values_count_once),
+		cmocka_unit_test(test_sets_are_counted_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
