@@ -175,7 +175,7 @@ static struct {
 	long more;
 } paths[] = {
 	{ "write, compact, cut", write_store, 61, 1, 0 },
-	{ "the same, five in a row", write_store, 127, 9, 4 },
+	{ "the same, five in a row", write_store, 127, 1, 4 },
 	{ "open, six questions", read_store, 13, 1, 0 },
 	{ "open, windows", read_windows, 5, 1, 0 },
 	{ "verify", verify_store, 17, 1, 0 },
