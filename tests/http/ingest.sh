@@ -93,6 +93,7 @@ bad('no whole trie', '/ingest?name=a&format=trie', b'\xff' * 12)
 bad('too many or too long', '/ingest?name=a&format=trie', b'\1a\1\1' * 100000 + b'\1a\1\0')  # deep: each stack is longer by one
 bad('too many or too long', '/ingest?name=a&format=trie', node('a' * 1000000, 0, *[node('b', 1)] * 10))  # much of little
 bad('from: Unix', '/ingest?name=a&from=x', b'a 1\n')
+bad('until: beyond the year 2262', '/ingest?name=a&from=1&until=60000000000', b'a 1\n')
 bad('sampleRate', '/ingest?name=a&sampleRate=0', b'a 1\n')
 bad('boundary', '/ingest?name=a', b'x', 'multipart/form-data')
 bad('no whole part', '/ingest?name=a', b'--XX\r\n', 'multipart/form-data; boundary=XX')

@@ -113,6 +113,8 @@ static int take_time(const struct request *r, const char *name, int64_t *ret, st
 		return err_set(err, -EINVAL, "%s: Unix time, in seconds or finer", name);
 	for (size_t i = 0; i < 3 && v >= below[i]; i++)
 		unit /= 1000;
+	if (v > INT64_MAX / unit)
+		return err_set(err, -EINVAL, "%s: beyond the year 2262", name);
 	*ret = (int64_t)(v * unit);
 	return 0;
 }
