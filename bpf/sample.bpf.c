@@ -116,7 +116,8 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 	h->ran[event]++;
 	if (idle)
 		h->idle++;
-	if (idle ? cfg.skip_idle : !is_selected(t)) {
+	if (cfg.leaves_out[event] & (in_user ? LEAVE_OUT_USER : LEAVE_OUT_KERNEL) ||
+	    (idle ? cfg.skip_idle : !is_selected(t))) {
 		h->outside[event]++;
 		return;
 	}

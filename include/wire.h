@@ -404,10 +404,15 @@ struct config {
 	/* of chosen cgroups; [0]: of all others. Events come at most_hz. n_rates 0: all have one */
 	__u32 n_rates, most_hz, most_rate; /* most_rate: its index */
 	__u32 rate_hz[RATES_MAX];
-	__u32 guard_probes;	 /* 1: programs can keep their CPU to themselves */
-	__u32 calls;		 /* 1: calls of functions are timed */
-	__u32 thins[MAX_EVENTS]; /* 1: the event measures time, so it has such rates */
+	__u32 guard_probes;	      /* 1: programs can keep their CPU to themselves */
+	__u32 calls;		      /* 1: calls of functions are timed */
+	__u32 leaves_out[MAX_EVENTS]; /* LEAVE_OUT_* */
+	__u32 thins[MAX_EVENTS];      /* 1: the event measures time, so it has such rates */
 };
+
+/* Samples of a clock that count as outside of the selection. */
+#define LEAVE_OUT_USER 1
+#define LEAVE_OUT_KERNEL 2
 
 enum probe_part {
 	PROBE_HIT = 0,

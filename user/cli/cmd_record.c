@@ -37,7 +37,7 @@
 #define PROGRESS_LOG_NS 5000000000ull
 
 struct record_options {
-	uint64_t hz;
+	uint64_t hz, period;
 	int64_t duration_ns;
 	bool all, append, quiet, explain, wall, waker, jvm_attach;
 	struct target_options target;
@@ -51,6 +51,10 @@ static const struct opt options[] = {
 	{ "frequency", 'F', OPT_UINT, "HZ",
 	  "samples per second and CPU of clocks and hardware events (default 99)",
 	  offsetof(struct record_options, hz), 1, 50000 },
+	{ "period", 'c', OPT_UINT, "N",
+	  "a sample each N of hardware events, faults, switches, ... (default: at the rate, or "
+	  "each one)",
+	  offsetof(struct record_options, period), 1, 1u << 30 },
 	{ "duration", 'd', OPT_DURATION, "TIME",
 	  "stop after 10s, 2m, ... (default: at Ctrl-C or when the command ends)",
 	  offsetof(struct record_options, duration_ns), 0, 0 },
@@ -68,7 +72,8 @@ static const struct opt options[] = {
 	  "all but what runs in these. With -G the deepest cgroup that is named decides",
 	  offsetof(struct record_options, target.excluded), 0, 0 },
 	{ "event", 'e', OPT_LIST, "EVENT,..",
-	  "what to sample: cpu-clock, cycles, ...; every hit of page-faults, "
+	  "what to sample: cpu-clock, cycles, ..., r1a8, cpu/event=0x3c,umask=0/ (:u user mode, :k "
+	  "kernel, :p precise behind them); every hit of page-faults, "
 	  "context-switches, ..., of a tracepoint subsystem:name, of a function "
 	  "uprobe:FILE:SYMBOL, and of a static probe usdt:FILE:PROVIDER:NAME, both with "
 	  ":argN=UNIT where an argument is to be summed (bytes, ns, count); how long calls "
@@ -187,9 +192,6 @@ struct recording {
 static int parse_events(struct recording *r, struct err *err)
 {
 	const struct opt_list *l = &r->o->events;
-	if (l->n > MAX_EVENTS)
-		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n,
-			       MAX_EVENTS);
 	r->cfg.hz = (unsigned)r->o->hz;
 	r->cfg.window_s = WINDOW_S;
 	shares_fit(&r->cfg, &r->detail);
@@ -201,14 +203,11 @@ static int parse_events(struct recording *r, struct err *err)
 	if (sets)
 		r->cfg.label_sets = (size_t)strtoul(sets, NULL, 10);
 	r->cfg.no_labels = labels && !strcmp(labels, "none");
-	r->cfg.n_events = l->n ? (unsigned)l->n : 1;
-	int rc;
-	for (unsigned i = 0; i < r->cfg.n_events; i++) {
-		rc = event_parse(&r->cfg.event[i], l->n ? l->v[i] : event_default(), r->cfg.hz,
-				 err);
-		if (rc)
-			return rc;
-	}
+	int rc = events_parse(r->cfg.event, &r->cfg.n_events, l->v, l->n, r->cfg.hz, err);
+	if (!rc && r->o->period)
+		rc = events_set_period(r->cfg.event, r->cfg.n_events, r->o->period, err);
+	if (rc)
+		return rc;
 	for (unsigned i = 0; i < r->cfg.n_events; i++)
 		r->o->wall |= r->cfg.event[i].wait;
 	if (r->o->wall && (rc = events_add_waits(r->cfg.event, &r->cfg.n_events, MAX_EVENTS, err)))

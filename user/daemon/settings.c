@@ -264,22 +264,15 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 {
 	static const struct opt_list none = { 0 };
 	const struct opt_list *l = s->o.capture_ns ? &none : &s->o.events;
-	if (l->n > MAX_EVENTS)
-		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n,
-			       MAX_EVENTS);
-	s->n_events = l->n ? (unsigned)l->n : 1;
 	const char *whom = s->selection.in.n || s->selection.annotated == ANNOTATED_IN
 				   ? "selected cgroups"
 			   : selection_rules_select(&s->selection) ? "all but excluded cgroups"
 								   : target_text(&s->target);
 	size_t at = (size_t)snprintf(s->what, sizeof(s->what), "%s", whom);
 	bool waits = s->o.wall;
-	int rc = 0;
-	for (unsigned i = 0; !rc && i < s->n_events; i++) {
-		rc = event_parse(&s->event[i], l->n ? l->v[i] : event_default(),
-				 daemon_settings_hz(s), err);
-		waits |= !rc && s->event[i].wait;
-	}
+	int rc = events_parse(s->event, &s->n_events, l->v, l->n, daemon_settings_hz(s), err);
+	for (unsigned i = 0; !rc && i < s->n_events; i++)
+		waits |= s->event[i].wait;
 	if (!rc && waits)
 		rc = events_add_waits(s->event, &s->n_events, MAX_EVENTS, err);
 	if (rc)

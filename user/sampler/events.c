@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/events.h"
 
+#include "sampler/pmu.h"
 #include "sampler/probe.h"
 
 #include <errno.h>
@@ -106,79 +107,194 @@ static int parse_tracepoint(struct event *e, const char *text, struct err *err)
 			       text);
 	e->tracepoint = true;
 	e->fixed_period = true;
-	e->unit = "count";
 	e->attr.type = PERF_TYPE_TRACEPOINT;
 	e->attr.config = (uint64_t)id;
 	return 0;
 }
 
+static int parse_probe(struct event *e, const char *text, struct err *err)
+{
+	struct probe_spec spec;
+	int rc = probe_parse(&spec, text, err);
+	if (rc)
+		return rc;
+	e->probe = e->fixed_period = true;
+	e->calls = spec.kind == PROBE_CALLS;
+	e->values = e->calls || spec.arg;
+	e->unit = probe_unit(&spec);
+	e->attr.sample_period = 1;
+	return 0;
+}
+
+static int no_event(const char *text, struct err *err)
+{
+	return err_set(err, -EINVAL,
+		       "unknown event '%s'; there are %s, rHEX and PMU/event/ of a CPU's PMU, "
+		       "tracepoints as subsystem:name, and probes as uprobe:FILE:SYMBOL, "
+		       "uretprobe:FILE:SYMBOL and usdt:FILE:PROVIDER:NAME",
+		       text, event_names());
+}
+
+/* An event of a PMU whose number is given: r1a8. False: the name is none. */
+static bool parse_raw(struct event *e, const char *name)
+{
+	const size_t len = strlen(name);
+	if (*name != 'r' || len < 2 || len > 17 ||
+	    strspn(name + 1, "0123456789abcdefABCDEF") != len - 1)
+		return false;
+	e->attr.type = PERF_TYPE_RAW;
+	e->attr.config = strtoull(name + 1, NULL, 16);
+	return true;
+}
+
+static const struct known *find_known(const char *name)
+{
+	for (size_t i = 0; i < N_KNOWN; i++)
+		if (!strcmp(known[i].name, name))
+			return &known[i];
+	return NULL;
+}
+
+static void set_rate(struct event *e, const struct known *k, unsigned hz)
+{
+	if (k && k->clock) {
+		/*
+		 * The kernel turns a clock's frequency into this very period; saying it
+		 * ourselves keeps both sides exact.
+		 */
+		e->fixed_period = true;
+		e->attr.sample_period = NS / hz;
+		e->ns_per_sample = NS / hz;
+	} else if (e->attr.type == PERF_TYPE_SOFTWARE) {
+		/*
+		 * Every one: the kernel's way of adapting a period to a rate starts at 1 and
+		 * overshoots by far for these.
+		 */
+		e->fixed_period = true;
+		e->attr.sample_period = 1;
+	} else {
+		e->attr.freq = 1;
+		e->attr.sample_freq = hz;
+		if (k && k->config == PERF_COUNT_HW_CPU_CYCLES)
+			e->ns_per_sample = NS / hz;
+	}
+}
+
+/* The letters behind an event's name: u user, k kernel, p (up to three) precise addresses. */
+static int set_modifiers(struct event *e, const char *letters, struct err *err)
+{
+	const size_t user = strspn(letters, "u"), kernel = strspn(letters + user, "k"),
+		     precise = strspn(letters + user + kernel, "p");
+	if (!*letters || letters[user + kernel + precise] || user > 1 || kernel > 1 || precise > 3)
+		return err_set(
+			err, -EINVAL,
+			"event '%s': behind the colon stand u (user), k (kernel), and p, pp or "
+			"ppp (precise addresses)",
+			e->name);
+	if (precise && e->attr.type == PERF_TYPE_SOFTWARE)
+		return err_set(err, -EINVAL,
+			       "event '%s': precise addresses (p) are for events of a PMU",
+			       e->name);
+	e->attr.precise_ip = precise & 3;
+	if (user == kernel)
+		return 0;
+	/* A clock counts all time either way, so its samples are chosen in the program. */
+	if (event_is_clock(e)) {
+		e->leaves_out = user ? LEAVE_OUT_KERNEL : LEAVE_OUT_USER;
+	} else {
+		e->attr.exclude_kernel = user;
+		e->attr.exclude_user = kernel;
+	}
+	return 0;
+}
+
+/* A name that is known, "r1a8" or "PMU/event/"; then modifiers, behind a slash without a colon. */
+static int parse_counter(struct event *e, const char *text, unsigned hz, struct err *err)
+{
+	const char *slash = text + strcspn(text, ":/");
+	const char *end = *slash == '/' ? strchr(slash + 1, '/') : NULL;
+	const size_t len = end ? (size_t)(end + 1 - text) : strcspn(text, ":");
+	const char *letters = text[len] == ':' ? text + len + 1 : text + len;
+	char name[EVENT_NAME_MAX];
+	snprintf(name, sizeof(name), "%.*s", (int)len, text);
+	const struct known *k = find_known(name);
+	e->unit = "count";
+	if (k) {
+		e->attr.type = k->type;
+		e->attr.config = k->config;
+		e->unit = k->unit;
+	} else if (*slash == '/') {
+		int rc = pmu_parse(&e->attr, PMU_DEVICES, name, err);
+		if (rc)
+			return rc;
+	} else if (!parse_raw(e, name)) {
+		return text[len] ? parse_tracepoint(e, text, err) : no_event(text, err);
+	}
+	set_rate(e, k, hz);
+	return text[len] ? set_modifiers(e, letters, err) : 0;
+}
+
 int event_parse(struct event *ret, const char *text, unsigned hz, struct err *err)
 {
 	struct event e = { .attr = { .size = sizeof(e.attr), .disabled = 1 } };
+	int rc = 0;
 	if (!*text || strlen(text) >= EVENT_NAME_MAX)
 		return err_set(err, -EINVAL, "event '%.40s': the name is empty or too long", text);
 	snprintf(e.name, sizeof(e.name), "%s", text);
 	if (probe_is(text)) {
-		struct probe_spec spec;
-		int rc = probe_parse(&spec, text, err);
-		if (rc)
-			return rc;
-		e.probe = e.fixed_period = true;
-		e.calls = spec.kind == PROBE_CALLS;
-		e.values = e.calls || spec.arg;
-		e.unit = probe_unit(&spec);
-		e.attr.sample_period = 1;
-		*ret = e;
-		return 0;
-	}
-	if (strchr(text, ':')) {
-		int rc = parse_tracepoint(&e, text, err);
-		if (!rc)
-			*ret = e;
-		return rc;
-	}
-	if (!strcmp(text, EVENT_OFF) || !strcmp(text, EVENT_RUNQ)) {
+		rc = parse_probe(&e, text, err);
+	} else if (!strcmp(text, EVENT_OFF) || !strcmp(text, EVENT_RUNQ)) {
 		e.wait = e.fixed_period = true;
 		e.unit = "nanoseconds";
-		*ret = e;
-		return 0;
+	} else {
+		rc = parse_counter(&e, text, hz, err);
 	}
-	for (size_t i = 0; i < N_KNOWN; i++) {
-		if (strcmp(known[i].name, text))
+	if (!rc)
+		*ret = e;
+	return rc;
+}
+
+/* Does an element of a list end within the slashes of a PMU's event? */
+static bool is_cut(const char *text)
+{
+	const size_t name = strcspn(text, ":/");
+	return name && text[name] == '/' && !strchr(text + name + 1, '/');
+}
+
+int events_parse(struct event *ret, unsigned *ret_n, char *const *texts, size_t n_texts,
+		 unsigned hz, struct err *err)
+{
+	unsigned n = 0;
+	int rc = n_texts ? 0 : event_parse(&ret[n++], event_default(), hz, err);
+	for (size_t i = 0; !rc && i < n_texts; i++) {
+		char text[EVENT_NAME_MAX + 1];
+		size_t len = (size_t)snprintf(text, sizeof(text), "%s", texts[i]);
+		while (len < sizeof(text) && is_cut(text) && i + 1 < n_texts)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, ",%s", texts[++i]);
+		rc = n < MAX_EVENTS
+			     ? event_parse(&ret[n++], text, hz, err)
+			     : err_set(err, -EINVAL, "more than %d events at a time", MAX_EVENTS);
+	}
+	*ret_n = n;
+	return rc;
+}
+
+int events_set_period(struct event *v, unsigned n, uint64_t period, struct err *err)
+{
+	bool any = false;
+	for (unsigned i = 0; i < n; i++) {
+		struct event *e = &v[i];
+		if (event_is_clock(e) || e->wait || e->probe || e->tracepoint)
 			continue;
-		e.attr.type = known[i].type;
-		e.attr.config = known[i].config;
-		e.unit = known[i].unit;
-		if (known[i].clock) {
-			/*
-			 * The kernel turns a clock's frequency into this very period; saying it
-			 * ourselves keeps both sides exact.
-			 */
-			e.fixed_period = true;
-			e.attr.sample_period = NS / hz;
-			e.ns_per_sample = NS / hz;
-		} else if (known[i].type == PERF_TYPE_SOFTWARE) {
-			/*
-			 * Every one: the kernel's way of adapting a period to a rate starts at 1
-			 * and overshoots by far for these.
-			 */
-			e.fixed_period = true;
-			e.attr.sample_period = 1;
-		} else {
-			e.attr.freq = 1;
-			e.attr.sample_freq = hz;
-			if (known[i].config == PERF_COUNT_HW_CPU_CYCLES &&
-			    known[i].type == PERF_TYPE_HARDWARE)
-				e.ns_per_sample = NS / hz;
-		}
-		*ret = e;
-		return 0;
+		e->attr.freq = 0;
+		e->attr.sample_period = period;
+		e->fixed_period = any = true;
+		e->ns_per_sample = 0;
 	}
-	return err_set(
-		err, -EINVAL,
-		"unknown event '%s'; there are %s, tracepoints as subsystem:name, and probes "
-		"as uprobe:FILE:SYMBOL, uretprobe:FILE:SYMBOL and usdt:FILE:PROVIDER:NAME",
-		text, event_names());
+	return any ? 0
+		   : err_set(err, -EINVAL,
+			     "no event has a period (-c): clocks have a rate (-F), and each hit of "
+			     "a tracepoint or probe is a sample");
 }
 
 int events_add_waits(struct event *v, unsigned *n, unsigned max, struct err *err)

@@ -9,6 +9,7 @@
 
 #include <linux/perf_event.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define EVENT_NAME_MAX 512 /* of a probe: with its file */
@@ -23,6 +24,7 @@ struct event {
 	bool fixed_period;	/* constant period: cpu-clock, task-clock */
 	uint64_t ns_per_sample; /* 0 where a sample is not a time */
 	const char *unit;	/* of the event's own count */
+	uint8_t leaves_out;	/* of a clock's samples: LEAVE_OUT_* */
 	/* No perf event: bpf/offcpu.bpf.h writes the rows of off-cpu and runq */
 	bool wait;
 };
@@ -31,11 +33,22 @@ struct event {
 #define EVENT_RUNQ "runq"
 
 /*
- * Parse one event: "cpu-clock", "cycles", "page-faults", ..., "subsystem:tracepoint", or a probe
- * (probe.h). hz is the requested rate; tracepoints and probes fire at each hit. -EINVAL: the error
- * lists the events; -ENOENT: no such tracepoint, or no tracefs.
+ * Parse one event: "cpu-clock", "cycles", "page-faults", ..., "r1a8", one of a PMU (pmu.h), each
+ * with modifiers (":u", ":kp"), "subsystem:tracepoint", or a probe (probe.h). hz is the requested
+ * rate; tracepoints and probes fire at each hit. -EINVAL: the error lists the events; -ENOENT: no
+ * such tracepoint, or no tracefs.
  */
 int event_parse(struct event *ret, const char *text, unsigned hz, struct err *err);
+
+/*
+ * The same of a list that was split at its commas, into ret[MAX_EVENTS]; without any the default.
+ * Those of "cpu/event=1,umask=2/" are put back.
+ */
+int events_parse(struct event *ret, unsigned *ret_n, char *const *texts, size_t n_texts,
+		 unsigned hz, struct err *err);
+
+/* Take a sample each `period` of the events that have one. -EINVAL: none has. */
+int events_set_period(struct event *v, unsigned n, uint64_t period, struct err *err);
 
 /*
  * Move both kinds of waits to the end of the *n events in v[max], also if only one was named.

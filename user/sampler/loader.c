@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/loader.h"
 
+#include "sampler/pmu.h"
 #include "sampler/sideband.h"
 
 #include <bpf/bpf.h>
@@ -26,13 +27,21 @@ static void add_fd(struct keeper_answer *a, int fd)
 /* Events only count, of types that recorders ask for: they copy no registers, stacks or data. */
 static bool is_event(const struct event *e)
 {
-	const struct perf_event_attr *a = &e->attr, plain = { .size = sizeof(plain),
-							      .type = a->type,
-							      .config = a->config,
-							      .sample_period = a->sample_period,
-							      .disabled = a->disabled,
-							      .freq = a->freq };
-	const bool known = e->wait || e->probe || a->type == PERF_TYPE_SOFTWARE ||
+	const struct perf_event_attr *a = &e->attr;
+	const bool pmu = a->type == PERF_TYPE_RAW ||
+			 (a->type >= PERF_TYPE_MAX && pmu_is_core(PMU_DEVICES, a->type));
+	const struct perf_event_attr plain = { .size = sizeof(plain),
+					       .type = a->type,
+					       .config = a->config,
+					       .config1 = pmu ? a->config1 : 0,
+					       .config2 = pmu ? a->config2 : 0,
+					       .sample_period = a->sample_period,
+					       .disabled = a->disabled,
+					       .freq = a->freq,
+					       .exclude_user = a->exclude_user,
+					       .exclude_kernel = a->exclude_kernel,
+					       .precise_ip = a->precise_ip };
+	const bool known = e->wait || e->probe || pmu || a->type == PERF_TYPE_SOFTWARE ||
 			   a->type == PERF_TYPE_HARDWARE || a->type == PERF_TYPE_TRACEPOINT;
 	return known && memchr(e->name, 0, sizeof(e->name)) &&
 	       (e->wait || !memcmp(a, &plain, sizeof(plain)));

@@ -307,6 +307,7 @@ static int set_sizes(struct loading *l)
 		const struct event *e = &l->cfg->event[i];
 		tracepoints |= e->tracepoint;
 		clocks |= !e->tracepoint && !e->probe && !e->wait;
+		c->leaves_out[i] = e->leaves_out;
 		c->period_ns[i] = event_is_clock(e) ? e->attr.sample_period : 0;
 		if (e->wait)
 			*(strcmp(e->name, EVENT_OFF) ? &c->event_runq : &c->event_off) = i;
