@@ -156,6 +156,9 @@ static void test_modifiers(void **state)
 	assert_int_equal(e.ns_per_sample, 10000000);
 	assert_int_equal(event_parse(&e, "cycles:ukpp", 99, NULL), 0);
 	assert_true(!e.attr.exclude_kernel && !e.attr.exclude_user && e.attr.precise_ip == 2);
+	assert_true(e.ns_per_sample);
+	assert_int_equal(event_parse(&e, "cycles:u", 99, NULL), 0);
+	assert_true(e.attr.exclude_kernel && !e.ns_per_sample);
 	assert_int_equal(event_parse(&e, "r1a8:up", 99, NULL), 0);
 	assert_true(e.attr.type == PERF_TYPE_RAW && e.attr.config == 0x1a8 && e.attr.freq &&
 		    e.attr.exclude_kernel && e.attr.precise_ip == 1);

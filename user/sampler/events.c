@@ -204,6 +204,8 @@ static int set_modifiers(struct event *e, const char *letters, struct err *err)
 	} else {
 		e->attr.exclude_kernel = user;
 		e->attr.exclude_user = kernel;
+		/* The kernel keeps the rate by a shorter period. */
+		e->ns_per_sample = 0;
 	}
 	return 0;
 }
