@@ -95,6 +95,26 @@ ok "the store tells of the time without waits" \
 	jq -e '.flagged.waits_saved > 0 and .flagged.waits > 0 and .flagged.reduced_rate == 0' stat.json
 ok "every sample is accounted for" jq -e '.fired == .stored + ([.lost[]] | add)' stat.json
 
+# ---- beside a probe, of which each hit counts, the rate stays ----
+cp "$build/tests/record/probed" probed
+cat >probe.yaml <<Y
+store: $dir/probe
+event: cpu-clock,uprobe:$dir/probed:hit
+frequency: 97
+listen: [127.0.0.1:0, unix:$dir/sock]
+cpu-max: 0.01%
+anonymous: true
+Y
+serve log "$hasty" daemon -c probe.yaml || finish
+daemon=$pid
+ok "with names given up it ends" until_says 'cpu-max (0.01%) cannot be kept, give more'
+ok "the rate is not" sh -c '! grep -q "each sample stands for" log'
+./probed 1 1000 >hits
+kill -TERM "$daemon"
+wait "$daemon"
+"$ascribe" report probe -e "uprobe:$dir/probed:hit" --json >probe.json
+ok "each hit counts once: $(jq .samples probe.json) of 1,001" jq -e '.samples == 1001' probe.json
+
 # ---- memory, beside a flood of stacks and labels: by what the kernel says of all its processes and
 # maps. The limit is the least that there may be; make bench-memory looks for longer, at waits, too
 # ----

@@ -10,11 +10,17 @@
 
 struct saving_limits daemon_saving_limits(const struct daemon *d)
 {
-	unsigned n_waits = 0;
-	for (unsigned i = 0; i < d->s.n_events; i++)
+	unsigned n_waits = 0, n_hits = 0;
+	for (unsigned i = 0; i < d->s.n_events; i++) {
 		n_waits += d->s.event[i].wait;
-	return (struct saving_limits){ d->s.cpu_max, d->s.o.memory_max, d->s.o.hz, n_waits,
-				       n_waits == d->s.n_events };
+		n_hits += d->s.event[i].tracepoint || d->s.event[i].probe;
+	}
+	return (struct saving_limits){ .cpu = d->s.cpu_max,
+				       .memory = d->s.o.memory_max,
+				       .hz = d->s.o.hz,
+				       .waits = n_waits,
+				       .only_waits = n_waits == d->s.n_events,
+				       .hits = n_hits };
 }
 
 static void configure_selection(struct selection_rules *r, struct sampler_config *ret)
@@ -33,7 +39,7 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 	struct err warning = { 0 };
 	struct shares share;
 	const struct saving_limits limits = daemon_saving_limits(d);
-	const unsigned weight = governor_weight(&d->saving.governor);
+	const unsigned weight = limits.hits ? 1 : governor_weight(&d->saving.governor);
 	shares_of(d->s.o.memory_max, d->saving.governor.memory.step, &share);
 	struct sampler_config cfg = {
 		.hz = (daemon_settings_hz(&d->s) + weight - 1) / weight,

@@ -261,7 +261,8 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 	const unsigned weight = governor_weight(g);
 	const bool waits = governor_waits(g);
 	const struct governor_limits limits = { l->cpu, l->memory, l->waits, l->only_waits,
-						l->hz >= 4   ? 4
+						l->hits	     ? 1
+						: l->hz >= 4 ? 4
 						: l->hz >= 2 ? 2
 							     : 1 };
 	account_read(&s->account, p, s->program_bytes, server);

@@ -34,6 +34,7 @@ struct saving_limits {
 	uint64_t memory; /* 0: no limit */
 	uint64_t hz;
 	bool waits, only_waits; /* governor_limits */
+	bool hits; /* tracepoints or probes are recorded: each hit counts, so the rate stays */
 };
 
 /* Before any recorder is opened. */
