@@ -129,7 +129,30 @@ kill -STOP "$web"
 ok "stopped, it is replaced" within 20 is_status two /api/v1/labels 200
 ok "which is said, too" until_says 'did not answer and was killed'
 ok "the stopped one is gone" test ! -e "/proc/$web"
-ok "how often is counted" within 10 sh -c "curl -sf --unix-socket sock -H 'Authorization: Bearer $(cat two.token)' http://x/metrics | grep -qE '^ascribe_server_starts_total [5-9]'"
+
+# ---- taken over, it shuts the sockets that its successors have, too ----
+cat >shut.py <<'PY'
+import ctypes, os, socket, sys
+pid = int(sys.argv[1])
+process, getfd, n = os.pidfd_open(pid), 438, 0
+for fd in os.listdir(f'/proc/{pid}/fd'):
+    if not os.readlink(f'/proc/{pid}/fd/{fd}').startswith('socket:'): continue
+    s = socket.socket(fileno=ctypes.CDLL(None).syscall(getfd, process, int(fd), 0))
+    if s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        s.shutdown(socket.SHUT_RDWR)
+        n += 1
+print(n)
+PY
+web=$(web_pid) before=$(stat -c '%a %u %g' sock)
+ok "two sockets are shut" test "$(python3 shut.py "$web")" = 2
+ok "nobody can connect" sh -c "! curl -sk --max-time 5 -o none https://127.0.0.1:$port/healthz"
+kill -9 "$web"
+ok "the next server answers at the same port" within 20 is_status two /api/v1/labels 200
+at_socket() { curl -sf --unix-socket sock -H "Authorization: Bearer $(cat two.token)" "http://x$1"; }
+ok "and at the Unix socket" within 10 at_socket /api/v1/labels -o none
+ok "which has its mode and group: $before" test "$(stat -c '%a %u %g' sock)" = "$before"
+starts() { at_socket /metrics | grep -qE '^ascribe_server_starts_total [6-9]'; }
+ok "how often is counted" within 10 starts
 web=$(web_pid)
 kill -TERM "$daemon"
 wait "$daemon"

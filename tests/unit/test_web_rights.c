@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server that was taken over can do to the files that it is given. */
+/* What a server that was taken over can do to the files and sockets that it is given. */
 #include "sandbox/confine.h"
 
 #include <setjmp.h>
@@ -9,8 +9,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,8 +67,42 @@ static void test_log(void **state)
 	unlink(path);
 }
 
+/* The next server has the same sockets: nothing stays with them but shutdown(2). */
+static _Noreturn void spoil(int fd)
+{
+	const struct confine_given given = { .memory = 64 << 20 };
+	struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog drop_all = { 1, &none };
+	int one = 1;
+	SHOULD(!confine_reach(ROLE_WEB, &given));
+	SHOULD(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &drop_all, sizeof(drop_all)) < 0 &&
+	       errno == EPERM);
+	SHOULD(setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one)) < 0);
+	SHOULD(setsockopt(fd, IPPROTO_IP, IP_MINTTL, &one, sizeof(one)) < 0 && errno == EPERM);
+	SHOULD(listen(fd, 0) < 0 && errno == EPERM);
+	SHOULD(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) == 0);
+	_exit(0);
+}
+
+static void test_sockets(void **state)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0), status;
+	(void)state;
+	if (!CONFINED)
+		skip();
+	assert_int_equal(listen(fd, 1), 0);
+	pid_t p = fork();
+	if (p == 0)
+		spoil(fd);
+	assert_int_equal(waitpid(p, &status, 0), p);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(fd);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_log) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_log),
+					    cmocka_unit_test(test_sockets) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

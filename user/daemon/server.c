@@ -266,12 +266,11 @@ static int take_requests(struct daemon *d, struct err *err)
 int daemon_serve(struct daemon *d, uint64_t *io_until_ns, struct err *err)
 {
 	uint64_t wait_ns;
+	struct err why = { 0 };
 	int rc = take_requests(d, err);
-	if (serving_look(&d->serving, &wait_ns)) {
+	if (serving_look(&d->serving, &wait_ns, &why)) {
 		capture_end(&d->capture);
-		log_line(LOG_LINE_WARNING,
-			 "the process that serves did not answer and was killed; another one is "
-			 "started");
+		log_line(LOG_LINE_WARNING, "http: %s", why.text);
 	}
 	look_at_capture(d);
 	if (audit_log_look(&d->audit, d->s.o.store))

@@ -99,19 +99,19 @@ int serving_op(const struct keeper_question *q, struct keeper_answer *ret, struc
 	return 0;
 }
 
-static int spawn(int fd, pid_t *ret)
+static int spawn(int fd, pid_t *ret, struct err *err)
 {
 	const struct keeper_question q = { .fds = &fd, .n_fds = 1 };
-	return kept_start(serving_op, &q, ret, NULL);
+	return kept_start(serving_op, &q, ret, err);
 }
 
-static int send_config(struct serving *s)
+static int send_config(struct serving *s, struct err *err)
 {
 	int fd[WEB_DESCRIPTORS];
 	size_t n = 0;
 	const int store = open(s->setup.store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store < 0)
-		return -errno;
+		return err_sys(err, -errno, "cannot open %s", s->setup.store);
 	fd[n++] = store;
 	for (unsigned i = WEB_STORE + 1; i < WEB_LISTEN; i++)
 		if (s->setup.fd[i] >= 0)
@@ -120,7 +120,7 @@ static int send_config(struct serving *s)
 		fd[n++] = s->setup.sockets->v[i].fd;
 	int rc = packet_send(s->fd, s->config.data, s->config.len, NULL, 0, fd, n);
 	close(store);
-	return rc;
+	return rc ? err_sys(err, rc, "configuring the process that serves") : 0;
 }
 
 /* What is left of it is killed and reaped by serving_look. */
@@ -137,23 +137,26 @@ static void disconnect(struct serving *s)
 	s->up = s->ending = false;
 }
 
-static void start(struct serving *s)
+static int start(struct serving *s, struct err *err)
 {
 	int pair[2];
 	s->began_ns = now_ns();
 	s->asked_ns = 0;
 	s->limit_unsent = s->audit_unsent = s->told = false;
 	s->starts++;
-	int rc = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ? -errno : 0;
+	int rc = http_sockets_mend(s->setup.sockets, err);
+	if (!rc && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		rc = err_sys(err, -errno, "starting the process that serves");
 	if (!rc) {
 		s->fd = pair[0];
-		rc = spawn(pair[1], &s->pid);
+		rc = spawn(pair[1], &s->pid, err);
 		close(pair[1]);
 	}
 	own_leave_out(OWN_SERVER, s->pid);
-	rc = rc ? rc : send_config(s);
+	rc = rc ? rc : send_config(s, err);
 	if (rc)
 		disconnect(s);
+	return rc;
 }
 
 int serving_begin(struct serving *s, const struct serving_setup *setup, struct err *err)
@@ -194,17 +197,23 @@ static bool reap(struct serving *s)
 	return !s->pid;
 }
 
-bool serving_look(struct serving *s, uint64_t *ret_ns)
+int serving_look(struct serving *s, uint64_t *ret_ns, struct err *err)
 {
 	const uint64_t now = now_ns();
 	const bool hung = s->fd >= 0 && !s->ending &&
 			  ((!s->up && now - s->began_ns > HUNG_NS) ||
 			   (s->asked_ns && now - s->asked_ns > HUNG_NS));
+	int rc = hung ? err_set(err, -ETIMEDOUT,
+				"the process that serves did not answer and was killed; another "
+				"one is started")
+		      : 0;
 	*ret_ns = UINT64_MAX;
 	if (hung || (s->ending && now > s->ends_ns))
 		disconnect(s);
-	if (s->fd < 0 && reap(s) && s->wanted && now >= s->next_ns)
-		start(s);
+	if (s->fd < 0 && reap(s) && s->wanted && now >= s->next_ns) {
+		int started = start(s, err);
+		rc = started ? started : rc;
+	}
 	if (s->limit_unsent)
 		serving_limit(s, s->setup.http->question_bytes);
 	if (s->audit_unsent)
@@ -215,7 +224,7 @@ bool serving_look(struct serving *s, uint64_t *ret_ns)
 		*ret_ns = REAP_NS;
 	else if (s->wanted)
 		*ret_ns = s->next_ns > now ? s->next_ns - now : 0;
-	return hung;
+	return rc;
 }
 
 void serving_end(struct serving *s, unsigned wait_ms)

@@ -26,9 +26,9 @@
 struct serving_setup {
 	const char *store;
 	const struct http_config *http; /* addresses, hosts, limits */
-	const struct http_sockets *sockets;
-	int fd[WEB_LISTEN]; /* -1: none; that of the store is opened here */
-	char *const *rules; /* sections of `metrics:` */
+	struct http_sockets *sockets;	/* bound anew where a server shut them */
+	int fd[WEB_LISTEN];		/* -1: none; that of the store is opened here */
+	char *const *rules;		/* sections of `metrics:` */
 	size_t n_rules;
 	uint64_t audit_bytes;
 	int64_t rules_from_ns; /* windows that begin then or later count */
@@ -61,10 +61,10 @@ void serving_rest(struct serving *s);
 void serving_end(struct serving *s, unsigned wait_ms);
 
 /*
- * Start it, end it, as it is time to. *ret_ns: how long until the next look. True: it did not
- * answer, and was killed.
+ * Start it, end it, as it is time to. *ret_ns: how long until the next look. -ETIMEDOUT: it did not
+ * answer, and was killed. -errno: it cannot be started now.
  */
-bool serving_look(struct serving *s, uint64_t *ret_ns);
+int serving_look(struct serving *s, uint64_t *ret_ns, struct err *err);
 
 /*
  * The next message: 0, with the file of a profile in *ret_fd (else -1), to be closed by the caller.

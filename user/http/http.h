@@ -113,6 +113,8 @@ struct http_sockets;
  * for the same addresses are kept, others are closed. On failure *io stays as it was.
  */
 int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, struct err *err);
+/* Bind anew the sockets that no longer listen, at the same address and port. */
+int http_sockets_mend(struct http_sockets *s, struct err *err);
 /* Removes Unix sockets, too. */
 void http_sockets_close(struct http_sockets *s);
 

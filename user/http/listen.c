@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,41 +132,34 @@ static int bind_to(const struct listen_at *at, int fd, unsigned mode)
 	return !rc && chmod(at->unix_path, mode) ? -errno : rc;
 }
 
-static void write_name(const struct listen_at *at, int fd, char *name, size_t cap)
+static void write_name(const struct listen_at *at, char *name, size_t cap)
 {
-	struct sockaddr_storage got = { 0 };
-	socklen_t len = sizeof(got);
 	char host[64] = "";
 	if (at->unix_path[0]) {
 		snprintf(name, cap, "unix:%s", at->unix_path);
-		return;
-	}
-	getsockname(fd, (struct sockaddr *)&got, &len);
-	if (got.ss_family == AF_INET6) {
-		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&got;
+	} else if (at->addr.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&at->addr;
 		inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
 		snprintf(name, cap, "[%s]:%u", host, ntohs(v6->sin6_port));
 	} else {
-		const struct sockaddr_in *v4 = (const struct sockaddr_in *)&got;
+		const struct sockaddr_in *v4 = (const struct sockaddr_in *)&at->addr;
 		inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
 		snprintf(name, cap, "%s:%u", host, ntohs(v4->sin_port));
 	}
 }
 
-int listen_open(const struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap,
+int listen_open(struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap,
 		struct err *err)
 {
 	int fd = socket(at->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
 	    rc = fd < 0 ? -errno : 0;
+	socklen_t len = at->len;
 	rc = rc ? rc : bind_to(at, fd, mode);
 	if (!rc && listen(fd, BACKLOG))
 		rc = -errno;
-	if (fd >= 0)
-		write_name(at, fd, name, cap);
-	if (rc && at->addr.ss_family != AF_UNIX) { /* nothing is bound that would have a name */
-		const struct sockaddr_in *v4 = (const struct sockaddr_in *)&at->addr;
-		snprintf(name, cap, "port %u", ntohs(v4->sin_port));
-	}
+	if (!rc && !at->unix_path[0] && getsockname(fd, (struct sockaddr *)&at->addr, &len))
+		rc = -errno;
+	write_name(at, name, cap);
 	if (rc) {
 		err_sys(err, rc, "cannot listen on %s", name);
 		if (fd >= 0)
@@ -206,6 +200,28 @@ static struct http_socket *find_socket(struct http_sockets *s, const char *text)
 	return NULL;
 }
 
+/* Whoever has the descriptor can end that, for everybody, with shutdown(2). */
+static bool still_listens(const struct http_socket *s)
+{
+	struct pollfd p = { .fd = s->fd, .events = POLLRDHUP };
+	return s->fd >= 0 && poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLRDHUP));
+}
+
+int http_sockets_mend(struct http_sockets *s, struct err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < s->n; i++) {
+		struct http_socket *k = &s->v[i];
+		if (still_listens(k))
+			continue;
+		if (k->fd >= 0)
+			close(k->fd);
+		k->fd = -1;
+		rc = listen_open(&k->at, s->mode, &k->fd, k->name, sizeof(k->name), err);
+	}
+	return rc;
+}
+
 int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, struct err *err)
 {
 	unsigned mode = cfg->socket_mode ? cfg->socket_mode : SOCKET_MODE;
@@ -235,6 +251,7 @@ int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, s
 		free(s);
 		return rc;
 	}
+	s->mode = mode;
 	for (size_t i = 0; i < s->n; i++)
 		if (kept[i])
 			*kept[i] = (struct http_socket){ .fd = -1 };

@@ -33,16 +33,17 @@ struct http_socket {
 struct http_sockets {
 	struct http_socket v[ADDRESSES_MAX];
 	size_t n;
+	unsigned mode; /* of Unix sockets */
 };
 
 keeper_op listen_op; /* binds a socket to an address of TCP; for the keeper's table */
 
 int listen_parse(struct listen_at *ret, const char *text, struct err *err);
 /*
- * A listening socket; name gets the address with its real port. A Unix socket that nobody listens
- * on any more is replaced.
+ * A listening socket; *at and name get its real port. A Unix socket that nobody listens on any more
+ * is replaced.
  */
-int listen_open(const struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap,
+int listen_open(struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap,
 		struct err *err);
 
 #endif

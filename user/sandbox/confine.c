@@ -196,7 +196,7 @@ static int limit_calls(const struct role_calls *calls)
 	int rc = f ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < calls->n; i++) {
 		const struct role_call *c = &calls->v[i];
-		rc = seccomp_rule_add_array(f, c->action, c->call, c->n_args, &c->arg);
+		rc = seccomp_rule_add_array(f, c->action, c->call, c->n_args, c->args);
 		if (rc == -EDOM)
 			rc = 0; /* this machine has no such call */
 	}

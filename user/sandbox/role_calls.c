@@ -3,16 +3,45 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#define ALLOW(call) { SCMP_SYS(call), SCMP_ACT_ALLOW, 0, { 0 } }
-#define ALLOW_IF(call, ...) { SCMP_SYS(call), SCMP_ACT_ALLOW, 1, __VA_ARGS__ }
-#define FAIL(call, code) { SCMP_SYS(call), SCMP_ACT_ERRNO(code), 0, { 0 } }
-#define FAIL_IF(call, code, ...) { SCMP_SYS(call), SCMP_ACT_ERRNO(code), 1, __VA_ARGS__ }
+#define ALLOW(call) \
+	{ \
+		SCMP_SYS(call), SCMP_ACT_ALLOW, 0, \
+		{ { 0 } } \
+	}
+#define ALLOW_IF(call, if_) \
+	{ \
+		SCMP_SYS(call), SCMP_ACT_ALLOW, 1, \
+		{ \
+			if_ \
+		} \
+	}
+#define ALLOW_IF_BOTH(call, if_, and_) \
+	{ \
+		SCMP_SYS(call), SCMP_ACT_ALLOW, 2, \
+		{ \
+			if_, and_ \
+		} \
+	}
+#define FAIL(call, code) \
+	{ \
+		SCMP_SYS(call), SCMP_ACT_ERRNO(code), 0, \
+		{ { 0 } } \
+	}
+#define FAIL_IF(call, code, if_) \
+	{ \
+		SCMP_SYS(call), SCMP_ACT_ERRNO(code), 1, \
+		{ \
+			if_ \
+		} \
+	}
 
 /* Memory that is not executable. */
 #define ALLOW_DATA \
@@ -138,11 +167,16 @@ const struct role_calls role_calls_jvm = {
 	.n = N(jvm),
 };
 
+#define ALLOW_SETTING(option) \
+	ALLOW_IF_BOTH(setsockopt, SCMP_A1(SCMP_CMP_EQ, IPPROTO_TCP), SCMP_A2(SCMP_CMP_EQ, option))
+
 static const struct role_call web[] = {
 	/* Connections, and the socket to the recorder. */
 	ALLOW(accept4), ALLOW(recvfrom), ALLOW(recvmsg), ALLOW(sendto), ALLOW(sendmsg),
 	ALLOW(sendfile), ALLOW(shutdown), ALLOW(getsockname), ALLOW(getpeername), ALLOW(getsockopt),
-	ALLOW(setsockopt), ALLOW(poll), ALLOW(ppoll), ALLOW(eventfd2), ALLOW(pipe2),
+	ALLOW(poll), ALLOW(ppoll), ALLOW(eventfd2),
+	/* No filter or lock on a socket that the next server has, too. */
+	ALLOW_SETTING(TCP_NODELAY), ALLOW_SETTING(TCP_CORK),
 	/* Files of the store. */
 	ALLOW(read), ALLOW(readv), ALLOW(pread64), ALLOW(write), ALLOW(writev), ALLOW(pwrite64),
 	ALLOW(lseek), ALLOW(fstat), ALLOW(stat), ALLOW(lstat), ALLOW(newfstatat), ALLOW(statx),

@@ -53,12 +53,12 @@ struct role_paths {
 	size_t n;
 };
 
-/* What becomes of a system call, if the argument (where n_args is 1) fits. */
+/* What becomes of a system call, if all these arguments fit. */
 struct role_call {
 	int call;
 	uint32_t action;
 	unsigned n_args;
-	struct scmp_arg_cmp arg;
+	struct scmp_arg_cmp args[2];
 };
 
 struct role_calls {
