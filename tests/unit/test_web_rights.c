@@ -14,6 +14,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,13 +74,16 @@ static _Noreturn void spoil(int fd)
 	const struct confine_given given = { .memory = 64 << 20 };
 	struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
 	const struct sock_fprog drop_all = { 1, &none };
-	int one = 1;
+	int one = 1, ends[2];
 	SHOULD(!confine_reach(ROLE_WEB, &given));
 	SHOULD(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &drop_all, sizeof(drop_all)) < 0 &&
 	       errno == EPERM);
 	SHOULD(setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one)) < 0);
 	SHOULD(setsockopt(fd, IPPROTO_IP, IP_MINTTL, &one, sizeof(one)) < 0 && errno == EPERM);
 	SHOULD(listen(fd, 0) < 0 && errno == EPERM);
+	/* No memory that its limits do not see. */
+	SHOULD(memfd_create("", 0) < 0 && errno == EPERM);
+	SHOULD(pipe(ends) < 0 && errno == EPERM);
 	SHOULD(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) == 0);
 	_exit(0);
 }

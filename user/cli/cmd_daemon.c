@@ -546,7 +546,8 @@ int cmd_daemon(int argc, char **argv)
 			    .signals = -1,
 			    .sql = SQL_ASKER_NONE,
 			    .audit = { .fd = -1 },
-			    .rules_fd = -1 };
+			    .rules_fd = -1,
+			    .memory_fd = -1 };
 	struct err err = { 0 };
 	int status = EXIT_OK;
 	bool help;

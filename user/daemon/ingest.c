@@ -5,12 +5,11 @@
 #include "import/write.h"
 #include "proc/proc.h"
 #include "util/clock.h"
+#include "util/memory_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define NS 1000000000ll
@@ -28,26 +27,21 @@ void ingest_fini(struct ingest *i)
 	intake_fini(&i->intake);
 }
 
-/*
- * Read a file of memory. No other is read: a file of a disk, or of a process, could make us wait.
- */
-static int read_memory(int fd, void **ret, size_t *ret_len)
+/* Whoever writes into the file may go on: what was read here is a copy. */
+static int read_memory(int fd, size_t len, void **ret)
 {
-	struct stat st;
-	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) || st.st_size <= 0)
+	if (!len || len > PROFILE_PACKED_MAX)
 		return -EBADMSG;
-	if (st.st_size > (off_t)PROFILE_PACKED_MAX)
-		return -E2BIG;
-	const size_t len = (size_t)st.st_size;
 	void *bytes = malloc(len);
 	if (!bytes)
 		return -ENOMEM;
-	if (pread(fd, bytes, len, 0) != (ssize_t)len) {
+	const ssize_t n = pread(fd, bytes, len, 0);
+	memory_file_clear(fd);
+	if (n != (ssize_t)len) {
 		free(bytes);
 		return -EBADMSG;
 	}
 	*ret = bytes;
-	*ret_len = len;
 	return 0;
 }
 
@@ -79,12 +73,12 @@ static int store(struct store_writer *w, const struct profile *p, const struct p
 				  &err);
 }
 
-static int take(struct ingest *i, int fd, struct store_writer *w, const struct profile_rules *rules)
+static int take(struct ingest *i, int fd, size_t len, struct store_writer *w,
+		const struct profile_rules *rules)
 {
 	struct profile p = { .limits = NULL };
 	void *bytes;
-	size_t len;
-	int rc = read_memory(fd, &bytes, &len);
+	int rc = read_memory(fd, len, &bytes);
 	if (rc)
 		return rc;
 	rc = profile_unpack(bytes, len, &p);
@@ -97,7 +91,7 @@ static int take(struct ingest *i, int fd, struct store_writer *w, const struct p
 	return rc;
 }
 
-int ingest_take(struct ingest *i, int fd, uint64_t until_ns, struct store_writer *w,
+int ingest_take(struct ingest *i, int fd, size_t len, uint64_t until_ns, struct store_writer *w,
 		const struct label_filter *f, const struct redactor *r, struct err *err)
 {
 	const struct profile_rules rules = { f, r, &i->credentials };
@@ -107,7 +101,7 @@ int ingest_take(struct ingest *i, int fd, uint64_t until_ns, struct store_writer
 			 ? err_set(err, -EDQUOT, "more profiles come than are taken in")
 			 : 0;
 	if (!rc) {
-		rc = take(i, fd, w, &rules);
+		rc = take(i, fd, len, w, &rules);
 		if (rc)
 			rc = err_set(err, -EAGAIN, "it could not be stored: %s", strerror(-rc));
 	}

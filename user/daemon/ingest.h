@@ -19,11 +19,12 @@ void ingest_init(struct ingest *i);
 void ingest_fini(struct ingest *i);
 
 /*
- * Store a profile (import/pack.h) that a file of memory holds. w NULL, or later than until_ns
- * (CLOCK_MONOTONIC): -EAGAIN. -EDQUOT: more comes than is taken in. f: which labels may be kept, as
- * of programs that are sampled; NULL: all. What a profile is of (service_name) stays.
+ * Store a profile (import/pack.h): the first len bytes of a file of memory, which is cleared when
+ * they were read. w NULL, or later than until_ns (CLOCK_MONOTONIC): -EAGAIN. -EDQUOT: more comes
+ * than is taken in. f: which labels may be kept, as of programs that are sampled; NULL: all. What a
+ * profile is of (service_name) stays.
  */
-int ingest_take(struct ingest *i, int fd, uint64_t until_ns, struct store_writer *w,
+int ingest_take(struct ingest *i, int fd, size_t len, uint64_t until_ns, struct store_writer *w,
 		const struct label_filter *f, const struct redactor *r, struct err *err);
 
 #endif

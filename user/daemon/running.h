@@ -32,7 +32,8 @@ struct daemon {
 	uint64_t pods_next_ns;
 	struct sql_asker sql;
 	struct audit_log audit;
-	int rules_fd;	       /* memory for the counters of `metrics:`; -1: none */
+	/* Memory for the counters of `metrics:` and for a profile; -1: none */
+	int rules_fd, memory_fd;
 	int64_t rules_from_ns; /* CLOCK_REALTIME: since when they count */
 	struct pushing pushing;
 	/*

@@ -3,12 +3,14 @@
 #include "daemon/log.h"
 #include "daemon/running.h"
 #include "daemon/shares.h"
+#include "http/metric_rules.h"
+#include "import/pack.h"
 #include "proc/proc.h"
 #include "util/clock.h"
+#include "util/memory_file.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define TELL_NS 5000000000ull /* it hears from us at least so often */
@@ -38,12 +40,15 @@ static int keep_token(struct daemon *d, struct err *err)
 	return rc;
 }
 
-static int make_rules_memory(struct daemon *d, struct err *err)
+/* The process that serves makes no memory that memory-max would not see. */
+static int make_memory(struct daemon *d, struct err *err)
 {
-	if (!d->s.n_rules || d->rules_fd >= 0)
-		return 0;
-	d->rules_fd = memfd_create("ascribe-rules", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return d->rules_fd < 0 ? err_sys(err, -errno, "memory for the counters of metrics") : 0;
+	int rc = 0;
+	if (d->memory_fd < 0)
+		rc = memory_file_make("ascribe-profile", PROFILE_PACKED_MAX, &d->memory_fd);
+	if (!rc && d->s.n_rules && d->rules_fd < 0)
+		rc = memory_file_make("ascribe-rules", METRIC_RULES_KEPT_MAX, &d->rules_fd);
+	return rc ? err_sys(err, rc, "memory for profiles and for the counters of metrics") : 0;
 }
 
 /* A disk that is full must not keep anybody from looking at what is there. */
@@ -64,7 +69,7 @@ static uint64_t question_bytes(const struct daemon *d)
 static int begin(struct daemon *d, struct err *err)
 {
 	int rc = keep_token(d, err);
-	rc = rc ? rc : make_rules_memory(d, err);
+	rc = rc ? rc : make_memory(d, err);
 	open_audit_log(d);
 	rc = rc ? rc : http_sockets_open(&d->sockets, &d->s.http, err);
 	if (rc)
@@ -82,7 +87,8 @@ static int begin(struct daemon *d, struct err *err)
 						     [WEB_CLIENT_CA] = d->s.client_ca,
 						     [WEB_SQL] = d->sql.fd,
 						     [WEB_AUDIT] = d->audit.fd,
-						     [WEB_RULES] = d->rules_fd },
+						     [WEB_RULES] = d->rules_fd,
+						     [WEB_MEMORY] = d->memory_fd },
 					     .rules = d->s.o.metrics.v,
 					     .n_rules = d->s.n_rules,
 					     .audit_bytes = audit_log_bytes(&d->audit),
@@ -114,7 +120,9 @@ void daemon_end_server(struct daemon *d)
 	audit_log_close(&d->audit);
 	if (d->rules_fd >= 0)
 		close(d->rules_fd);
-	d->rules_fd = -1;
+	if (d->memory_fd >= 0)
+		close(d->memory_fd);
+	d->rules_fd = d->memory_fd = -1;
 }
 
 void daemon_limit_server(struct daemon *d)
@@ -152,11 +160,11 @@ static void log_addresses(const struct daemon *d)
 	}
 }
 
-static void take_profile(struct daemon *d, const struct web_profile *p, int fd)
+static void take_profile(struct daemon *d, const struct web_profile *p)
 {
 	struct err err = { 0 };
-	int rc = ingest_take(&d->ingest, fd, p->until_ns, d->collector ? d->writer : NULL,
-			     d->s.filter, &d->redactor, &err);
+	int rc = ingest_take(&d->ingest, d->memory_fd, p->len, p->until_ns,
+			     d->collector ? d->writer : NULL, d->s.filter, &d->redactor, &err);
 	serving_done(&d->serving, p->id, rc, err.text);
 	d->published.changed = true;
 }
@@ -192,7 +200,7 @@ static int take_failure(struct daemon *d, const char *text, struct err *err)
 	return d->served ? 0 : err_set(err, -EIO, "the server could not begin");
 }
 
-static int take_request(struct daemon *d, const union web_to_recorder *r, int fd, struct err *err)
+static int take_request(struct daemon *d, const union web_to_recorder *r, struct err *err)
 {
 	switch (r->what) {
 	case WEB_UP:
@@ -203,8 +211,7 @@ static int take_request(struct daemon *d, const union web_to_recorder *r, int fd
 	case WEB_FAILED:
 		return d->serving.ending ? 0 : take_failure(d, r->failed.text, err);
 	case WEB_PROFILE:
-		take_profile(d, &r->profile, fd);
-		close(fd);
+		take_profile(d, &r->profile);
 		return 0;
 	case WEB_CAPTURE:
 		begin_capture(d, &r->capture);
@@ -239,7 +246,7 @@ static void tell(struct daemon *d)
 static int take_requests(struct daemon *d, struct err *err)
 {
 	union web_to_recorder r;
-	int fd, rc = 0;
+	int rc = 0;
 	if (proc_now_ns() < d->paused_until_ns)
 		return 0;
 	for (unsigned i = 0; !rc; i++) {
@@ -248,11 +255,11 @@ static int take_requests(struct daemon *d, struct err *err)
 			d->paused_until_ns = proc_now_ns() + PAUSE_NS;
 			break;
 		}
-		int got = serving_take(&d->serving, &r, &fd);
+		int got = serving_take(&d->serving, &r);
 		if (got == -EAGAIN)
 			break;
 		if (!got) {
-			rc = take_request(d, &r, fd, err);
+			rc = take_request(d, &r, err);
 			continue;
 		}
 		capture_end(&d->capture); /* nobody is there any more who wants it */

@@ -5,6 +5,7 @@
 #include "sandbox/anew.h"
 #include "sandbox/kept.h"
 #include "util/clock.h"
+#include "util/memory_file.h"
 #include "util/own.h"
 #include "util/packet.h"
 
@@ -230,14 +231,10 @@ int serving_look(struct serving *s, uint64_t *ret_ns, struct err *err)
 void serving_end(struct serving *s, unsigned wait_ms)
 {
 	union web_to_recorder r;
-	int fd;
 	serving_rest(s);
-	for (unsigned ms = 0; s->fd >= 0 && ms < wait_ms; ms++) {
-		if (serving_take(s, &r, &fd) == -EAGAIN)
+	for (unsigned ms = 0; s->fd >= 0 && ms < wait_ms; ms++)
+		if (serving_take(s, &r) == -EAGAIN)
 			usleep(1000);
-		else if (s->fd >= 0 && fd >= 0)
-			close(fd);
-	}
 	if (s->fd >= 0)
 		disconnect(s);
 	if (s->pid)
@@ -266,20 +263,15 @@ static bool is_whole(const union web_to_recorder *r, size_t len)
 	}
 }
 
-int serving_take(struct serving *s, union web_to_recorder *ret, int *ret_fd)
+int serving_take(struct serving *s, union web_to_recorder *ret)
 {
 	size_t len = 0, n = 0;
-	*ret_fd = -1;
 	if (s->fd < 0)
 		return -EAGAIN;
-	int rc = packet_recv(s->fd, ret, sizeof(*ret), &len, ret_fd, 1, &n, MSG_DONTWAIT);
+	int rc = packet_recv(s->fd, ret, sizeof(*ret), &len, NULL, 0, &n, MSG_DONTWAIT);
 	if (rc == -EAGAIN)
 		return rc;
-	if (rc || len < sizeof(ret->what) || !is_whole(ret, len) ||
-	    (n != 0) != (ret->what == WEB_PROFILE)) {
-		if (n)
-			close(*ret_fd);
-		*ret_fd = -1;
+	if (rc || len < sizeof(ret->what) || !is_whole(ret, len)) {
 		disconnect(s);
 		return -EPIPE;
 	}
@@ -336,5 +328,6 @@ void serving_audit(struct serving *s, int fd)
 
 uint64_t serving_memory(const struct serving *s)
 {
-	return s->pid ? own_child_bytes(s->pid) : 0;
+	return (s->pid ? own_child_bytes(s->pid) : 0) + memory_file_bytes(s->setup.fd[WEB_RULES]) +
+	       memory_file_bytes(s->setup.fd[WEB_MEMORY]);
 }

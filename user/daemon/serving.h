@@ -67,10 +67,10 @@ void serving_end(struct serving *s, unsigned wait_ms);
 int serving_look(struct serving *s, uint64_t *ret_ns, struct err *err);
 
 /*
- * The next message: 0, with the file of a profile in *ret_fd (else -1), to be closed by the caller.
- * -EAGAIN: there is none now; -EPIPE: the process is gone, and what it asked for with it.
+ * The next message. -EAGAIN: there is none now; -EPIPE: the process is gone, and what it asked for
+ * with it.
  */
-int serving_take(struct serving *s, union web_to_recorder *ret, int *ret_fd);
+int serving_take(struct serving *s, union web_to_recorder *ret);
 
 /* Whether it can be told a state: it has answered the last one. */
 bool serving_may_tell(const struct serving *s);
@@ -82,7 +82,7 @@ void serving_limit(struct serving *s, uint64_t question_bytes);
 /* Write the log of requests to this file from now on; borrowed as the setup. */
 void serving_audit(struct serving *s, int fd);
 
-/* Anonymous memory of the process. */
+/* Memory of the process: its own, and that of files which it may fill. */
 uint64_t serving_memory(const struct serving *s);
 
 #endif

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -25,7 +24,7 @@
 int web_link_init(struct web_link *l, int fd)
 {
 	pthread_condattr_t monotonic;
-	*l = (struct web_link){ .fd = fd, .audit_fd = -1 };
+	*l = (struct web_link){ .fd = fd, .audit_fd = -1, .profile_fd = -1 };
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -46,22 +45,6 @@ static struct timespec time_of(uint64_t ns)
 
 /* ---- profiles ---- */
 
-/* The profile in a file of memory. */
-static int write_profile(const struct profile *p, int *ret_fd)
-{
-	struct buf bytes = BUF_INIT;
-	int rc = profile_pack(p, &bytes), fd = -1;
-	if (!rc && (fd = memfd_create("ascribe-profile", MFD_CLOEXEC | MFD_ALLOW_SEALING)) < 0)
-		rc = -errno;
-	rc = rc ? rc : write_at(fd, bytes.data, bytes.len, 0);
-	buf_fini(&bytes);
-	if (rc && fd >= 0)
-		close(fd);
-	else if (!rc)
-		*ret_fd = fd;
-	return rc;
-}
-
 /* Wait until this request is answered. With the lock. False: it was not. */
 static bool wait_for(struct web_link *l, const struct web_waiting *w, uint64_t until_ns)
 {
@@ -72,30 +55,46 @@ static bool wait_for(struct web_link *l, const struct web_waiting *w, uint64_t u
 	return w->done;
 }
 
-/* One at a time: the recorder takes no more. */
-static int send_profile(struct web_link *l, int fd, struct err *err)
+/* Wait for the turn of this one: there is memory for one at a time. With the lock. */
+static int take_turn(struct web_link *l, uint64_t until_ns)
 {
-	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + PROFILE_NS;
 	const struct timespec until = time_of(until_ns);
 	int rc = 0;
-	pthread_mutex_lock(&l->lock);
 	while (l->profile.id && !l->ended && !rc)
 		rc = pthread_cond_timedwait(&l->news, &l->lock, &until);
-	if (rc || l->ended) {
-		pthread_mutex_unlock(&l->lock);
-		return err_set(err, -EAGAIN, "other profiles are being stored");
-	}
+	if (rc || l->ended)
+		return -EAGAIN;
 	l->profile = (struct web_waiting){ .id = ++l->last_id };
-	const struct web_profile m = { .what = WEB_PROFILE,
-				       .id = l->last_id,
-				       .until_ns = until_ns };
-	rc = packet_send(l->fd, &m, sizeof(m), NULL, 0, &fd, 1);
-	if (!rc && wait_for(l, &l->profile, until_ns + STORING_NS))
-		rc = l->profile.answer.rc
-			     ? err_set(err, l->profile.answer.rc, "%s", l->profile.answer.text)
-			     : 0;
-	else
-		rc = err_set(err, -EAGAIN, "nothing is written now");
+	return 0;
+}
+
+/* Have the recorder store the bytes in its memory. With the lock, and the turn. */
+static int store_profile(struct web_link *l, size_t len, uint64_t until_ns, struct err *err)
+{
+	const struct web_profile m = {
+		.what = WEB_PROFILE, .len = (uint32_t)len, .id = l->profile.id, .until_ns = until_ns
+	};
+	if (web_link_send(l, &m, sizeof(m)) || !wait_for(l, &l->profile, until_ns + STORING_NS))
+		return err_set(err, -EAGAIN, "nothing is written now");
+	const struct web_done *d = &l->profile.answer;
+	return d->rc ? err_set(err, d->rc, "%s", d->text) : 0;
+}
+
+static int send_profile(struct web_link *l, const struct buf *bytes, struct err *err)
+{
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + PROFILE_NS;
+	pthread_mutex_lock(&l->lock);
+	int rc = take_turn(l, until_ns);
+	if (rc) {
+		pthread_mutex_unlock(&l->lock);
+		return err_set(err, rc, "other profiles are being stored");
+	}
+	pthread_mutex_unlock(&l->lock);
+	rc = write_at(l->profile_fd, bytes->data, bytes->len, 0);
+	if (rc)
+		err_sys(err, -EAGAIN, "a profile in memory");
+	pthread_mutex_lock(&l->lock);
+	rc = rc ? -EAGAIN : store_profile(l, bytes->len, until_ns, err);
 	l->profile.id = 0;
 	pthread_cond_broadcast(&l->news); /* the next one's turn */
 	pthread_mutex_unlock(&l->lock);
@@ -104,14 +103,13 @@ static int send_profile(struct web_link *l, int fd, struct err *err)
 
 static int ingest(void *ctx, const struct profile *p, struct err *err)
 {
-	int fd;
-	int rc = write_profile(p, &fd);
-	if (rc == -E2BIG)
-		return err_set(err, rc, "a profile of more than %u MiB", PROFILE_PACKED_MAX >> 20);
-	if (rc)
-		return err_sys(err, -EAGAIN, "a profile in memory");
-	rc = send_profile(ctx, fd, err);
-	close(fd);
+	struct buf bytes = BUF_INIT;
+	int rc = profile_pack(p, &bytes);
+	rc = rc == -E2BIG
+		     ? err_set(err, rc, "a profile of more than %u MiB", PROFILE_PACKED_MAX >> 20)
+	     : rc ? err_sys(err, -EAGAIN, "a profile in memory")
+		  : send_profile(ctx, &bytes, err);
+	buf_fini(&bytes);
 	return rc;
 }
 

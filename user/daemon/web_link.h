@@ -27,6 +27,7 @@ struct web_link {
 	bool no_captures;
 	uint64_t last_id;
 	struct web_waiting profile, capture;
+	int profile_fd; /* the memory of the profile */
 	struct web_state state;
 	struct buf metrics;
 	int audit_fd;			 /* -1: there is no log of requests */

@@ -11,7 +11,7 @@
  *     <-------  WEB_ALIVE                         the answer
  *     WEB_LIMIT  ------------------------->       another budget
  *     WEB_NEW_AUDIT with a file  --------->       write to this one from now on
- *     <-------  WEB_PROFILE with a file           a profile that somebody sent
+ *     <-------  WEB_PROFILE                       a profile that somebody sent is in memory
  *     WEB_DONE   ------------------------->       what became of it
  *     <-------  WEB_CAPTURE
  *     WEB_DONE   ------------------------->       it is in STORE/capture
@@ -53,6 +53,7 @@ enum web_descriptor {
 	WEB_SQL,    /* the socket of ascribe-sql */
 	WEB_AUDIT,  /* the log of requests, to append to */
 	WEB_RULES,  /* memory for the counters of `metrics:` (metric_rules_keep) */
+	WEB_MEMORY, /* for the profile of WEB_PROFILE: PROFILE_PACKED_MAX bytes */
 	WEB_LISTEN, /* and the other addresses behind it */
 	WEB_DESCRIPTORS = WEB_LISTEN + ADDRESSES_MAX,
 };
@@ -102,9 +103,9 @@ struct web_failed {
 	char text[WEB_TEXT_MAX];
 };
 
-/* With the file of memory that has the bytes (import/pack.h). */
+/* WEB_MEMORY begins with these bytes (import/pack.h). */
 struct web_profile {
-	uint32_t what, unused;
+	uint32_t what, len;
 	uint64_t id;
 	uint64_t until_ns; /* CLOCK_MONOTONIC: later nobody wants it stored any more */
 };

@@ -137,6 +137,7 @@ static int configure(struct web *w, struct err *err)
 	static const char *listen[ADDRESSES_MAX];
 	const struct web_config *c = w->config;
 	size_t at = sizeof(*c);
+	w->link.profile_fd = w->fd[WEB_MEMORY];
 	if (w->fd[WEB_AUDIT] >= 0)
 		web_link_audit(&w->link, w->fd[WEB_AUDIT], c->audit_bytes);
 	w->hosts = calloc((size_t)c->n_hosts + 1, sizeof(*w->hosts));

@@ -39,6 +39,9 @@ int metric_rules_new(struct metric_rules **ret, const struct metric_rule *v, siz
 		     int64_t from_ns, struct err *err);
 void metric_rules_free(struct metric_rules *r);
 
+/* More bytes than the counters of RULES_MAX rules with RULE_TOP_MAX series have. */
+#define METRIC_RULES_KEPT_MAX (32u << 20)
+
 /*
  * Go on with the counters that are in this file of memory, where they are of the same rules, and
  * keep them there from now on: they outlive this process. fd is borrowed. Before the first write.

@@ -13,8 +13,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define KEPT_MAX (32u << 20) /* more than RULES_MAX rules with RULE_TOP_MAX series have */
-
 #define VALUE_BYTES (3 * VALUE_MAX + 1) /* of a value that is all repaired UTF-8 */
 
 struct kept_head {
@@ -136,7 +134,7 @@ static int read_kept(int fd, struct buf *ret)
 	struct stat st;
 	if (fstat(fd, &st))
 		return -errno;
-	if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.len > KEPT_MAX ||
+	if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.len > METRIC_RULES_KEPT_MAX ||
 	    (uint64_t)st.st_size < sizeof(head) + head.len)
 		return -ENODATA;
 	int rc = buf_reserve(ret, head.len + 1);

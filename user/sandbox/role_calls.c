@@ -183,7 +183,7 @@ static const struct role_call web[] = {
 	ALLOW(fstatfs), ALLOW(getdents64), ALLOW(close), ALLOW(fadvise64),
 	/* The log of requests stays one to append to. */
 	ALLOW_IF(fcntl, SCMP_A1(SCMP_CMP_NE, F_SETFL)), ALLOW(readlink), ALLOW(readlinkat),
-	ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(memfd_create),
+	ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2),
 	ALLOW_IF(openat, SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)),
 	/* Memory, threads and their names, time. */
 	ALLOW_DATA, ALLOW(munmap), ALLOW(mremap), ALLOW(brk), ALLOW(madvise), ALLOW(futex),

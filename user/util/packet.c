@@ -30,8 +30,8 @@ int packet_recv(int fd, void *to, size_t cap, size_t *ret_len, int *fds, size_t 
 	struct iovec iov = { to, cap };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
-			    .msg_control = room.bytes,
-			    .msg_controllen = sizeof(room.bytes) };
+			    .msg_control = max ? room.bytes : NULL,
+			    .msg_controllen = max ? sizeof(room.bytes) : 0 };
 	ssize_t n;
 	while ((n = recvmsg(fd, &m, flags | MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
 		;

@@ -15,8 +15,8 @@ int packet_send(int fd, const void *head, size_t head_len, const void *bytes, si
 
 /*
  * Receive one packet of at most cap bytes and max descriptors (close-on-exec); a larger one is
- * refused with -EBADMSG. flags: of recvmsg. 0 in *ret_len: the other end has ended. -EAGAIN,
- * -errno.
+ * refused with -EBADMSG. Where max is 0 none is opened here: to close one may wait for a server.
+ * flags: of recvmsg. 0 in *ret_len: the other end has ended. -EAGAIN, -errno.
  */
 int packet_recv(int fd, void *to, size_t cap, size_t *ret_len, int *fds, size_t max, size_t *ret_n,
 		int flags);
