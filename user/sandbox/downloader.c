@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * It works in the cache directory and knows no other path of it. Each file is got by a process of
- * its own, which loads libdebuginfod (with curl and TLS, some thirty libraries). It is killed by
- * its alarm when it takes too long, whatever it hangs in. What it leaves in the cache is opened and
- * handed on unread.
+ * its own, which loads libdebuginfod (with curl and TLS, some thirty libraries). It is killed when
+ * it takes too long, whatever it hangs in. What it leaves in the cache is opened and handed on
+ * unread.
  */
 #include "sandbox/downloader.h"
 
 #include "sandbox/anew.h"
 #include "sandbox/channel.h"
+#include "sandbox/child_end.h"
 #include "sandbox/confine.h"
 #include "sandbox/download_cache.h"
 
@@ -16,14 +17,12 @@
 #include <elfutils/debuginfod.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,7 +90,6 @@ static int find(const struct downloads_config *cfg, const uint8_t *id, size_t le
 {
 	struct library l;
 	most_bytes = cfg->file_bytes;
-	alarm(cfg->file_s);
 	signal(SIGXFSZ, SIG_IGN); /* writing fails, then */
 	set_environment(cfg);
 	const struct confine_given given = { .file_bytes = cfg->file_bytes };
@@ -111,30 +109,12 @@ static int find(const struct downloads_config *cfg, const uint8_t *id, size_t le
 
 /* ---- the downloader ---- */
 
-/* Kill it when nobody waits for its file any more: the recorder cannot, it has another user. */
-static void await_end(pid_t pid, int socket)
-{
-	struct pollfd p[] = { { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN },
-			      { .fd = socket, .events = POLLRDHUP } };
-	while (p[0].fd >= 0 && poll(p, 2, -1) < 0 && errno == EINTR)
-		;
-	if (p[1].revents)
-		kill(pid, SIGKILL);
-	if (p[0].fd >= 0)
-		close(p[0].fd);
-}
-
 /* 0 or -errno: what the process said as its status, or why it was killed. */
-static int wait_for_it(pid_t pid, int socket)
+static int wait_for_it(const struct downloader *d, pid_t pid)
 {
-	int status;
-	await_end(pid, socket);
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	if (WIFEXITED(status))
-		return -WEXITSTATUS(status);
-	return WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? -ETIME : -EPROTO;
+	int status = 0;
+	int rc = child_end(pid, d->fd, d->cfg->file_s, &status);
+	return rc ? rc : WIFEXITED(status) ? -WEXITSTATUS(status) : -EPROTO;
 }
 
 static int get(struct downloader *d, const uint8_t *id, size_t len, int *ret_fd)
@@ -152,7 +132,7 @@ static int get(struct downloader *d, const uint8_t *id, size_t len, int *ret_fd)
 			_exit(0);
 		_exit(-find(d->cfg, id, len) & 0xff);
 	}
-	int rc = wait_for_it(pid, d->fd);
+	int rc = wait_for_it(d, pid);
 	rc = rc ? rc : download_cache_file(d->files, hex, ret_fd);
 	download_cache_trim(d->files, d->cfg->cache_bytes, d->cfg->cache_age_s);
 	return rc;

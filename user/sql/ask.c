@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that asks a PostgreSQL server. An alarm ends its child, wherever libpq hangs. */
+/* The process that asks a PostgreSQL server. It kills a child that takes too long, in libpq or not. */
 #include "sql/messages.h"
 
+#include "sandbox/child_end.h"
 #include "sandbox/confine.h"
 
 #include <dlfcn.h>
@@ -119,7 +120,6 @@ static _Noreturn void run_child(int fd, const char *conninfo, const struct sql_q
 	size_t used = 0;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, roles[ROLE_SQL_ASKER].name);
-	alarm(SQL_DEADLINE_S);
 	if (confine_reach(ROLE_SQL_ASKER, NULL))
 		_exit(1);
 	(void)ask(conninfo, q, &answer, &used); /* the answer says why */
@@ -135,7 +135,6 @@ _Noreturn void sql_ask_run(int fd, const char *conninfo)
 	/* Root without capabilities: its password file can be opened, and no more. */
 	if (confine_rights(ROLE_SQL_KEEPER, fd))
 		_exit(1);
-	signal(SIGALRM, SIG_DFL);
 	signal(SIGINT, SIG_IGN); /* of a terminal: the other end closes, then */
 	sigset_t none;
 	sigemptyset(&none);
@@ -145,9 +144,8 @@ _Noreturn void sql_ask_run(int fd, const char *conninfo)
 		pid_t pid = fork();
 		if (!pid)
 			run_child(fd, conninfo, &q);
-		while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-		if (pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
+		if (pid > 0 && !child_end(pid, fd, SQL_DEADLINE_S, &status) && WIFEXITED(status) &&
+		    !WEXITSTATUS(status))
 			continue;
 		snprintf(answer.error, sizeof(answer.error),
 			 pid < 0 ? "no process can be started" : "no answer within %d s",
