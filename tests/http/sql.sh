@@ -38,6 +38,21 @@ ok "of those that it knows" sh -c "grep -q 'pg_sleep' out && ! grep -qE '^ +42  
 ok "a server that is not there is said, and the table is there" \
 	sh -c "grep -q 'postgres: .*nowhere' err && grep -q -- '$id' out"
 
+# A libpq that was taken over reads what its server needs, and root's other files it does not.
+mkdir lib home
+${CC:-cc} -shared -fPIC -o lib/libpq.so.5 "$here/hostile_libpq.c" || bad "no library"
+touch home/.pgpass "$dir/secret"
+reaches() { # conninfo
+	HOME=$dir/home HOSTILE_READS="/etc/shadow $dir/secret $dir/home/.pgpass /etc/hosts " \
+		LD_LIBRARY_PATH=$dir/lib \
+		"$ascribe" report store --by query_id --postgres "$1" 2>&1 >out |
+		sed -n 's/.*reached: *//p'
+}
+ok "it reads its password and the hosts" \
+	test "$(reaches host=127.0.0.1)" = "$dir/home/.pgpass /etc/hosts"
+ok "it has Unix sockets where the server has one" \
+	test "$(reaches host=/run)" = "$dir/home/.pgpass /etc/hosts unix"
+
 # Asked by the page: the first answer waits for nobody.
 texts() { # until nothing is pending
 	for _ in $(seq 40); do

@@ -536,6 +536,27 @@ void web_free(struct web *w)
 	free(w);
 }
 
+uint16_t web_port(const char *url)
+{
+	static const char *const proxies[] = { "http_proxy", "https_proxy", "HTTPS_PROXY",
+					       "all_proxy", "ALL_PROXY" };
+	for (size_t i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++)
+		if (getenv(proxies[i]))
+			return 0;
+	const char *host = strstr(url, "://");
+	if (!host)
+		return 0;
+	host += strlen("://");
+	const char *end = host + strcspn(host, "/?#"), *at = end;
+	while (at > host && at[-1] >= '0' && at[-1] <= '9')
+		at--;
+	if (at > host && at < end && at[-1] == ':') {
+		const unsigned long port = strtoul(at, NULL, 10);
+		return port <= UINT16_MAX ? (uint16_t)port : 0;
+	}
+	return strncmp(url, "https:", 6) ? 80 : 443;
+}
+
 unsigned web_backoff_ms(unsigned n)
 {
 	uint32_t chance = 0;

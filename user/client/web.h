@@ -78,6 +78,9 @@ void web_free(struct web *w);
 int web_ask(struct web *w, const struct web_place *at, const struct web_request *q,
 	    unsigned *ret_status, struct buf *out, struct err *err);
 
+/* The TCP port of a request to this URL; 0: not known, as behind a proxy. */
+uint16_t web_port(const char *url);
+
 /* The delay before try n (0, 1, ..) of what failed: doubled up to 30 s, half more or less. */
 unsigned web_backoff_ms(unsigned n);
 

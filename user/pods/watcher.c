@@ -111,7 +111,10 @@ static _Noreturn void watch(const struct pods_config *cfg, int out, int parser)
 	const struct role_path credentials = { cfg->credentials ? cfg->credentials
 								: PODS_CREDENTIALS,
 					       role_path_read };
-	const struct confine_given given = { .paths = &credentials, .n_paths = 1 };
+	const struct confine_given given = { .paths = &credentials,
+					     .n_paths = 1,
+					     .unix_sockets = cfg->source != PODS_KUBERNETES &&
+							     cfg->source != PODS_KUBELET };
 	struct watcher w = { .cfg = cfg, .out = out, .parser = parser };
 	struct err err = { 0 };
 	prctl(PR_SET_NAME, roles[ROLE_POD_WATCHER].name);

@@ -23,6 +23,7 @@
 #define LIVED_NS 60000000000ull /* a pusher that lived so long is started again at once */
 #define STORE_MS 1000		/* between looks for a store that is not there yet */
 #define PATH_BYTES 1024
+#define DNS_PORT 53
 
 struct pusher {
 	char name[PUSH_NAME_MAX];
@@ -63,7 +64,10 @@ static int confine(const struct push_config *c)
 	char own[PATH_BYTES], text[4][PATH_BYTES];
 	const char *write = own;
 	struct role_path paths[6] = { { c->store, role_path_read } };
-	struct confine_given given = { .paths = paths, .n_paths = 1 };
+	const uint16_t ports[] = { DNS_PORT, web_port(c->url) };
+	struct confine_given given = {
+		.paths = paths, .n_paths = 1, .ports = ports, .n_ports = ports[1] ? 2 : 0
+	};
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		if (files[i])
 			paths[given.n_paths++] =

@@ -15,8 +15,14 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* Of the kinds of access those that a file can have; to truncate is one since Linux 6.2. */
+#define FILE_ACCESS \
+	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | \
+	 LANDLOCK_ACCESS_FS_EXECUTE | 1ull << 14)
 
 /* ---- descriptors, user, capabilities ---- */
 
@@ -124,48 +130,81 @@ static int limit_resources(const struct role *r, const struct confine_given *giv
 	return rc;
 }
 
-/* ---- paths ---- */
+/* ---- paths, ports, signals ---- */
 
-/* The kinds of access that this kernel rules. */
-static uint64_t ruled_access(void)
+/* As Linux 6.12 has them; our headers may be older. Bits and members that are 0 suit any kernel. */
+struct ruleset {
+	uint64_t paths, network, scope;
+};
+struct port_rule {
+	uint64_t access, port;
+};
+#define RULE_PORT 2
+#define CONNECT_TCP (1ull << 1)
+#define SCOPE_ABSTRACT_SOCKETS (1ull << 0)
+#define SCOPE_SIGNALS (1ull << 1)
+
+/* What of this the kernel rules. */
+static struct ruleset ruled(struct ruleset all)
 {
 	static const struct {
-		int version;
-		uint64_t access;
-	} since[] = { { 2, 1ull << 13 }, { 3, 1ull << 14 } }; /* to refer, to truncate */
+		int version; /* of Landlock */
+		struct ruleset what;
+	} since[] = { { 2, { .paths = 1ull << 13 } },	 /* to refer: Linux 5.19 */
+		      { 3, { .paths = 1ull << 14 } },	 /* to truncate: 6.2 */
+		      { 4, { .network = CONNECT_TCP } }, /* 6.7 */
+		      { 6, { .scope = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS } } }; /* 6.12 */
 	const int version =
 		(int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	uint64_t access = role_path_handled;
-	for (size_t i = 0; i < sizeof(since) / sizeof(since[0]); i++)
-		if (version < since[i].version)
-			access &= ~since[i].access;
-	return access;
+	for (size_t i = 0; i < sizeof(since) / sizeof(since[0]); i++) {
+		if (version >= since[i].version)
+			continue;
+		all.paths &= ~since[i].what.paths;
+		all.network &= ~since[i].what.network;
+		all.scope &= ~since[i].what.scope;
+	}
+	return all;
 }
 
-static int allow_path(int ruleset, const struct role_path *p, uint64_t ruled)
+static int add_rule(int ruleset, int type, const void *rule)
 {
-	struct landlock_path_beneath_attr attr = { .allowed_access = p->access & ruled };
+	return syscall(SYS_landlock_add_rule, ruleset, type, rule, 0) ? -errno : 0;
+}
+
+static int allow_path(int ruleset, const struct role_path *p, uint64_t ruled_access)
+{
+	struct landlock_path_beneath_attr attr = { .allowed_access = p->access & ruled_access };
+	struct stat st;
 	attr.parent_fd = open(p->path, O_PATH | O_CLOEXEC);
-	if (attr.parent_fd < 0)
+	if (attr.parent_fd < 0 || fstat(attr.parent_fd, &st))
 		return 0; /* this host has no such directory */
-	int rc = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0)
-			 ? -errno
-			 : 0;
+	if (!S_ISDIR(st.st_mode))
+		attr.allowed_access &= FILE_ACCESS;
+	int rc = add_rule(ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr);
 	close(attr.parent_fd);
 	return rc;
 }
 
-static int forbid_paths(const struct role_paths *but, const struct confine_given *given)
+static int allow_port(int ruleset, uint16_t port)
 {
-	const uint64_t ruled = ruled_access();
-	struct landlock_ruleset_attr attr = { .handled_access_fs = ruled };
-	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0), rc = 0;
+	const struct port_rule rule = { CONNECT_TCP, port };
+	return add_rule(ruleset, RULE_PORT, &rule);
+}
+
+static int limit_reach(const struct role *r, const struct confine_given *given)
+{
+	const struct ruleset set =
+		ruled((struct ruleset){ role_path_handled, given->n_ports ? CONNECT_TCP : 0,
+					r->alone ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : 0 });
+	int fd = (int)syscall(SYS_landlock_create_ruleset, &set, sizeof(set), 0), rc = 0;
 	if (fd < 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
-	for (size_t i = 0; !rc && i < but->n; i++)
-		rc = allow_path(fd, &but->v[i], ruled);
+	for (size_t i = 0; !rc && i < r->paths->n; i++)
+		rc = allow_path(fd, &r->paths->v[i], set.paths);
 	for (size_t i = 0; !rc && i < given->n_paths; i++)
-		rc = allow_path(fd, &given->paths[i], ruled);
+		rc = allow_path(fd, &given->paths[i], set.paths);
+	for (size_t i = 0; set.network && !rc && i < given->n_ports; i++)
+		rc = allow_port(fd, given->ports[i]);
 	if (!rc && syscall(SYS_landlock_restrict_self, fd, 0))
 		rc = -errno;
 	close(fd);
@@ -175,11 +214,11 @@ static int forbid_paths(const struct role_paths *but, const struct confine_given
 /* ---- system calls ---- */
 
 /* The families up to AF_MAX of our headers, and all beyond. */
-static int limit_sockets(scmp_filter_ctx f, const struct role_calls *calls)
+static int limit_sockets(scmp_filter_ctx f, const struct role_calls *calls, bool unix_sockets)
 {
 	int rc = 0;
 	for (int family = 0; !rc && family <= AF_MAX; family++) {
-		bool keep = false;
+		bool keep = family == AF_UNIX && unix_sockets;
 		for (size_t i = 0; i < calls->n_families; i++)
 			keep |= family == calls->families[i];
 		if (!keep)
@@ -190,7 +229,7 @@ static int limit_sockets(scmp_filter_ctx f, const struct role_calls *calls)
 	return rc;
 }
 
-static int limit_calls(const struct role_calls *calls)
+static int limit_calls(const struct role_calls *calls, const struct confine_given *given)
 {
 	scmp_filter_ctx f = seccomp_init(calls->otherwise);
 	int rc = f ? 0 : -ENOMEM;
@@ -201,7 +240,7 @@ static int limit_calls(const struct role_calls *calls)
 			rc = 0; /* this machine has no such call */
 	}
 	if (!rc && calls->n_families)
-		rc = limit_sockets(f, calls);
+		rc = limit_sockets(f, calls, given->unix_sockets);
 	rc = rc ? rc : seccomp_load(f);
 	seccomp_release(f);
 	return rc;
@@ -216,8 +255,8 @@ int confine_reach(enum role_id who, const struct confine_given *given)
 		return 0;
 	int rc = limit_resources(r, given);
 	if (!rc && r->paths)
-		rc = forbid_paths(r->paths, given);
-	return rc || !r->calls ? rc : limit_calls(r->calls);
+		rc = limit_reach(r, given);
+	return rc || !r->calls ? rc : limit_calls(r->calls, given);
 }
 
 void confine_signals(void)

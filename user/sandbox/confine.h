@@ -5,6 +5,7 @@
 
 #include "sandbox/roles.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,9 @@ struct confine_given {
 	uint64_t file_bytes; /* RLIMIT_FSIZE */
 	const struct role_path *paths;
 	size_t n_paths;
+	const uint16_t *ports; /* of TCP, that may be connected to; none: any. Since Linux 6.7 */
+	size_t n_ports;
+	bool unix_sockets; /* of a role whose sockets are limited */
 };
 
 /*

@@ -11,6 +11,20 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+/* Newer than our headers may be; numbers from 424 on are the same on all machines. */
+#ifndef __NR_fchmodat2
+#define __NR_fchmodat2 452
+#endif
+#define NR_SETXATTRAT 463
+#define NR_REMOVEXATTRAT 466
+#define NR_OPEN_TREE_ATTR 467
+#define NR_FILE_SETATTR 469
+#define FAIL_NUMBER(number, code) \
+	{ \
+		(number), SCMP_ACT_ERRNO(code), 0, \
+		{ { 0 } } \
+	}
+
 #define ALLOW(call) \
 	{ \
 		SCMP_SYS(call), SCMP_ACT_ALLOW, 0, \
@@ -102,26 +116,47 @@ const struct role_calls role_calls_parser = {
 static const struct role_call network[] = {
 	FAIL(execve, EPERM), FAIL(execveat, EPERM), FAIL(fork, EPERM), FAIL(vfork, EPERM),
 	FAIL(ptrace, EPERM), FAIL(process_vm_readv, EPERM), FAIL(process_vm_writev, EPERM),
-	FAIL(pidfd_getfd, EPERM), FAIL(kcmp, EPERM), FAIL(kill, EPERM), FAIL(bpf, EPERM),
-	FAIL(perf_event_open, EPERM), FAIL(io_uring_setup, EPERM), FAIL(userfaultfd, EPERM),
-	FAIL(unshare, EPERM), FAIL(setns, EPERM), FAIL(mount, EPERM), FAIL(umount2, EPERM),
-	FAIL(fsopen, EPERM), FAIL(open_tree, EPERM), FAIL(move_mount, EPERM), FAIL(chroot, EPERM),
-	FAIL(pivot_root, EPERM), FAIL(add_key, EPERM), FAIL(request_key, EPERM),
-	FAIL(keyctl, EPERM), FAIL(link, EPERM), FAIL(linkat, EPERM), FAIL(mknod, EPERM),
-	FAIL(mknodat, EPERM), FAIL(listen, EPERM), FAIL(accept, EPERM), FAIL(accept4, EPERM),
-	FAIL(personality, EPERM), FAIL(memfd_create, EPERM),
+	FAIL(process_madvise, EPERM), FAIL(process_mrelease, EPERM), FAIL(migrate_pages, EPERM),
+	FAIL(move_pages, EPERM), FAIL(pidfd_getfd, EPERM), FAIL(kcmp, EPERM), FAIL(bpf, EPERM),
+	/* Processes of the same user, which may be root: its signals, limits, priorities. */
+	FAIL(kill, EPERM), FAIL(tkill, EPERM), FAIL(tgkill, EPERM), FAIL(rt_sigqueueinfo, EPERM),
+	FAIL(rt_tgsigqueueinfo, EPERM), FAIL(pidfd_send_signal, EPERM), FAIL(setpriority, EPERM),
+	FAIL(ioprio_set, EPERM), FAIL(sched_setscheduler, EPERM), FAIL(sched_setparam, EPERM),
+	FAIL(sched_setattr, EPERM), FAIL(sched_setaffinity, EPERM),
+	FAIL_IF(prlimit64, EPERM, SCMP_A0(SCMP_CMP_NE, 0)),
+	/* Files of the same user: Landlock does not rule who owns them, and who may read them. */
+	FAIL(chmod, EPERM), FAIL(fchmod, EPERM), FAIL(fchmodat, EPERM), FAIL(fchmodat2, EPERM),
+	FAIL(chown, EPERM), FAIL(fchown, EPERM), FAIL(lchown, EPERM), FAIL(fchownat, EPERM),
+	FAIL(setxattr, EPERM), FAIL(lsetxattr, EPERM), FAIL(fsetxattr, EPERM),
+	FAIL(removexattr, EPERM), FAIL(lremovexattr, EPERM), FAIL(fremovexattr, EPERM),
+	FAIL_NUMBER(NR_SETXATTRAT, EPERM), FAIL_NUMBER(NR_REMOVEXATTRAT, EPERM),
+	FAIL_NUMBER(NR_FILE_SETATTR, EPERM), FAIL_NUMBER(NR_OPEN_TREE_ATTR, EPERM),
+	/* Memory of others. */
+	FAIL(shmget, EPERM), FAIL(shmat, EPERM), FAIL(shmctl, EPERM), FAIL(msgget, EPERM),
+	FAIL(msgctl, EPERM), FAIL(semget, EPERM), FAIL(semctl, EPERM), FAIL(mq_open, EPERM),
+	FAIL(mq_unlink, EPERM), FAIL(perf_event_open, EPERM), FAIL(io_uring_setup, EPERM),
+	FAIL(userfaultfd, EPERM), FAIL(unshare, EPERM), FAIL(setns, EPERM), FAIL(mount, EPERM),
+	FAIL(umount2, EPERM), FAIL(fsopen, EPERM), FAIL(open_tree, EPERM), FAIL(move_mount, EPERM),
+	FAIL(chroot, EPERM), FAIL(pivot_root, EPERM), FAIL(add_key, EPERM),
+	FAIL(request_key, EPERM), FAIL(keyctl, EPERM), FAIL(link, EPERM), FAIL(linkat, EPERM),
+	FAIL(mknod, EPERM), FAIL(mknodat, EPERM), FAIL(listen, EPERM), FAIL(accept, EPERM),
+	FAIL(accept4, EPERM), FAIL(personality, EPERM), FAIL(memfd_create, EPERM),
 	/* Threads, to resolve names; no processes, which could stay when we are killed. */
 	FAIL_IF(clone, EPERM, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)),
 	FAIL(clone3, ENOSYS), /* libc then uses clone */
 };
 
-/* Of sockets: the internet's, and netlink and unix to resolve names. */
-static const int network_families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
+/*
+ * Of sockets: the internet's, and netlink to resolve names. Unix sockets only where the server has
+ * one: those of container engines and of systemd obey their user, who may be root.
+ */
+static const int network_families[] = { AF_INET, AF_INET6, AF_NETLINK };
 
 const struct role_calls role_calls_network = {
 	.name = "clients",
-	.text = "those that start programs, make processes, servers or mounts, or touch other "
-		"processes. They fail, as do sockets that are not of the internet, unix or netlink.",
+	.text = "those that start programs, make processes, servers or mounts, change who may read "
+		"a file, or touch other processes. They fail, as do sockets that are not of the "
+		"internet or netlink, or unix where the server has one.",
 	.otherwise = SCMP_ACT_ALLOW,
 	.v = network,
 	.n = N(network),

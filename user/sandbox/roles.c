@@ -44,9 +44,40 @@ const uint64_t role_path_handled = READ | FILE_IN | LANDLOCK_ACCESS_FS_MAKE_CHAR
 		"/var/lib/ca-certificates", READ \
 	}
 
+/*
+ * The same without the rest of /etc: not its passwords and private keys. For a process that lives
+ * for a question: a file that is replaced meanwhile is not seen.
+ */
+static const struct role_path libraries_and_names[] = {
+	{ "/usr", READ },
+	{ "/lib", READ },
+	{ "/lib64", READ },
+	{ "/run/systemd/resolve", READ },
+	{ "/run/resolvconf", READ },
+	{ "/run/NetworkManager", READ },
+	{ "/var/lib/ca-certificates", READ },
+	{ "/etc/ld.so.cache", READ },
+	{ "/etc/resolv.conf", READ },
+	{ "/etc/hosts", READ },
+	{ "/etc/host.conf", READ },
+	{ "/etc/nsswitch.conf", READ },
+	{ "/etc/gai.conf", READ },
+	{ "/etc/services", READ },
+	{ "/etc/passwd", READ },
+	{ "/etc/localtime", READ },
+	{ "/etc/krb5.conf", READ },
+	{ "/etc/postgresql-common", READ },
+	{ "/etc/ssl/certs", READ },
+	{ "/etc/ssl/cert.pem", READ },
+	{ "/etc/ssl/openssl.cnf", READ },
+	{ "/etc/pki/tls/certs", READ },
+	{ "/etc/pki/tls/openssl.cnf", READ },
+	{ "/etc/pki/ca-trust", READ },
+	{ "/etc/crypto-policies", READ },
+};
+
 static const struct role_path system_directories[] = { SYSTEM };
 static const struct role_path system_and_cache[] = { SYSTEM, { ".", FILE_IN } };
-static const struct role_path all_directories[] = { { "/", READ } };
 static const struct role_path recorder_files[] = { { "/", READ },
 						   { "/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE } };
 static const struct role_path jvm_tmp[] = {
@@ -69,8 +100,9 @@ static const struct role_paths no_paths = { .text = "none" },
 			       pusher_paths = { "reads system directories, the store, its token "
 						"and certificates; writes its cursor's directory",
 						system_directories, N(system_directories) },
-			       sql_paths = { "reads what its user may read; writes nothing",
-					     all_directories, N(all_directories) },
+			       sql_paths = { "reads what resolves names and checks certificates, "
+					     "its password and keys",
+					     libraries_and_names, N(libraries_and_names) },
 			       jvm_paths = { "reads and makes files in the JVM's /tmp", jvm_tmp,
 					     N(jvm_tmp) },
 			       web_paths = { "reads the store", store, N(store) };
@@ -142,6 +174,7 @@ const struct role roles[N_ROLES] = {
 		.purpose = "parses ELF, DWARF, unwind tables, perf maps",
 		.user = CONFINE_PARSER,
 		.calls = &role_calls_parser,
+		.alone = true,
 		.paths = &no_paths,
 		PARSER_LIMITS,
 		.started = "forked by the nursery, for a job",
@@ -159,6 +192,7 @@ const struct role roles[N_ROLES] = {
 		.purpose = "downloads one file",
 		.user = CONFINE_DOWNLOADER,
 		.calls = &role_calls_network,
+		.alone = true,
 		.paths = &fetcher_paths,
 		NETWORK_LIMITS(ROLE_AS_ASKED),
 		.started = "forked by ascribe-debuginfod, for a file",
@@ -187,6 +221,7 @@ const struct role roles[N_ROLES] = {
 		.purpose = "asks Kubernetes, CRI or an engine for names of pods",
 		.user = ROLE_SAME_USER,
 		.calls = &role_calls_network,
+		.alone = true,
 		.paths = &watcher_paths,
 		NETWORK_LIMITS(0),
 		.started = "forked by ascribe-podkeep",
@@ -197,6 +232,7 @@ const struct role roles[N_ROLES] = {
 		.purpose = "parses what these answer",
 		.user = CONFINE_PARSER,
 		.calls = &role_calls_parser,
+		.alone = true,
 		.paths = &no_paths,
 		PARSER_LIMITS,
 		.started = "forked by ascribe-podkeep",
@@ -214,6 +250,7 @@ const struct role roles[N_ROLES] = {
 		.purpose = "sends windows of the store to a receiver",
 		.user = ROLE_SAME_USER,
 		.calls = &role_calls_network,
+		.alone = true,
 		.paths = &pusher_paths,
 		NETWORK_LIMITS(CURSOR_BYTES),
 		.started = "forked by ascribe-pushkeep",
@@ -231,6 +268,7 @@ const struct role roles[N_ROLES] = {
 		.purpose = "asks a PostgreSQL server for statements",
 		.user = ROLE_SAME_USER,
 		.calls = &role_calls_network,
+		.alone = true,
 		.paths = &sql_paths,
 		NETWORK_LIMITS(0),
 		.started = "forked by ascribe-sql, for a question",
@@ -242,6 +280,7 @@ const struct role roles[N_ROLES] = {
 		.user = CONFINE_WEB,
 		.keeps_group = true, /* it reads the store */
 		.calls = &role_calls_web,
+		.alone = true,
 		.paths = &web_paths,
 		/* Connections and files of the store; memory of profiles and of counters. */
 		LIMITS({ RLIMIT_DATA, ROLE_AS_ASKED }, NO_CORE, { RLIMIT_FSIZE, 64 * MIB },

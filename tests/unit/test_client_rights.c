@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a process that asks servers can do once one of them has taken it over. */
+#include "sandbox/confine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ipc.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#define CONFINED 0 /* see confine.c */
+#else
+#define CONFINED 1
+#endif
+#define PORTS_SINCE 4 /* versions of Landlock */
+
+static const enum role_id clients[] = { ROLE_FETCHER, ROLE_POD_WATCHER, ROLE_PUSHER,
+					ROLE_SQL_ASKER };
+static uint16_t port[2];
+static bool rules_ports;
+
+/* The line of what should have been otherwise, or 0. */
+#define SHOULD(x) \
+	do { \
+		if (!(x)) \
+			_exit(__LINE__ & 0xff); \
+	} while (0)
+#define REFUSED(x) SHOULD((x) < 0 && errno == EPERM)
+
+static int listen_on(uint16_t *ret_port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&at, len) && !listen(fd, 8));
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+	*ret_port = ntohs(at.sin_port);
+	return fd;
+}
+
+static int connect_to(uint16_t to)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_port = htons(to),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int rc = connect(fd, (struct sockaddr *)&at, sizeof(at)) ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+/* Our parent has our user: it stands for all processes that have it, such as root's. */
+static void try_processes(pid_t other)
+{
+	const struct rlimit none = { 0, 0 };
+	siginfo_t info = { .si_code = SI_QUEUE };
+	REFUSED(kill(other, 0));
+	REFUSED(syscall(SYS_tkill, other, 0));
+	REFUSED(syscall(SYS_tgkill, other, other, 0));
+	REFUSED(syscall(SYS_rt_sigqueueinfo, other, SIGSTOP, &info));
+	REFUSED(syscall(SYS_rt_tgsigqueueinfo, other, other, SIGSTOP, &info));
+	REFUSED(syscall(SYS_pidfd_send_signal, 0, SIGSTOP, NULL, 0));
+	REFUSED(syscall(SYS_prlimit64, other, RLIMIT_NOFILE, &none, NULL));
+	REFUSED(setpriority(PRIO_PROCESS, (id_t)other, 19));
+	REFUSED(shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600));
+}
+
+static void try_files(const char *path)
+{
+	int fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	REFUSED(chmod(path, 0666));
+	REFUSED(fchmod(fd, 0666));
+	REFUSED(syscall(SYS_fchmodat, AT_FDCWD, path, 0666));
+	REFUSED(syscall(452, AT_FDCWD, path, 0666, 0)); /* fchmodat2 */
+	REFUSED(chown(path, 1, 1));
+	REFUSED(setxattr(path, "user.x", "", 0, 0));
+	REFUSED(syscall(463, AT_FDCWD, path, 0, "user.x", NULL, 0)); /* setxattrat */
+}
+
+static void try_network(void)
+{
+	SHOULD(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EAFNOSUPPORT);
+	SHOULD(connect_to(port[0]) == 0);
+	SHOULD(!rules_ports || connect_to(port[1]) == -EACCES);
+}
+
+static void test_clients(void **state)
+{
+	char path[] = "/tmp/ascribe-client-XXXXXX";
+	struct stat st;
+	int status, made = mkstemp(path), a = listen_on(&port[0]), b = listen_on(&port[1]);
+	(void)state;
+	if (!CONFINED)
+		skip();
+	rules_ports = syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= PORTS_SINCE;
+	for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++) {
+		const struct confine_given given = { .ports = port,
+						     .n_ports = 1,
+						     .file_bytes = 4096 };
+		pid_t p = fork();
+		if (p == 0) {
+			SHOULD(!confine_reach(clients[i], &given));
+			try_processes(getppid());
+			try_files(path);
+			try_network();
+			_exit(0);
+		}
+		assert_int_equal(waitpid(p, &status, 0), p);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+	assert_true(!fstat(made, &st) && (st.st_mode & 0777) == 0600);
+	close(a);
+	close(b);
+	close(made);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_clients) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
