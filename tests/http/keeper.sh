@@ -48,6 +48,12 @@ kill -CONT "$keeper"
 ok "it serves again" within 30 curl -gsSf --max-time 5 --unix-socket here/sock http://x/metrics \
 	-o metrics
 
+late() {
+	curl -gsS --max-time 5 --unix-socket here/sock http://x/metrics |
+		grep -qx 'ascribe_keeper_late_total 2'
+}
+ok "both times are counted" within 20 late
+
 # ---- killed ----
 kill -KILL "$keeper"
 wait "$daemon"

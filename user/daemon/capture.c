@@ -113,8 +113,7 @@ int capture_op(const struct keeper_question *q, struct keeper_answer *ret, struc
 	free(environment);
 	if (rc)
 		return err_sys(err, rc, "starting the capture");
-	kept_started(ret, pid);
-	return 0;
+	return kept_started(ret, pid, err);
 }
 
 /* ---- the process ---- */

@@ -217,6 +217,10 @@ static int add_metrics(const struct published *p, const struct ingest *i, struct
 		  "Pods for whose names there was no room.", (double)p->pods.table.refused },
 		{ "ascribe_server_starts_total", "counter",
 		  "Times that the process that serves was started.", (double)p->server_starts },
+		{ "ascribe_keeper_late_total", "counter",
+		  "Times that ascribe-keeper, which has the rights to record, was found not to "
+		  "answer.",
+		  (double)p->keeper_late },
 		{ "process_cpu_seconds_total", "counter",
 		  "User and system time of the recorder's process.", (double)own_cpu_ns() / 1e9 },
 		{ "process_resident_memory_bytes", "gauge",

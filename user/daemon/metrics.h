@@ -22,7 +22,7 @@ struct published {
 	struct pods_stats pods; /* without its text */
 	bool killed, gone;	/* gone: the store */
 	bool standing_by;	/* another process writes the store */
-	uint64_t server_starts;
+	uint64_t server_starts, keeper_late;
 	struct push_published push[DAEMON_PUSH_MAX];
 	size_t n_push;
 };

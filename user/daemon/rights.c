@@ -98,10 +98,12 @@ int daemon_look_at_keeper(struct daemon *d, struct err *err)
 		return err_set(err, -EPIPE,
 			       "ascribe-keeper, which has the rights to record, was killed: start "
 			       "the daemon again");
-	if (late && !d->keeper_late)
+	if (late && !d->keeper_late) {
+		d->published.keeper_late++;
 		log_line(LOG_LINE_ERROR,
 			 "ascribe-keeper, which has the rights to record, does not answer: is it "
 			 "stopped? Recording goes on with what is open");
+	}
 	if (!late && d->keeper_late)
 		log_line(LOG_LINE_INFO, "ascribe-keeper answers again");
 	d->keeper_late = late;

@@ -96,8 +96,7 @@ int serving_op(const struct keeper_question *q, struct keeper_answer *ret, struc
 	int rc = q->n_fds == 1 ? anew_spawn(argv, envp, q->fds, 1, &pid) : -EBADMSG;
 	if (rc)
 		return err_sys(err, rc, "starting the process that serves");
-	kept_started(ret, pid);
-	return 0;
+	return kept_started(ret, pid, err);
 }
 
 static int spawn(int fd, pid_t *ret, struct err *err)

@@ -17,6 +17,8 @@ struct answer {
 	struct kept_end end;
 };
 
+static unsigned alive; /* in the keeper: not reaped */
+
 int kept_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
 {
 	struct question c = { 0 };
@@ -30,6 +32,7 @@ int kept_op(const struct keeper_question *q, struct keeper_answer *ret, struct e
 		kill(c.pid, SIGKILL);
 	else
 		a.ended = wait4(c.pid, &a.end.status, WNOHANG, &a.end.used) == c.pid;
+	alive -= a.ended;
 	memcpy(ret->bytes, &a, sizeof(a));
 	ret->len = sizeof(a);
 	return 0;
@@ -44,10 +47,18 @@ int kept_start(keeper_op *op, const struct keeper_question *q, pid_t *ret_pid, s
 	return rc;
 }
 
-void kept_started(struct keeper_answer *ret, pid_t pid)
+int kept_started(struct keeper_answer *ret, pid_t pid, struct err *err)
 {
+	if (alive == KEPT_MAX) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		return err_set(err, -EAGAIN, "a recorder has %u processes beside it, and no more",
+			       KEPT_MAX);
+	}
+	alive++;
 	memcpy(ret->bytes, &pid, sizeof(pid));
 	ret->len = sizeof(pid);
+	return 0;
 }
 
 void kept_kill(pid_t pid)

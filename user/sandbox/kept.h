@@ -21,8 +21,14 @@ struct kept_end {
 
 /* Ask op to start a child with these descriptors: its pid. 0 or -errno. */
 int kept_start(keeper_op *op, const struct keeper_question *q, pid_t *ret_pid, struct err *err);
-/* In the keeper: the answer of such an op. */
-void kept_started(struct keeper_answer *ret, pid_t pid);
+/*
+ * In the keeper: the answer of such an op. -EAGAIN: KEPT_MAX others have not been reaped yet, and
+ * the child was killed.
+ */
+int kept_started(struct keeper_answer *ret, pid_t pid, struct err *err);
+
+/* 16 that ask JVMs, 8 receivers of `push`; nurseries, servers and captures, and those before. */
+#define KEPT_MAX 40u
 
 void kept_kill(pid_t pid);
 

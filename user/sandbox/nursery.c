@@ -237,8 +237,7 @@ int nursery_answer(const struct sandbox_config *cfg, const struct keeper_questio
 				       : spawn(cfg, q->fds[0], &pid);
 	if (rc)
 		return err_sys(err, rc, "starting " NAME);
-	kept_started(ret, pid);
-	return 0;
+	return kept_started(ret, pid, err);
 }
 
 /* Where no op is in the keeper's table: of this process. */

@@ -87,7 +87,7 @@ struct role {
 	uint64_t capabilities;		/* at most: bits */
 	const struct role_calls *calls; /* NULL: any */
 	const struct role_paths *paths; /* NULL: any */
-	/* It has paths, and signals and abstract Unix sockets reach nobody else. Since Linux 6.12 */
+	/* With paths: its signals and abstract Unix sockets reach nobody else, since Linux 6.12 */
 	bool alone;
 	struct role_limit limits[ROLE_LIMITS_MAX];
 	size_t n_limits;

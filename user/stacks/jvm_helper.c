@@ -359,8 +359,7 @@ int jvm_helper_op(const struct keeper_question *q, struct keeper_answer *ret, st
 	int rc = spawn(&j, q->fds, &pid);
 	if (rc)
 		return err_sys(err, rc, "starting " NAME);
-	kept_started(ret, pid);
-	return 0;
+	return kept_started(ret, pid, err);
 }
 
 /* The target of a removal is OUT once more, which is not looked at. */
