@@ -19,7 +19,8 @@ grows() { [ "$(stored)" -gt "$1" ]; }
 # ---- where it writes ----
 sed -i "s,here/sock,else/sock," a.yaml
 kill -HUP "$daemon"
-ok "no socket in another directory" until_says 'cannot listen on .*/else/sock: Permission denied'
+ok "no socket in another directory" \
+	until_says 'cannot listen on .*/else/sock: Permission denied; restart the daemon'
 ok "there is none" test ! -e else/sock
 sed -i "s,else/sock,here/sock," a.yaml
 kill -HUP "$daemon"

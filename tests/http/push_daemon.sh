@@ -68,7 +68,7 @@ start() {
 		--cpu-max 0
 	daemon=$pid
 }
-pushers() { pgrep -P "$(pgrep -d, -P "$daemon" -x ascribe-pushkee)" -x ascribe-push; }
+pushers() { pgrep -P "$(kept "$daemon" -d, -x ascribe-pushkee)" -x ascribe-push; }
 metric() { # text of the line
 	curl -gsS "$url/metrics" >metrics && grep -F -- "$1" metrics
 }

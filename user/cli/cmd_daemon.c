@@ -309,7 +309,10 @@ static void reload(struct daemon *d)
 	if (d->collector)
 		saving_apply(&d->saving, &limits, d->collector);
 	if (daemon_start_server(d, &err))
-		log_line(LOG_LINE_ERROR, "http: %s", err.text);
+		log_line(LOG_LINE_ERROR, "http: %s%s", err.text,
+			 err.code == -EACCES ? "; restart the daemon for a socket in a directory "
+					       "that had none when it began"
+					     : "");
 	daemon_settings_fini(&old);
 	log_line(LOG_LINE_INFO, "reloaded%s%s", record ? ", recording as it is asked for now" : "",
 		 store ? ", the store's limits are new" : "");
@@ -590,10 +593,10 @@ int cmd_daemon(int argc, char **argv)
 	if (d.signals >= 0)
 		close(d.signals);
 out:
+	pushing_end(&d.pushing);
 	keeper_end();
 	downloads_free(d.downloads);
 	pods_close(d.pods);
-	pushing_end(&d.pushing);
 	sql_asker_stop(&d.sql);
 	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);

@@ -122,7 +122,9 @@ static const struct process *daemon_of(const struct processes *all, const struct
 struct rights {
 	uint32_t user[4]; /* real, effective, saved, filesystem */
 	uint64_t effective, permitted, inheritable, ambient, bounding;
-	uint64_t kept; /* of a daemon: what its keeper has */
+	/* Of a daemon: what its keeper has; the filters that it was started with */
+	uint64_t kept;
+	unsigned base;
 	bool no_new_privs;
 	unsigned seccomp, filters;
 	char limits[4096];
@@ -259,7 +261,7 @@ static void compare(const struct rights *r, const struct rights *of_daemon, enum
 	}
 	if (!r->no_new_privs)
 		add(to, "it can gain rights by executing a program (no_new_privs is 0); ");
-	if (role->calls && (r->seccomp != 2 || (r->filters && r->filters <= of_daemon->filters)))
+	if (role->calls && (r->seccomp != 2 || (r->filters && r->filters <= of_daemon->base)))
 		add(to, "its system calls are not limited to those of \"%s\"; ", role->calls->name);
 	compare_limits(r, role, to);
 }
@@ -273,17 +275,21 @@ static enum role_id role_of(const struct process *p)
 	return who;
 }
 
-/* The capabilities of the process that starts those of a daemon; 0: there is none. */
-static uint64_t kept_capabilities(const struct processes *all, const struct process *of)
+/* What the process has that starts those of a daemon: it limits no system calls of its own. */
+static void look_at_keeper(const struct processes *all, const struct process *of,
+			   struct rights *of_daemon)
 {
 	struct rights r;
+	of_daemon->kept = of_daemon->base = 0;
 	for (size_t i = 0; i < all->n; i++) {
 		const struct process *p = &all->v[i];
 		if (p->parent == of->tgid && !strcmp(p->name, roles[ROLE_KEEPER].name) &&
-		    read_rights(p->tgid, &r))
-			return r.permitted;
+		    read_rights(p->tgid, &r)) {
+			of_daemon->kept = r.permitted;
+			of_daemon->base = r.filters;
+			return;
+		}
 	}
-	return 0;
 }
 
 /* False: one of them has ended. */
@@ -296,7 +302,7 @@ static bool judge(const struct processes *all, const struct process *p, const st
 	*differs = 0;
 	if (!read_rights(p->tgid, &r) || !read_rights(of->tgid, &of_daemon))
 		return false;
-	of_daemon.kept = kept_capabilities(all, of);
+	look_at_keeper(all, of, &of_daemon);
 	describe(&r, who < N_ROLES ? &roles[who] : NULL, p->tgid, &text);
 	if (who == N_ROLES)
 		add(&other, "the table has no such process of a daemon; ");

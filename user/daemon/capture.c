@@ -66,7 +66,7 @@ static void make_arguments(const struct capture_question *c, struct arguments *a
 	size_t n = 0;
 	snprintf(a->text[0], sizeof(a->text[0]), "--capture=%us", c->seconds);
 	snprintf(a->text[1], sizeof(a->text[1]), "--frequency=%u", c->hz);
-	snprintf(a->text[2], sizeof(a->text[2]), "--store=%s", *from++);
+	snprintf(a->text[2], sizeof(a->text[2]), "--store=%s/" CAPTURE_DIR, *from++);
 	snprintf(a->text[3], sizeof(a->text[3]), "--store-max=" STORE_MAX);
 	snprintf(a->text[4], sizeof(a->text[4]), "--memory-max=%" PRIu64, c->memory);
 	a->v[n++] = (char *)(uintptr_t)"ascribe";

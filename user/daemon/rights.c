@@ -4,6 +4,7 @@
 #include "collect/rights.h"
 #include "daemon/log.h"
 #include "http/listen.h"
+#include "push/pusher.h"
 #include "sandbox/confine.h"
 #include "util/own.h"
 
@@ -18,16 +19,17 @@
 #define PATH_BYTES 1024
 
 /* All that takes a capability in the life of a daemon. */
-static keeper_op *const ops[] = { COLLECTOR_OPS, listen_op, serving_op, capture_op };
+static keeper_op *const ops[] = { COLLECTOR_OPS, listen_op,  listen_stale_op,
+				  serving_op,	 capture_op, pusher_op };
 
-/* Those of capture_op. */
+/* Those of pusher_op and capture_op. */
 static int make_arguments(const struct daemon *d, char *ret[KEEPER_ARGUMENTS_MAX + 1],
 			  struct err *err)
 {
 	const size_t n = (size_t)d->argc - 1;
 	if (1 + n > KEEPER_ARGUMENTS_MAX)
 		return err_set(err, -E2BIG, "more than %u arguments", KEEPER_ARGUMENTS_MAX - 1);
-	ret[0] = (char *)(uintptr_t)d->capture.dir;
+	ret[0] = (char *)(uintptr_t)d->s.o.store;
 	for (size_t i = 0; i < n; i++)
 		ret[1 + i] = d->argv[1 + i];
 	ret[1 + n] = NULL;
@@ -61,7 +63,7 @@ static const char *directory_of(const char *path, char out[PATH_BYTES])
 
 int daemon_limit_paths(const struct daemon *d, struct err *err)
 {
-	const size_t most = 1 + d->s.http.n_listen + d->s.n_push;
+	const size_t most = 1 + d->s.http.n_listen;
 	struct role_path *paths = calloc(most, sizeof(*paths));
 	char(*text)[PATH_BYTES] = calloc(most, sizeof(*text));
 	size_t n = 0;
@@ -73,13 +75,6 @@ int daemon_limit_paths(const struct daemon *d, struct err *err)
 		if (!strncmp(at, UNIX, strlen(UNIX))) {
 			directory_of(path, text[n]);
 			paths[n] = (struct role_path){ text[n], role_path_socket };
-			n++;
-		}
-	}
-	for (size_t i = 0; !rc && i < d->s.n_push; i++) {
-		if (d->s.push[i].o.cursor) {
-			directory_of(d->s.push[i].o.cursor, text[n]);
-			paths[n] = (struct role_path){ text[n], role_path_file };
 			n++;
 		}
 	}

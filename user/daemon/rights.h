@@ -15,8 +15,8 @@ int daemon_keep_rights(const struct daemon *d, struct err *err);
 int daemon_drop_rights(struct err *err);
 
 /*
- * Write nowhere but into the store, and where sockets and cursors of `push` are now. After the
- * store was made.
+ * Write nowhere but into the store, and where sockets are now; start no program. After the store
+ * was made.
  */
 int daemon_limit_paths(const struct daemon *d, struct err *err);
 

@@ -84,18 +84,32 @@ int listen_parse(struct listen_at *ret, const char *text, struct err *err)
 	return 0;
 }
 
-/* Left by somebody who ended without removing it? */
-static bool is_stale(const struct listen_at *at)
+/* Left by somebody who ended without removing it? A recorder may connect to nobody. */
+int listen_stale_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
 {
-	struct stat st;
-	if (lstat(at->unix_path, &st) || !S_ISSOCK(st.st_mode))
-		return false;
+	struct listen_at at = { 0 };
+	if (q->len == sizeof(at))
+		memcpy(&at, q->bytes, sizeof(at));
+	if (at.addr.ss_family != AF_UNIX || at.len > sizeof(at.addr))
+		return err_set(err, -EBADMSG, "an address that cannot be");
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)&at->addr, at->len) &&
-		     errno == ECONNREFUSED;
+	const bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)&at.addr, at.len) &&
+			   errno == ECONNREFUSED;
 	if (fd >= 0)
 		close(fd);
-	return stale;
+	ret->bytes[0] = stale;
+	ret->len = 1;
+	return 0;
+}
+
+static bool is_stale(const struct listen_at *at)
+{
+	const struct keeper_question q = { .bytes = at, .len = sizeof(*at) };
+	struct keeper_answer a;
+	struct stat st;
+	return !lstat(at->unix_path, &st) && S_ISSOCK(st.st_mode) &&
+	       !keeper_ask(listen_stale_op, &q, KEEPER_WAIT_MS, &a, NULL) && a.len == 1 &&
+	       a.bytes[0];
 }
 
 /* Ports below 1024 take a capability. */
@@ -125,11 +139,11 @@ static int bind_to(const struct listen_at *at, int fd, unsigned mode)
 	}
 	if (is_stale(at))
 		unlink(at->unix_path);
-	/* Nobody may come before the mode is right. */
-	mode_t old = umask(0177);
+	/* It never has another mode: nobody comes before, and a recorder changes none. */
+	mode_t old = umask(~mode & 0777);
 	int rc = bind(fd, (const struct sockaddr *)&at->addr, at->len) ? -errno : 0;
 	umask(old);
-	return !rc && chmod(at->unix_path, mode) ? -errno : rc;
+	return rc;
 }
 
 static void write_name(const struct listen_at *at, char *name, size_t cap)
@@ -200,6 +214,18 @@ static struct http_socket *find_socket(struct http_sockets *s, const char *text)
 	return NULL;
 }
 
+/* False: somebody removed the socket, or it has had another mode, and is removed here. */
+static bool has_mode(const struct http_socket *s, unsigned mode)
+{
+	struct stat st;
+	if (lstat(s->at.unix_path, &st) || !S_ISSOCK(st.st_mode))
+		return false;
+	const bool same = (st.st_mode & 0777) == mode;
+	if (!same)
+		unlink(s->at.unix_path);
+	return same;
+}
+
 /* Whoever has the descriptor can end that, for everybody, with shutdown(2). */
 static bool still_listens(const struct http_socket *s)
 {
@@ -230,8 +256,8 @@ int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, s
 	int rc = s ? 0 : err_set(err, -ENOMEM, "out of memory");
 	for (; !rc && s->n < cfg->n_listen; s->n += !rc) {
 		struct http_socket *now = &s->v[s->n], *was = find_socket(old, cfg->listen[s->n]);
-		if (was && was->at.unix_path[0] && chmod(was->at.unix_path, mode)) {
-			/* Somebody removed it: nobody can connect to that one any more */
+		if (was && was->at.unix_path[0] && !has_mode(was, mode)) {
+			/* Nobody can connect to that one any more */
 			was->at.unix_path[0] = 0;
 			was = NULL;
 		}

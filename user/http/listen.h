@@ -36,7 +36,8 @@ struct http_sockets {
 	unsigned mode; /* of Unix sockets */
 };
 
-keeper_op listen_op; /* binds a socket to an address of TCP; for the keeper's table */
+/* For the keeper's table: bind a TCP socket; does nobody listen on a Unix socket any more? */
+keeper_op listen_op, listen_stale_op;
 
 int listen_parse(struct listen_at *ret, const char *text, struct err *err);
 /*

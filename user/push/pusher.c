@@ -2,14 +2,15 @@
 #include "push/pusher.h"
 
 #include "client/web.h"
+#include "sandbox/anew.h"
 #include "sandbox/confine.h"
+#include "sandbox/kept.h"
 #include "util/clock.h"
 
 #include <errno.h>
 #include <libgen.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #define STORE_MS 1000		/* between looks for a store that is not there yet */
 #define PATH_BYTES 1024
 #define DNS_PORT 53
+#define KILLED_MS 1000 /* that the end of one that was killed is waited for */
 
 struct pusher {
 	char name[PUSH_NAME_MAX];
@@ -117,7 +119,7 @@ int pusher_take_text(char **ret)
 	char *text = malloc(PUSHER_TEXT_MAX + 1);
 	if (!text)
 		return -ENOMEM;
-	ssize_t n = recv(PUSHER_FD, text, PUSHER_TEXT_MAX, 0);
+	ssize_t n = recv(ANEW_FD, text, PUSHER_TEXT_MAX, 0);
 	if (n <= 0) {
 		free(text);
 		return n ? -errno : -EPIPE;
@@ -132,49 +134,36 @@ _Noreturn void pusher_keep(const struct push_config *c)
 	confine_signals();
 	setpriority(PRIO_PROCESS, 0, 0); /* the recorder has a higher one */
 	/* Root without capabilities: its files can be opened, and no more. */
-	if (confine_rights(ROLE_PUSH_KEEPER, PUSHER_FD) || prctl(PR_SET_PDEATHSIG, SIGKILL))
+	if (confine_rights(ROLE_PUSH_KEEPER, ANEW_FD) || prctl(PR_SET_PDEATHSIG, SIGKILL))
 		_exit(1);
-	for (unsigned n = 0; !is_over(PUSHER_FD, 0);) {
+	for (unsigned n = 0; !is_over(ANEW_FD, 0);) {
 		uint64_t began = clock_ns(CLOCK_MONOTONIC);
 		pid_t self = getpid(), pid = fork();
 		if (!pid) {
 			if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != self)
 				_exit(1);
-			run(c, PUSHER_FD);
+			run(c, ANEW_FD);
 		}
 		while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 		n = clock_ns(CLOCK_MONOTONIC) - began > LIVED_NS ? 0 : n + 1;
-		is_over(PUSHER_FD, (int)web_backoff_ms(n));
+		is_over(ANEW_FD, (int)web_backoff_ms(n));
 	}
 	_exit(0);
 }
 
 /* ---- the daemon's end ---- */
 
-static int spawn(const char *store, int fd, pid_t *ret)
+int pusher_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
 {
 	extern char **environ;
 	char *const argv[] = { (char *)"ascribe", (char *)"push", (char *)"--keeper",
-			       (char *)(uintptr_t)store, NULL };
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t none, pipe;
-	sigemptyset(&none);
-	sigemptyset(&pipe);
-	sigaddset(&pipe, SIGPIPE);
-	int rc = posix_spawn_file_actions_init(&files);
+			       keeper_arguments()[0], NULL };
+	pid_t pid;
+	int rc = q->n_fds == 1 ? anew_spawn(argv, environ, q->fds, 1, &pid) : -EBADMSG;
 	if (rc)
-		return -rc;
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &pipe);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	rc = posix_spawn_file_actions_adddup2(&files, fd, PUSHER_FD);
-	rc = rc ? rc : posix_spawn(ret, "/proc/self/exe", &files, &attributes, argv, environ);
-	posix_spawn_file_actions_destroy(&files);
-	posix_spawnattr_destroy(&attributes);
-	return -rc;
+		return err_sys(err, rc, "push: starting the process");
+	return kept_started(ret, pid, err);
 }
 
 int pusher_start(struct pusher **ret, const struct push_config *c, const char *text,
@@ -194,9 +183,8 @@ int pusher_start(struct pusher **ret, const struct push_config *c, const char *t
 	p->pid = -1;
 	if (!rc && send(p->fd, text, strlen(text), MSG_NOSIGNAL) < 0)
 		rc = err_sys(err, -errno, "push: send");
-	int spawned = rc ? 0 : spawn(c->store, fd[1], &p->pid);
-	if (spawned)
-		rc = err_sys(err, spawned, "push: starting the process");
+	const struct keeper_question q = { .fds = &fd[1], .n_fds = 1 };
+	rc = rc ? rc : kept_start(pusher_op, &q, &p->pid, err);
 	if (fd[1] >= 0)
 		close(fd[1]);
 	if (rc)
@@ -218,16 +206,9 @@ void pusher_free(struct pusher *p, unsigned wait_ms)
 	if (!p)
 		return;
 	pusher_stop(p);
-	for (unsigned ms = 0; p->pid > 0 && ms < wait_ms; ms += 10) {
-		if (waitpid(p->pid, NULL, WNOHANG) > 0)
-			p->pid = -1;
-		else
-			usleep(10000);
-	}
-	if (p->pid > 0) {
-		kill(p->pid, SIGKILL);
-		while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
-			;
+	if (p->pid > 0 && !kept_await(p->pid, wait_ms)) {
+		kept_kill(p->pid);
+		kept_await(p->pid, KILLED_MS);
 	}
 	free(p);
 }

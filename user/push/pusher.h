@@ -16,8 +16,12 @@
 #define ASCRIBE_PUSH_PUSHER_H
 
 #include "push/push.h"
+#include "sandbox/keeper.h"
 
 struct pusher;
+
+/* For the keeper's table: starts the process. The store is the first of keeper_arguments. */
+keeper_op pusher_op;
 
 /* c says who it is; text is the same for the keeper, as it stands in the daemon's file. */
 int pusher_start(struct pusher **ret, const struct push_config *c, const char *text,
@@ -33,7 +37,6 @@ const struct push_stats *pusher_look(struct pusher *p);
 
 /* ---- in the keeper: `ascribe push --keeper STORE` ---- */
 
-#define PUSHER_FD 3		    /* its socket */
 #define PUSHER_TEXT_MAX (64u << 10) /* bytes of a section's text */
 
 /* Take the text; to be freed. -errno: the daemon has ended. */

@@ -85,8 +85,12 @@ bool kept_has_ended(pid_t pid, struct kept_end *ret)
 	return rc || end.ended;
 }
 
-void kept_await(pid_t pid, unsigned wait_ms)
+bool kept_await(pid_t pid, unsigned wait_ms)
 {
-	for (unsigned ms = 0; !kept_has_ended(pid, NULL) && ms < wait_ms; ms++)
+	for (unsigned ms = 0; !kept_has_ended(pid, NULL); ms++) {
+		if (ms >= wait_ms)
+			return false;
 		poll(NULL, 0, 1);
+	}
+	return true;
 }

@@ -38,7 +38,7 @@ void kept_kill(pid_t pid);
  */
 bool kept_has_ended(pid_t pid, struct kept_end *ret);
 
-/* Wait for its end, at most so long. */
-void kept_await(pid_t pid, unsigned wait_ms);
+/* Wait for its end, at most so long. True: it has ended. */
+bool kept_await(pid_t pid, unsigned wait_ms);
 
 #endif

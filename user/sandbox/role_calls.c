@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -112,38 +113,80 @@ const struct role_calls role_calls_parser = {
 	.n = N(parser),
 };
 
-/* Calls that nobody needs who asks servers, and that have been ways out of such places. */
+/*
+ * Calls that have been ways out of such places. Landlock does not rule who owns a file, and who may
+ * read it: root without capabilities owns many.
+ */
+#define FAIL_HARMFUL \
+	FAIL(execve, EPERM), FAIL(execveat, EPERM), FAIL(ptrace, EPERM), \
+		FAIL(process_vm_readv, EPERM), FAIL(process_vm_writev, EPERM), \
+		FAIL(process_madvise, EPERM), FAIL(process_mrelease, EPERM), \
+		FAIL(migrate_pages, EPERM), FAIL(move_pages, EPERM), FAIL(pidfd_getfd, EPERM), \
+		FAIL(kcmp, EPERM), FAIL(perf_event_open, EPERM), FAIL(io_uring_setup, EPERM), \
+		FAIL(userfaultfd, EPERM), FAIL(unshare, EPERM), FAIL(setns, EPERM), \
+		FAIL(mount, EPERM), FAIL(umount2, EPERM), FAIL(fsopen, EPERM), \
+		FAIL(open_tree, EPERM), FAIL(move_mount, EPERM), FAIL(chroot, EPERM), \
+		FAIL(pivot_root, EPERM), FAIL(add_key, EPERM), FAIL(request_key, EPERM), \
+		FAIL(keyctl, EPERM), FAIL(personality, EPERM), FAIL(mknod, EPERM), \
+		FAIL(mknodat, EPERM), FAIL(ioprio_set, EPERM), FAIL(sched_setscheduler, EPERM), \
+		FAIL(sched_setparam, EPERM), FAIL(sched_setattr, EPERM), \
+		FAIL(sched_setaffinity, EPERM), \
+		FAIL_IF(prlimit64, EPERM, SCMP_A0(SCMP_CMP_NE, 0)), FAIL(chmod, EPERM), \
+		FAIL(fchmod, EPERM), FAIL(fchmodat, EPERM), FAIL(fchmodat2, EPERM), \
+		FAIL(chown, EPERM), FAIL(fchown, EPERM), FAIL(lchown, EPERM), \
+		FAIL(fchownat, EPERM), FAIL(setxattr, EPERM), FAIL(lsetxattr, EPERM), \
+		FAIL(fsetxattr, EPERM), FAIL(removexattr, EPERM), FAIL(lremovexattr, EPERM), \
+		FAIL(fremovexattr, EPERM), FAIL_NUMBER(NR_SETXATTRAT, EPERM), \
+		FAIL_NUMBER(NR_REMOVEXATTRAT, EPERM), FAIL_NUMBER(NR_FILE_SETATTR, EPERM), \
+		FAIL_NUMBER(NR_OPEN_TREE_ATTR, EPERM), FAIL(shmget, EPERM), FAIL(shmat, EPERM), \
+		FAIL(shmctl, EPERM), FAIL(msgget, EPERM), FAIL(msgctl, EPERM), \
+		FAIL(semget, EPERM), FAIL(semctl, EPERM), FAIL(mq_open, EPERM), \
+		FAIL(mq_unlink, EPERM)
+
 static const struct role_call network[] = {
-	FAIL(execve, EPERM), FAIL(execveat, EPERM), FAIL(fork, EPERM), FAIL(vfork, EPERM),
-	FAIL(ptrace, EPERM), FAIL(process_vm_readv, EPERM), FAIL(process_vm_writev, EPERM),
-	FAIL(process_madvise, EPERM), FAIL(process_mrelease, EPERM), FAIL(migrate_pages, EPERM),
-	FAIL(move_pages, EPERM), FAIL(pidfd_getfd, EPERM), FAIL(kcmp, EPERM), FAIL(bpf, EPERM),
-	/* Processes of the same user, which may be root: its signals, limits, priorities. */
+	FAIL_HARMFUL, FAIL(fork, EPERM), FAIL(vfork, EPERM), FAIL(bpf, EPERM),
+	/* Processes of the same user, which may be root. */
 	FAIL(kill, EPERM), FAIL(tkill, EPERM), FAIL(tgkill, EPERM), FAIL(rt_sigqueueinfo, EPERM),
 	FAIL(rt_tgsigqueueinfo, EPERM), FAIL(pidfd_send_signal, EPERM), FAIL(setpriority, EPERM),
-	FAIL(ioprio_set, EPERM), FAIL(sched_setscheduler, EPERM), FAIL(sched_setparam, EPERM),
-	FAIL(sched_setattr, EPERM), FAIL(sched_setaffinity, EPERM),
-	FAIL_IF(prlimit64, EPERM, SCMP_A0(SCMP_CMP_NE, 0)),
-	/* Files of the same user: Landlock does not rule who owns them, and who may read them. */
-	FAIL(chmod, EPERM), FAIL(fchmod, EPERM), FAIL(fchmodat, EPERM), FAIL(fchmodat2, EPERM),
-	FAIL(chown, EPERM), FAIL(fchown, EPERM), FAIL(lchown, EPERM), FAIL(fchownat, EPERM),
-	FAIL(setxattr, EPERM), FAIL(lsetxattr, EPERM), FAIL(fsetxattr, EPERM),
-	FAIL(removexattr, EPERM), FAIL(lremovexattr, EPERM), FAIL(fremovexattr, EPERM),
-	FAIL_NUMBER(NR_SETXATTRAT, EPERM), FAIL_NUMBER(NR_REMOVEXATTRAT, EPERM),
-	FAIL_NUMBER(NR_FILE_SETATTR, EPERM), FAIL_NUMBER(NR_OPEN_TREE_ATTR, EPERM),
-	/* Memory of others. */
-	FAIL(shmget, EPERM), FAIL(shmat, EPERM), FAIL(shmctl, EPERM), FAIL(msgget, EPERM),
-	FAIL(msgctl, EPERM), FAIL(semget, EPERM), FAIL(semctl, EPERM), FAIL(mq_open, EPERM),
-	FAIL(mq_unlink, EPERM), FAIL(perf_event_open, EPERM), FAIL(io_uring_setup, EPERM),
-	FAIL(userfaultfd, EPERM), FAIL(unshare, EPERM), FAIL(setns, EPERM), FAIL(mount, EPERM),
-	FAIL(umount2, EPERM), FAIL(fsopen, EPERM), FAIL(open_tree, EPERM), FAIL(move_mount, EPERM),
-	FAIL(chroot, EPERM), FAIL(pivot_root, EPERM), FAIL(add_key, EPERM),
-	FAIL(request_key, EPERM), FAIL(keyctl, EPERM), FAIL(link, EPERM), FAIL(linkat, EPERM),
-	FAIL(mknod, EPERM), FAIL(mknodat, EPERM), FAIL(listen, EPERM), FAIL(accept, EPERM),
-	FAIL(accept4, EPERM), FAIL(personality, EPERM), FAIL(memfd_create, EPERM),
+	FAIL(link, EPERM), FAIL(linkat, EPERM), FAIL(listen, EPERM), FAIL(accept, EPERM),
+	FAIL(accept4, EPERM), FAIL(memfd_create, EPERM),
 	/* Threads, to resolve names; no processes, which could stay when we are killed. */
 	FAIL_IF(clone, EPERM, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)),
 	FAIL(clone3, ENOSYS), /* libc then uses clone */
+};
+
+/* Commands of bpf(2), of enum bpf_cmd, that make, load, pin or find something. */
+#define FAIL_BPF(command) FAIL_IF(bpf, EPERM, SCMP_A0(SCMP_CMP_EQ, command))
+
+static const struct role_call recorder[] = {
+	FAIL_HARMFUL,
+	FAIL_BPF(BPF_MAP_CREATE),
+	FAIL_BPF(BPF_PROG_LOAD),
+	FAIL_BPF(BPF_OBJ_PIN),
+	FAIL_BPF(BPF_OBJ_GET),
+	FAIL_BPF(BPF_PROG_ATTACH),
+	FAIL_BPF(BPF_PROG_DETACH),
+	FAIL_BPF(BPF_PROG_TEST_RUN),
+	FAIL_BPF(BPF_PROG_GET_FD_BY_ID),
+	FAIL_BPF(BPF_MAP_GET_FD_BY_ID),
+	FAIL_BPF(BPF_RAW_TRACEPOINT_OPEN),
+	FAIL_BPF(BPF_BTF_LOAD),
+	FAIL_BPF(BPF_BTF_GET_FD_BY_ID),
+	FAIL_BPF(BPF_TASK_FD_QUERY),
+	FAIL_BPF(BPF_LINK_GET_FD_BY_ID),
+	FAIL_BPF(BPF_PROG_BIND_MAP),
+	/* Who is connected to a socket of systemd or of a container engine commands it. */
+	FAIL(connect, EPERM),
+};
+
+const struct role_calls role_calls_recorder = {
+	.name = "recorders",
+	.text = "those that start programs, load BPF programs, open events, connect, "
+		"make mounts, change who may read a file, or touch memory and limits of other "
+		"processes. They fail.",
+	.otherwise = SCMP_ACT_ALLOW,
+	.v = recorder,
+	.n = N(recorder),
 };
 
 /*

@@ -89,7 +89,7 @@ static const struct role_path store[] = { { ".", LANDLOCK_ACCESS_FS_READ_FILE |
 
 static const struct role_paths no_paths = { .text = "none" },
 			       recorder_paths = { "reads what its user may read; writes the store, "
-						  "and where its sockets and cursors are",
+						  "and where its sockets are",
 						  recorder_files, N(recorder_files) },
 			       by_hand_paths = { "reads all; writes the store", recorder_files,
 						 N(recorder_files) },
@@ -130,6 +130,7 @@ const struct role roles[N_ROLES] = {
 		.name = "ascribe",
 		.purpose = "samples, names, writes the store; a capture is another one",
 		.user = ROLE_SAME_USER,
+		.calls = &role_calls_recorder,
 		.paths = &recorder_paths,
 		.started = "by you or systemd",
 		.again = "by systemd",
@@ -139,6 +140,7 @@ const struct role roles[N_ROLES] = {
 		.purpose = "the same, where `record` or `top` was called: into any directory",
 		.user = ROLE_SAME_USER,
 		.capabilities = CAP(DAC_OVERRIDE),
+		.calls = &role_calls_recorder,
 		.paths = &by_hand_paths,
 		.started = "by you",
 		.again = "never",
@@ -242,7 +244,7 @@ const struct role roles[N_ROLES] = {
 		.name = "ascribe-pushkeep",
 		.purpose = "starts the next one again",
 		.user = ROLE_SAME_USER,
-		.started = "executed anew by the recorder, for each receiver of `push`",
+		.started = "executed anew by ascribe-keeper, for each receiver of `push`",
 		.again = "at a reload that changes `push`",
 	},
 	[ROLE_PUSHER] = {

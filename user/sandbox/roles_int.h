@@ -5,7 +5,7 @@
 
 #include "sandbox/roles.h"
 
-extern const struct role_calls role_calls_parser, role_calls_network, role_calls_web,
-	role_calls_jvm;
+extern const struct role_calls role_calls_parser, role_calls_network, role_calls_recorder,
+	role_calls_web, role_calls_jvm;
 
 #endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a recorder that was taken over can do: no more than it needs for its recording. */
+#include "sandbox/confine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#define CONFINED 0 /* see confine.c */
+#else
+#define CONFINED 1
+#endif
+
+/* The line of what should have been otherwise, or 0. */
+#define SHOULD(x) \
+	do { \
+		if (!(x)) \
+			_exit(__LINE__ & 0xff); \
+	} while (0)
+#define REFUSED(x) SHOULD((x) < 0 && errno == EPERM)
+
+static long bpf(enum bpf_cmd command, union bpf_attr *a)
+{
+	return syscall(SYS_bpf, command, a, sizeof(*a));
+}
+
+/* map: of before. */
+static void try_bpf(int map)
+{
+	uint32_t key = 0;
+	uint64_t value = 7;
+	union bpf_attr element = { .map_fd = (uint32_t)map,
+				   .key = (uintptr_t)&key,
+				   .value = (uintptr_t)&value };
+	union bpf_attr new = {
+		.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8, .max_entries = 1
+	};
+	union bpf_attr none = { 0 };
+	SHOULD(map < 0 || !bpf(BPF_MAP_UPDATE_ELEM, &element));
+	REFUSED(bpf(BPF_MAP_CREATE, &new));
+	REFUSED(bpf(BPF_PROG_LOAD, &none));
+	REFUSED(bpf(BPF_BTF_LOAD, &none));
+	REFUSED(bpf(BPF_OBJ_PIN, &none));
+	REFUSED(bpf(BPF_OBJ_GET, &none));
+	REFUSED(bpf(BPF_MAP_GET_FD_BY_ID, &none));
+	REFUSED(bpf(BPF_PROG_TEST_RUN, &none));
+}
+
+static void try_others(pid_t other, const char *path)
+{
+	char program[] = "true", *args[] = { program, NULL }, byte = 0;
+	struct iovec here = { &byte, 1 };
+	struct perf_event_attr event = { .size = sizeof(event), .type = PERF_TYPE_SOFTWARE };
+	const struct rlimit none = { 0, 0 };
+	const int file = open(path, O_RDONLY);
+	REFUSED(execv("/bin/true", args));
+	REFUSED(ptrace(PTRACE_SEIZE, other, NULL, NULL));
+	REFUSED(process_vm_readv(other, &here, 1, &here, 1, 0));
+	REFUSED(process_vm_writev(other, &here, 1, &here, 1, 0));
+	REFUSED(syscall(SYS_pidfd_getfd, 0, 0, 0));
+	REFUSED(syscall(SYS_perf_event_open, &event, 0, -1, -1, 0));
+	REFUSED(syscall(SYS_io_uring_setup, 1, NULL));
+	REFUSED(syscall(SYS_prlimit64, other, RLIMIT_NOFILE, &none, NULL));
+	REFUSED(unshare(CLONE_NEWUSER));
+	REFUSED(mknod("/tmp/ascribe-device", S_IFIFO | 0600, 0));
+	REFUSED(chmod(path, 0666));
+	REFUSED(fchmod(file, 0666));
+	REFUSED(fchown(file, 1, 1));
+}
+
+/* Such as /run/systemd/private, or that of a container engine. */
+static void try_sockets(void)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = "/run/docker.sock" };
+	struct sockaddr_in web = { .sin_family = AF_INET, .sin_port = htons(80) };
+	REFUSED(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&at, sizeof(at)));
+	REFUSED(connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&web, sizeof(web)));
+}
+
+static void test_recorders(void **state)
+{
+	static const enum role_id who[] = { ROLE_RECORDER, ROLE_BY_HAND };
+	char path[] = "/tmp/ascribe-recorder-XXXXXX";
+	union bpf_attr array = {
+		.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8, .max_entries = 1
+	};
+	struct stat st;
+	int status, made = mkstemp(path), map = (int)bpf(BPF_MAP_CREATE, &array);
+	(void)state;
+	if (!CONFINED)
+		skip();
+	for (size_t i = 0; i < sizeof(who) / sizeof(who[0]); i++) {
+		pid_t p = fork();
+		if (p == 0) {
+			SHOULD(!confine_rights(who[i], CONFINE_KEEP_ALL));
+			SHOULD(!confine_reach(who[i], NULL));
+			try_bpf(map);
+			try_others(getppid(), path);
+			try_sockets();
+			_exit(0);
+		}
+		assert_int_equal(waitpid(p, &status, 0), p);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+	assert_true(!fstat(made, &st) && (st.st_mode & 0777) == 0600);
+	close(made);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recorders) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
