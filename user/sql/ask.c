@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -243,6 +244,24 @@ static _Noreturn void run_child(int fd, const char *conninfo, const struct sql_q
 	_exit(0);
 }
 
+/*
+ * Wait for a question. Whoever serves asks, and may have been taken over: what is none is passed
+ * over. False: nobody is there any more.
+ */
+static bool next_question(int fd, struct sql_question *ret)
+{
+	for (;;) {
+		const ssize_t n = recv(fd, ret, sizeof(*ret), 0);
+		struct pollfd p = { .fd = fd };
+		if (n == sizeof(*ret) && ret->n <= SQL_IDS_MAX)
+			return true;
+		if (n < 0 && errno != EINTR)
+			return false;
+		if (n == 0 && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR))
+			return false; /* else it was an empty packet */
+	}
+}
+
 _Noreturn void sql_ask_run(int fd, const char *conninfo)
 {
 	struct sql_question q;
@@ -255,7 +274,7 @@ _Noreturn void sql_ask_run(int fd, const char *conninfo)
 	sigset_t none;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	while (recv(fd, &q, sizeof(q), 0) == sizeof(q) && q.n <= SQL_IDS_MAX) {
+	while (next_question(fd, &q)) {
 		memset(&answer, 0, offsetof(struct sql_answer, data));
 		pid_t pid = fork();
 		if (!pid)
