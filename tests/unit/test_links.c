@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links of /proc of a process that the recorder may not look at: its keeper opens them. */
+#include "proc/links.h"
+#include "proc/reader.h"
+#include "sandbox/confine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OTHER 12345
+
+static keeper_op *const ops[] = { proc_link_op };
+
+/* A process of another user, in a user namespace of its own. The byte says that it is ready. */
+static pid_t start_other(void)
+{
+	int ready[2];
+	char byte = 0;
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+	if (!pid) {
+		if (setgroups(0, NULL) || setresgid(OTHER, OTHER, OTHER) ||
+		    setresuid(OTHER, OTHER, OTHER) || unshare(CLONE_NEWUSER) ||
+		    prctl(PR_SET_PDEATHSIG, SIGKILL))
+			_exit(1);
+		(void)!write(ready[1], &byte, 1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	const bool is_ready = read(ready[0], &byte, 1) == 1;
+	close(ready[0]);
+	return is_ready ? pid : -1;
+}
+
+static int open_link(pid_t pid, const char *which)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, which);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static void test_links(void **state)
+{
+	char *const none[] = { NULL };
+	struct err err = { 0 };
+	struct stat own, other, ns;
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	pid_t pid = start_other();
+	if (pid < 0)
+		skip(); /* no user namespaces here */
+	assert_int_equal(keeper_start(ops, 1, none, &err), 0);
+	assert_int_equal(confine_rights(ROLE_RECORDER, CONFINE_KEEP_ALL), 0);
+	assert_true(open_link(pid, "exe") < 0 && errno == EACCES);
+	assert_true(open_link(pid, "ns/user") < 0 && errno == EACCES);
+
+	int exe = proc_link_open((uint32_t)pid, PROC_LINK_EXE);
+	assert_true(exe >= 0 && !fstat(exe, &other) && !stat("/proc/self/exe", &own));
+	assert_true(own.st_dev == other.st_dev && own.st_ino == other.st_ino);
+	assert_true(fcntl(exe, F_GETFL) & O_PATH); /* nothing can be read by it */
+
+	int space = proc_link_open((uint32_t)pid, PROC_LINK_USER_NAMESPACE);
+	assert_true(space >= 0 && !fstat(space, &ns) && !stat("/proc/self/ns/user", &own));
+	assert_true(ns.st_ino != own.st_ino);
+	assert_int_equal(proc_user((uint32_t)pid), OTHER);
+	close(exe);
+	close(space);
+
+	assert_int_equal(proc_link_open((uint32_t)getpid() + (1u << 22), PROC_LINK_EXE), -ENOENT);
+	kill(pid, SIGKILL);
+	keeper_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_links) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
