@@ -13,10 +13,9 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,26 +24,28 @@
 
 static keeper_op *const ops[] = { proc_link_op };
 
-/* A process of another user, in a user namespace of its own. The byte says that it is ready. */
-static pid_t start_other(void)
+/*
+ * A process of another user, in a user namespace of its own. We cannot signal it once we have no
+ * capability: it ends with our end of *ret_socket.
+ */
+static bool start_other(pid_t *ret, int *ret_socket)
 {
-	int ready[2];
+	int pair[2];
 	char byte = 0;
-	assert_int_equal(pipe(ready), 0);
-	pid_t pid = fork();
-	if (!pid) {
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	*ret = fork();
+	if (!*ret) {
+		close(pair[0]);
 		if (setgroups(0, NULL) || setresgid(OTHER, OTHER, OTHER) ||
-		    setresuid(OTHER, OTHER, OTHER) || unshare(CLONE_NEWUSER) ||
-		    prctl(PR_SET_PDEATHSIG, SIGKILL))
+		    setresuid(OTHER, OTHER, OTHER) || unshare(CLONE_NEWUSER))
 			_exit(1);
-		(void)!write(ready[1], &byte, 1);
-		for (;;)
-			pause();
+		(void)!write(pair[1], &byte, 1);
+		(void)!read(pair[1], &byte, 1);
+		_exit(0);
 	}
-	close(ready[1]);
-	const bool is_ready = read(ready[0], &byte, 1) == 1;
-	close(ready[0]);
-	return is_ready ? pid : -1;
+	close(pair[1]);
+	*ret_socket = pair[0];
+	return read(pair[0], &byte, 1) == 1;
 }
 
 static int open_link(pid_t pid, const char *which)
@@ -62,8 +63,9 @@ static void test_links(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	pid_t pid = start_other();
-	if (pid < 0)
+	pid_t pid;
+	int life, status;
+	if (!start_other(&pid, &life))
 		skip(); /* no user namespaces here */
 	assert_int_equal(keeper_start(ops, 1, none, &err), 0);
 	assert_int_equal(confine_rights(ROLE_RECORDER, CONFINE_KEEP_ALL), 0);
@@ -83,8 +85,9 @@ static void test_links(void **state)
 	close(space);
 
 	assert_int_equal(proc_link_open((uint32_t)getpid() + (1u << 22), PROC_LINK_EXE), -ENOENT);
-	kill(pid, SIGKILL);
 	keeper_end();
+	close(life);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
 int main(void)
