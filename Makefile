@@ -33,6 +33,7 @@ include mk/bpf.mk
 include mk/export.mk
 include mk/web.mk
 include mk/user.mk
+include mk/heap.mk
 include mk/fault.mk
 include mk/fuzz.mk
 include mk/tests.mk

@@ -10,7 +10,10 @@ TMPFILES := $(PREFIX)/lib/tmpfiles.d
 MAN1 := $(PREFIX)/share/man/man1
 # What the help and the manual refer to, and whoever labels programs.
 DOC_DIR := $(PREFIX)/share/doc/ascribe
-DOCS := http json labels recipes fleet
+DOCS := http json labels memory recipes fleet
+# The sampler of allocations: the library, where `record --heap` looks for it, and its source.
+HEAP_DIR := $(PREFIX)/lib/ascribe
+HEAP_SOURCE := $(PREFIX)/share/ascribe/heap.c
 # Where each shell looks for completions; Debian's zsh has a place of its own for packages.
 BASH_DIR := $(PREFIX)/share/bash-completion/completions
 ZSH_DIR := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
@@ -19,7 +22,7 @@ VERSION := $(shell sed -n 's/^.define ASCRIBE_VERSION "\(.*\)"/\1/p' user/cli/cm
 DEB_ARCH := $(shell dpkg --print-architecture 2>/dev/null)
 DEB := $(BUILD)/ascribe_$(VERSION)_$(DEB_ARCH).deb
 
-install: $(BUILD)/ascribe $(BUILD)/man/ascribe.1
+install: $(BUILD)/ascribe $(HEAP_LIB) $(BUILD)/man/ascribe.1
 install: ## the program, kubectl's plug-in, headers, manual, completions, unit: DESTDIR, PREFIX
 	install -D -m 755 $(BUILD)/ascribe $(DESTDIR)$(PREFIX)/bin/ascribe
 	install -m 755 deploy/kubernetes/kubectl-ascribe $(DESTDIR)$(PREFIX)/bin/
@@ -34,6 +37,8 @@ install: ## the program, kubectl's plug-in, headers, manual, completions, unit: 
 	sed 's|@BIN@|$(PREFIX)/bin/ascribe|' deploy/ascribe.service \
 		>$(DESTDIR)$(SYSTEMD)/ascribe.service
 	chmod 644 $(DESTDIR)$(SYSTEMD)/ascribe.service
+	install -D -m 644 $(HEAP_LIB) $(DESTDIR)$(HEAP_DIR)/libascribe-heap.so
+	install -D -m 644 lib/heap.c $(DESTDIR)$(HEAP_SOURCE)
 	install -d $(DESTDIR)$(DOC_DIR)
 	install -m 644 $(DOCS:%=docs/%.md) $(DESTDIR)$(DOC_DIR)/
 	install -D -m 644 deploy/ascribe.tmpfiles $(DESTDIR)$(TMPFILES)/ascribe.conf
@@ -46,10 +51,12 @@ uninstall: ## what install made; the store and /etc/ascribe stay
 		$(DESTDIR)$(MAN1)/ascribe-*.1 $(DESTDIR)$(SYSTEMD)/ascribe.service \
 		$(DESTDIR)$(BASH_DIR)/ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe \
 			$(DESTDIR)$(FISH_DIR)/ascribe.fish \
+		$(DESTDIR)$(HEAP_DIR)/libascribe-heap.so $(DESTDIR)$(HEAP_SOURCE) \
 		$(DESTDIR)$(TMPFILES)/ascribe.conf $(DOCS:%=$(DESTDIR)$(DOC_DIR)/%.md) \
 			$(patsubst include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard \
 			include/ascribe/*.h*))
-	-rmdir $(DESTDIR)$(PREFIX)/include/ascribe $(DESTDIR)$(DOC_DIR)
+	-rmdir $(DESTDIR)$(PREFIX)/include/ascribe $(DESTDIR)$(DOC_DIR) $(DESTDIR)$(HEAP_DIR) \
+		$(dir $(DESTDIR)$(HEAP_SOURCE))
 
 deb: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## a Debian package
 	$(call say,DEB,$(DEB))

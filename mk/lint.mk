@@ -7,7 +7,7 @@ CLANG_FORMAT ?= clang-format-19
 CLANG_TIDY ?= clang-tidy-19
 # Subjects of later commits have at most 72 characters.
 LINT_SINCE ?= 6eecec044adc
-LINT_DIRS := .ci bpf demo deploy docs examples include mk tests tools user web
+LINT_DIRS := .ci bpf demo deploy docs examples include lib mk tests tools user web
 lint_find = $(shell find $(LINT_DIRS) -type f '(' -false $(foreach e,$(1),-o -name '*.$(e)') ')' | \
 	sort)
 LINT_C = $(call lint_find,c h cpp hpp)

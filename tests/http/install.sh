@@ -17,6 +17,7 @@ ok "what the help refers to" sh -c '(root/opt/a/bin/ascribe daemon --help; root/
 ok "the unit names it" grep -q 'ExecStart=/opt/a/bin/ascribe daemon' \
 	root/opt/a/lib/systemd/system/ascribe.service
 ok "a header compiles" sh -c 'echo "#include <ascribe/label.h>" | cc -xc -Iroot/opt/a/include -fsyntax-only -'
+ok "the sampler of allocations" sh -c 'LD_PRELOAD=$PWD/root/opt/a/lib/ascribe/libascribe-heap.so /bin/true 2>&1 | wc -c | grep -qx 0 && ls root/opt/a/share/ascribe/heap.c'
 echo changed: 1 >>root/etc/ascribe/ascribe.yaml
 ok "install again" run install DESTDIR="$dir/root" PREFIX=/opt/a
 ok "leaves a changed file alone" grep -q 'changed: 1' root/etc/ascribe/ascribe.yaml
