@@ -29,6 +29,10 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 #define REGS_FP(r) ((r)->bp)
 #define REGS_SP(r) ((r)->sp)
 #define REGS_RETURN_BYTES 8 /* that a return pops */
+/* The first arguments of a call */
+#define REGS_ARG1(r) ((r)->di)
+#define REGS_ARG2(r) ((r)->si)
+#define REGS_ARG3(r) ((r)->dx)
 
 /* Store the registers of 64-bit user code in the order of the rules. Return the program counter. */
 static __always_inline __u64 unwind_registers(__u64 *reg, const saved_regs *r)
@@ -72,6 +76,9 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 #define REGS_FP(r) ((r)->user_regs.regs[UNWIND_ARM_FP])
 #define REGS_SP(r) ((r)->user_regs.sp)
 #define REGS_RETURN_BYTES 0
+#define REGS_ARG1(r) ((r)->user_regs.regs[0])
+#define REGS_ARG2(r) ((r)->user_regs.regs[1])
+#define REGS_ARG3(r) ((r)->user_regs.regs[2])
 
 static __always_inline __u64 unwind_registers(__u64 *reg, const saved_regs *r)
 {

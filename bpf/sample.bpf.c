@@ -6,6 +6,7 @@
  */
 #include "common.bpf.h"
 #include "copy.bpf.h"
+#include "heap.bpf.h"
 #include "hist_bucket.h"
 #include "ids.bpf.h"
 #include "jitter.bpf.h"
@@ -34,7 +35,8 @@ static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row 
 	key->n_kernel = (__u16)len->n_kernel;
 	key->n_user = (__u16)len->n_user;
 	key->n_python = (__u16)len->n_python;
-	if (row_add(half_key, key) >= 0)
+	if (cfg.heap[key->event & (MAX_EVENTS - 1)] ? row_add_alone(half_key, key)
+						    : row_add(half_key, key) >= 0)
 		return true;
 	count(h, COUNTER_rows_full);
 	return false;
@@ -104,8 +106,9 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	count(h, len.user_end);
 }
 
+/* hit: NULL, or what an allocation is. */
 static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event,
-				      __u64 period, bool in_user)
+				      __u64 period, bool in_user, const struct heap_hit *hit)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	bool idle = !t->pid;
@@ -119,6 +122,10 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 	if (cfg.leaves_out[event] & (in_user ? LEAVE_OUT_USER : LEAVE_OUT_KERNEL) ||
 	    (idle ? cfg.skip_idle : !is_selected(t))) {
 		h->outside[event]++;
+		return;
+	}
+	if (hit && !heap_measure(hit, &key)) {
+		count(h, COUNTER_heap_refused);
 		return;
 	}
 	if (cfg.n_rates && cfg.thins[event & (MAX_EVENTS - 1)]) {
@@ -166,9 +173,10 @@ __noinline int count_run(__u32 key)
 
 /*
  * tick: the event's count since it fired before, in its own unit. value: what the sample adds to
- * its row, but for clocks.
+ * its row, but for clocks. hit: as for sample_in.
  */
-static __always_inline void sample(void *ctx, __u32 event, __u64 tick, __u64 value, bool in_user)
+static __always_inline void sample(void *ctx, __u32 event, __u64 tick, __u64 value, bool in_user,
+				   const struct heap_hit *hit)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	event &= MAX_EVENTS - 1;
@@ -185,12 +193,14 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 tick, __u64 val
 	cpu_state_step(c);
 	__u32 key = HALF_INDEX(*(volatile __u32 *)&c->active);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (h) {
+	if (h && hit && hit->frees) {
+		heap_free(h, key, event, hit->ptr);
+	} else if (h) {
 		h->covered[event] += tick;
 		if (jitter_is_due(event, tick)) {
 			__u64 period_ns = cfg.period_ns[event];
 			h->run_begin = bpf_ktime_get_ns();
-			sample_in(ctx, h, key, event, period_ns ? period_ns : value, in_user);
+			sample_in(ctx, h, key, event, period_ns ? period_ns : value, in_user, hit);
 			count_run(key);
 		}
 	}
@@ -201,7 +211,7 @@ SEC("perf_event")
 int on_event(struct bpf_perf_event_data *ctx)
 {
 	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), ctx->sample_period, ctx->sample_period,
-	       in_user_mode(ctx));
+	       in_user_mode(ctx), NULL);
 	return 0;
 }
 
@@ -209,7 +219,7 @@ int on_event(struct bpf_perf_event_data *ctx)
 SEC("tracepoint")
 int on_tracepoint(void *ctx)
 {
-	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, 1, false);
+	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, 1, false, NULL);
 	return 0;
 }
 
@@ -217,10 +227,10 @@ extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
 
 /*
- * A hit of a probe, in the thread that hit it: every one is a sample. There is no kernel stack but
- * the trap's; that of a return begins with the caller. Alone of all programs here this one may be
- * preempted, where the kernel is: another thread would step into the half that it is in. programs.c
- * loads it where that cannot be.
+ * A hit of a probe, in the thread that hit it: every one is a sample, but for frees. There is no
+ * kernel stack but the trap's; that of a return begins with the caller. Alone of all programs here
+ * this one may be preempted, where the kernel is: another thread would step into the half that it
+ * is in. programs.c loads it where that cannot be.
  */
 SEC("kprobe")
 int on_probe(struct pt_regs *ctx)
@@ -231,10 +241,14 @@ int on_probe(struct pt_regs *ctx)
 	if (is_inside(bpf_get_smp_processor_id())) {
 		__sync_fetch_and_add(&probes_missed, 1);
 	} else {
-		__u64 cookie = bpf_get_attach_cookie(ctx),
-		      value = probe_value(cookie, REGS_SP(ctx));
+		const __u64 cookie = bpf_get_attach_cookie(ctx);
+		const __u32 event = PROBE_COOKIE(cookie).event & (MAX_EVENTS - 1);
+		const struct heap_hit hit = { PROBE_COOKIE(cookie).part == PROBE_FREE,
+					      REGS_ARG1(ctx), REGS_ARG2(ctx), REGS_ARG3(ctx) };
+		const bool heap = cfg.heap[event];
+		const __u64 value = heap ? 1 : probe_value(cookie, REGS_SP(ctx));
 		if (value != VALUE_NONE)
-			sample(ctx, PROBE_COOKIE(cookie).event, 1, value, true);
+			sample(ctx, event, 1, value, true, heap ? &hit : NULL);
 	}
 	if (guarded)
 		bpf_preempt_enable();

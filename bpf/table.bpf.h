@@ -239,6 +239,29 @@ __noinline int row_add(__u32 key, const struct row *k)
 	return -1;
 }
 
+/*
+ * The same in a row of its own: with samples, value, first_ns and last_ns as they are. False: the
+ * table is full.
+ */
+__noinline int row_add_alone(__u32 key, const struct row *k)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (!h || !k)
+		return 0;
+	const __u32 at = (__u32)mix(k->last_ns, k->first_ns);
+	if (h->rows_used >= cfg.rows_max)
+		return 0;
+	for (__u32 p = 0; p < ROW_PROBES; p++) {
+		struct row *r = row_at(h, at + p);
+		if (r->samples)
+			continue;
+		h->rows_used++;
+		*r = *k;
+		return 1;
+	}
+	return 0;
+}
+
 /* The half is filling: ask user space, once, to take it before the window ends. */
 static __always_inline void ask_for_drain(struct half *h)
 {

@@ -116,7 +116,19 @@ enum row_kind {
 	ROW_WAIT = 3,  /* waits without their stack: of one length, or with WAIT_SUMMED of any */
 	ROW_BLAME = 4, /* run queue time during which one occupant ran */
 	ROW_WAKER = 5, /* blocked time by who ended it */
+	ROW_FREE = 6,  /* a sampled allocation was freed: first_ns is its address */
 };
+
+/*
+ * Allocations that a program samples itself (docs/memory.md). Each is a row of its own, a ROW_TASK:
+ * `value` is the bytes that it stands for, `samples` how many allocations it stands for, times
+ * HEAP_OBJECT; first_ns is its address.
+ */
+#define HEAP_OBJECT 256u
+/* Of an allocation; more than that is a lie. */
+#define HEAP_SIZE_MAX (1ull << 40)
+/* The largest mean distance of samples, in bytes: what an allocation stands for beyond its size. */
+#define HEAP_MEAN_MAX (1ull << 30)
 
 #define WAIT_HIST_BITS 3
 /*
@@ -408,6 +420,7 @@ struct config {
 	__u32 calls;		      /* 1: calls of functions are timed */
 	__u32 leaves_out[MAX_EVENTS]; /* LEAVE_OUT_* */
 	__u32 thins[MAX_EVENTS];      /* 1: the event measures time, so it has such rates */
+	__u32 heap[MAX_EVENTS];	      /* 1: hits are sampled allocations */
 };
 
 /* Samples of a clock that count as outside of the selection. */
@@ -418,6 +431,7 @@ enum probe_part {
 	PROBE_HIT = 0,
 	PROBE_CALL,   /* a function is entered whose returns are sampled */
 	PROBE_RETURN, /* a call of it has returned */
+	PROBE_FREE,   /* of an event of allocations: a hit is no sample, but frees one */
 };
 
 enum probe_arg {

@@ -112,6 +112,17 @@ bench-probes: $(BUILD)/ascribe $(BUILD)/tests/record/probed
 bench-probes: ## what a hit of a probe costs, beside bpftrace, as root
 	$(Q)tests/bench/probes.sh $(BUILD)
 
+$(BUILD)/bench/heap_map: tests/bench/heap_map.cpp
+	$(call say,CXX,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -O2 -g -std=c++20 -fno-builtin -Wall -Wextra -o $@ $<
+
+bench-heap: $(BUILD)/ascribe $(BUILD)/bench/heap_map
+bench-heap: ## what sampling allocations costs redis, python3, a C++ map; heaptrack beside; as root
+	$(Q)tests/bench/heap.sh $(BUILD)
+
+.PHONY: bench-heap
+
 bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols \
 	$(BUILD)/tests/test_symbols_lines
 bench-symbols: ## names: 100,000 addresses against nm, the time of a million, memory

@@ -10,6 +10,8 @@ const PRESETS = [['15m', 'now-15m'], ['1h', 'now-1h'], ['6h', 'now-6h'], ['24h',
 	['7d', 'now-7d'], ['all', '']];
 const METRICS = [['cpu', 'CPU time'], ['off', 'blocked'], ['runq', 'waiting for a CPU'],
 	['wall', 'all three: wall time']];
+const MEMORY = [['inuse_space', 'live memory'], ['alloc_space', 'allocated memory'],
+	['inuse_objects', 'live allocations'], ['alloc_objects', 'allocations']];
 const WAKER = [['waker', 'blocked, by who ended it']];
 
 export class Bar {
@@ -135,7 +137,8 @@ export class Bar {
 
 	/* One choice of what is summed: samples of an event, or times. */
 	showEvents(events, waits, wakers) {
-		const times = [...(waits ? METRICS : []), ...(wakers ? WAKER : [])];
+		const times = [...(waits ? METRICS : []), ...(wakers ? WAKER : []),
+			...(events.includes('alloc_space') ? MEMORY : [])];
 		this.event.replaceChildren(h('option', { value: 'event:' },
 			events.length ? brief(events[0], 40) : 'event'),
 			...events.slice(1).map(e => h('option', { value: 'event:' + e },

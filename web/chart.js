@@ -7,8 +7,8 @@
 import uPlot from 'uplot';
 import { valueColour } from './colour.js';
 import { h } from './dom.js';
-import { cut, number, plain, time } from './format.js';
-import { groups, sources, stack } from './steps.js';
+import { bytes, cut, number, plain, time } from './format.js';
+import { groups, isLive, sources, stack } from './steps.js';
 
 const HEIGHT = 132;
 
@@ -38,8 +38,12 @@ export class Chart {
 		this.baseline = baseline;
 		const names = rows.map(r => r.other ? '(others)' : key ? r.key[key] === null
 			? '(none)' : plain(r.key[key]) : 'all');
-		this.unit = !cpu ? 'per s' : answer.metric && answer.metric !== 'cpu' ? 'threads'
-			: 'CPUs';
+		this.unit = isLive(answer) ? answer.unit
+			: !cpu ? answer.metric ? `${answer.unit} per s` : 'per s'
+			: answer.metric && answer.metric !== 'cpu' ? 'threads' : 'CPUs';
+		const inBytes = this.unit.startsWith('bytes');
+		this.height = v => inBytes ? bytes(v) : v >= 1000 ? number(v)
+			: String(+v.toPrecision(3));
 		this.host.setAttribute('aria-label',
 			`${this.unit} over time${key ? ' by ' + plain(key) : ''}: ` +
 			names.map((n, i) => `${cut(n, 60)} ${number(rows[i].samples)} samples`)
@@ -82,8 +86,7 @@ export class Chart {
 				{ font, stroke: get('--soft'), grid, ticks, size: 22, space: 70,
 					values: (u, at) => at.map((t, i) => label(t, at, i)) },
 				{ font, stroke: get('--soft'), grid, ticks, size: 46, space: 26,
-					values: (u, at) => at.map(v => v >= 1000 ? number(v)
-					: String(+v.toPrecision(3))) },
+					values: (u, at) => at.map(this.height) },
 			],
 			series: [{}, ...this.rows.map((r, i) =>
 				({ paths: stepped, fill: fills[i], stroke: fills[i], width: 0,

@@ -6,7 +6,7 @@
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h, tell } from './dom.js';
-import { bytes, number, percent, plain, seconds, timeRange } from './format.js';
+import { bytes, counted, number, percent, plain, seconds, timeRange } from './format.js';
 
 const FEW = 100; /* samples; below that shares say little */
 
@@ -106,12 +106,15 @@ export class FactsPane extends Pane {
 	select(a) {
 		const few = a.samples < FEW && !a.metric,
 			what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time',
-			cpu: 'CPU', waker: 'blocked' }[a.metric];
+			cpu: 'CPU', waker: 'blocked' }[a.metric] || '',
+			memory = a.metric && !what;
 		const cut = (a.coarse || 0) + (a.gone || 0);
 		this.chosen.className = few || cut ? 'bad' : '';
 		const amount = !a.samples ? [h('b', null, 'no samples')]
-			: [h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)),
-			...(a.metric ? [' ' + what] : [a.seconds ? ' CPU, ' : ' ',
+			: [h('b', null, memory ? counted(a.samples, a.unit)
+				: a.seconds ? seconds(a.seconds) : number(a.samples)),
+			...(a.metric ? [' ' + (what || plain(a.metric))]
+				: [a.seconds ? ' CPU, ' : ' ',
 				`${number(a.samples)} samples`]),
 				few ? ': too few to say much' : ''];
 		this.chosen.replaceChildren(...amount, ...this.idle(a),

@@ -9,7 +9,7 @@ import { FrameLine } from './frame_line.js';
 import { ask } from './api.js';
 import { N_VALUES, legend, painter } from './colour.js';
 import { h, refill, tell } from './dom.js';
-import { brief, number, percent, seconds } from './format.js';
+import { brief, counted, number, percent } from './format.js';
 import { and, valueOf } from './selector.js';
 import { baseline, select } from './state.js';
 import { below, children, frameId, matchFrames, matchedTotal, module, name, overlay, pathOf,
@@ -378,7 +378,7 @@ export class FlamePane extends Pane {
 				: null);
 		const sum = hits ? matchedTotal(t, hits) : 0;
 		tell(this.match, !text ? '' : !hits ? 'not a regular expression'
-			: `matched ${percent(sum, t.total[0])}, ${this.shown.data.ns_per_sample === 1 ? seconds(sum / 1e9) : number(sum) + ' samples'}`);
+			: `matched ${percent(sum, t.total[0])}, ${counted(sum, this.shown.data.counts)}`);
 	}
 
 	/* ---- the frame that is looked at ---- */

@@ -74,6 +74,10 @@ export function timeRange(from, to) {
 /* What so many samples are: time for events that stand for time. */
 export const amount = (n, nsPerSample) => nsPerSample ? seconds(n * nsPerSample / 1e9) : number(n);
 
+/* The same where an answer says what it counts: samples, nanoseconds, bytes, objects. */
+export const counted = (n, counts) => counts === 'nanoseconds' ? seconds(n / 1e9)
+	: counts === 'bytes' ? bytes(n) : `${number(n)} ${counts || 'samples'}`;
+
 /* A range of shares: "7.94 – 12.1%". */
 export const shares = (low, high) => `${percent(low, 1).replace('%', '')} – ${percent(high, 1)}`;
 

@@ -2,7 +2,7 @@
 /* What there is to say of one frame, and what can be done with it. */
 import { kindName } from './colour.js';
 import { h, refill } from './dom.js';
-import { amount, brief, interval, number, percent, seconds, shares } from './format.js';
+import { amount, brief, counted, interval, percent, shares } from './format.js';
 
 const VERDICTS = ['may be chance', 'more', 'less'];
 
@@ -14,10 +14,10 @@ export class FrameLine {
 
 	/* a: see FlamePane.about */
 	lines(a) {
-		/* A metric: nanoseconds */
+		/* A metric: nanoseconds, bytes or objects */
 		const ns = a.data.ns_per_sample, [low, high] = interval(a.total, a.of), out = [],
-			measured = ns === 1;
-		const count = n => measured ? seconds(n / 1e9) : `${number(n)} samples`;
+			measured = (a.data.counts || 'samples') !== 'samples';
+		const count = n => counted(n, a.data.counts);
 		const kind = kindName(a.kind, a.module);
 		if (a.module || kind)
 			out.push([brief(a.module, 200) + (kind && a.kind !== 4 ? ` · ${kind}`

@@ -3,7 +3,7 @@
 import { byId, h, later } from './dom.js';
 import { factList, factsOf } from './facts.js';
 import { FlamePane } from './flame_pane.js';
-import { amount, brief, number, percent, plain, timeRange } from './format.js';
+import { amount, brief, counted, number, percent, plain, timeRange } from './format.js';
 import { nextTheme, startTheme, themeName } from './theme.js';
 import { Tip } from './tip.js';
 
@@ -73,15 +73,16 @@ class Single {
 
 	showHead() {
 		const d = this.data, text = t => h('bdi', null, brief(t, 300)),
-			measured = d.ns_per_sample === 1, few = d.samples < FEW && !measured;
+			measured = (d.counts || 'samples') !== 'samples',
+			few = d.samples < FEW && !measured;
 		byId('bar').append(h('div.row', null, h('h1', null, 'ascribe'),
 			h('b', null, text(d.what)), h('span', null, 'host ', text(d.host)),
 			h('span', null, text(d.os)),
 			d.where ? h('span.chip', null, text(d.where)) : '', h('span.fill'),
 				this.theme));
 		byId('facts').append(h('span', { className: few ? 'bad' : '' },
-			h('b', null, d.ns_per_sample ? amount(d.samples, d.ns_per_sample)
-			: number(d.samples)),
+			h('b', null, measured ? counted(d.samples, d.counts)
+			: d.ns_per_sample ? amount(d.samples, d.ns_per_sample) : number(d.samples)),
 			` ${plain(d.event)}` + (measured ? '' : `, ${number(d.samples)} samples`) +
 				(few ? ': too few to say much' : ''),
 				d.to ? h('span.when', null, timeRange(d.from, d.to)) : ''),

@@ -23,6 +23,9 @@ export function sources(answer) {
 	return from;
 }
 
+/* Are points averages of what was live, rather than sums over time? */
+export const isLive = answer => /^(heap|inuse_)/.test(answer.metric || '');
+
 /*
  * [[t...], [sum of the lowest...], ...]: uPlot draws from the highest sum down, each over the one
  * behind it. What was not recorded is 0 here: before a null, uPlot would leave out the step that
@@ -31,7 +34,7 @@ export function sources(answer) {
 export function stack(answer, rows, scale) {
 	const from = sources(answer), n = answer.n_steps,
 		at = Array.from({ length: n + 1 }, (_, i) => answer.from + i * answer.step);
-	const perSecond = i => scale / (answer.covered[i] || answer.step);
+	const perSecond = i => isLive(answer) ? 1 : scale / (answer.covered[i] || answer.step);
 	const sums = new Float64Array(n), out = [];
 	for (const row of rows) {
 		for (const [t, samples] of row.points) {

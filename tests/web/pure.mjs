@@ -2,16 +2,27 @@
 /* The modules of the page that need no browser. */
 import assert from 'node:assert/strict';
 import { N_VALUES, colourValues, valueColour } from '../../web/colour.js';
-import { baseName, brief, interval, percent, plain, seconds } from '../../web/format.js';
+import { baseName, brief, counted, interval, percent, plain, seconds } from '../../web/format.js';
 import { foldOccupants } from '../../web/fold.js';
 import * as selector from '../../web/selector.js';
 import * as state from '../../web/state.js';
 import { below, children, follow, frameId, matchFrames, matchedTotal, name, overlay, pathOf,
 	prunedBelow, unpack, unpackSplit } from '../../web/tree.js';
-import { sources, stack } from '../../web/steps.js';
+import { isLive, sources, stack } from '../../web/steps.js';
 
 let passed = 0;
 const test = (what, f) => { f(); passed++; };
+
+test('live memory is an average, not a rate', () => {
+	const answer = { metric: 'heap', from: 0, step: 10, n_steps: 2, covered: [10, 5] },
+		rows = [{ points: [[0, 100], [10, 200]] }];
+	assert.deepEqual(stack(answer, rows, 1)[1], [100, 200, 200]);
+	assert.deepEqual(stack({ ...answer, metric: 'alloc_space' }, rows, 1)[1], [10, 40, 40]);
+	assert.ok(isLive({ metric: 'inuse_objects' }) && !isLive({}));
+	assert.equal(counted(3 << 20, 'bytes'), '3.0 MiB');
+	assert.equal(counted(2e9, 'nanoseconds'), '2.00 s');
+	assert.equal(counted(7, undefined), '7 samples');
+});
 
 test('the address and back', () => {
 	const s = { ...state.defaults(), where: '{a="ü &%="}', from: 'now-1h',

@@ -96,8 +96,32 @@ static int unit_of(const char *name)
 	return name ? -1 : EXPORT_BY_EVENT;
 }
 
+/* The metrics of memory, by enum export_memory. All but r's own are opened. */
+struct memory {
+	struct query *own[EXPORT_MEMORY], *all[EXPORT_MEMORY];
+};
+
+static int open_memory(struct memory *m, struct reading *r, const struct export_options *opts,
+		       const struct format *format, struct err *err)
+{
+	struct query_spec spec =
+		reading_spec(&opts->filter, format->keys.n ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS,
+			     &format->keys);
+	const enum query_metric own = spec.metric;
+	int rc = 0;
+	spec.parts = EXPORT_MEMORY;
+	for (unsigned i = 0; !rc && i < EXPORT_MEMORY; i++) {
+		spec.metric = QUERY_ALLOC_OBJECTS + i;
+		if (spec.metric != own)
+			rc = query_open(&m->own[i], r->store, &spec, err);
+		m->all[i] = spec.metric == own ? r->query : m->own[i];
+	}
+	return rc;
+}
+
 static int export(struct reading *r, const struct export_options *opts, const struct format *format)
 {
+	struct memory memory = { 0 };
 	struct export_source src = { .store = r->store,
 				     .query = r->query,
 				     .where = opts->filter.where,
@@ -107,9 +131,16 @@ static int export(struct reading *r, const struct export_options *opts, const st
 	struct output out = OUTPUT_INIT;
 	struct err err = { 0 };
 	int rc = output_open(&out, opts->output, &err);
+	if (!rc && format->write == export_pprof &&
+	    query_metric_is_heap(reading_metric(&opts->filter))) {
+		rc = open_memory(&memory, r, opts, format, &err);
+		src.memory = memory.all;
+	}
 	rc = rc ? rc : format->write(&src, (enum export_unit)unit_of(opts->unit), out.f, &err);
 	rc = rc ? rc : output_commit(&out, &err);
 	output_close(&out);
+	for (unsigned i = 0; i < EXPORT_MEMORY; i++)
+		query_close(memory.own[i]);
 	reading_step(r, "export");
 	reading_explain(r);
 	if (rc) {

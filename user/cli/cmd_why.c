@@ -6,6 +6,7 @@
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "cli/groups.h"
+#include "cli/why_memory.h"
 #include "export/why.h"
 #include "opt/term.h"
 #include "opt/text.h"
@@ -29,6 +30,10 @@ static const struct opt options[] = {
 	  "where the earlier range begins that it is compared with, of the same length "
 	  "(default: the time just before)",
 	  offsetof(struct why_options, before_ns), 0, 0 },
+	{ "metric", 'm', OPT_STRING, "METRIC",
+	  "heap: who holds more memory at the end of the range than at its beginning, by the label "
+	  "that says best for whom it is (record -e heap); --where is not needed",
+	  offsetof(struct why_options, filter.metric), 0, 0 },
 	{ "idle", 'i', OPT_FLAG, NULL, "include idle waits: of a worker for its next work",
 	  offsetof(struct why_options, filter.idle), 0, 0 },
 	NAMES_OPTIONS(struct why_options, filter),
@@ -40,12 +45,13 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "why",
-	.usage = "[STORE ...] --where SELECTOR [OPTIONS]",
+	.usage = "[STORE ...] {--where SELECTOR | --metric heap} [OPTIONS]",
 	.about = "Where the time of a selection went, on one page: beside everything else of the "
 		 "same time, and beside itself in an earlier range. Functions are named only where "
 		 "they differ by more than chance. Waits need a recording with --wall.",
 	.examples = "  ascribe why --where '{tenant=\"acme\"}'\n"
-		    "  ascribe why --where '{query_id=\"42\"}' --from now-5m --before now-1d\n",
+		    "  ascribe why --where '{query_id=\"42\"}' --from now-5m --before now-1d\n"
+		    "  ascribe why --metric heap --from now-5m    # who leaks memory\n",
 	.opts = options,
 	.pages = true,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -344,7 +350,7 @@ int cmd_why(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	if (!opts.filter.where) {
+	if (!opts.filter.where && !opts.filter.metric) {
 		cmd_error("why: --where SELECTOR says about what (see ascribe why --help)");
 		return EXIT_USAGE;
 	}
@@ -356,7 +362,7 @@ int cmd_why(int argc, char **argv)
 	if (!status)
 		status = reading_check_keys(&r, &opts.filter, NULL, 0);
 	if (!status)
-		status = why(&r, &opts);
+		status = opts.filter.metric ? why_memory(&r, &opts.filter) : why(&r, &opts);
 	reading_close(&r);
 	return status;
 }

@@ -175,7 +175,7 @@ int reading_metric(const struct filter *f)
 int reading_check(const struct filter *f, const char *where, const char *from)
 {
 	if (reading_metric(f) < 0) {
-		cmd_error("--metric: %s is none of cpu, off, runq, wall, waker, value", f->metric);
+		cmd_error("--metric: %s is none of " QUERY_METRICS, f->metric);
 		return EXIT_USAGE;
 	}
 	if (f->metric && f->event && reading_metric(f) != QUERY_VALUE) {

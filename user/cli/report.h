@@ -30,11 +30,16 @@ bool report_is_time(const struct reading *r);
 double report_seconds(const struct reading *r, uint64_t samples);
 double report_share(const struct reading *r, uint64_t samples);
 
-/* "12 bytes"; nanoseconds as "0.123 s". And the head of a column of them. */
-void report_print_amount(uint64_t n, const char *unit);
+/* The unit of what the query sums: samples, or with a metric that of its event. */
+const char *report_unit(const struct reading *r);
+/*
+ * An amount in a unit: "12.500 s", "1.25 MiB", "1,000 objects", "1000 samples"; its number alone:
+ * "12.500", "1.25 MiB"; and the head of a column of these. The first two return out.
+ */
+#define REPORT_AMOUNT_MAX 64
+const char *report_amount(uint64_t n, const char *unit, char out[REPORT_AMOUNT_MAX]);
+const char *report_number(uint64_t n, const char *unit, char out[REPORT_AMOUNT_MAX]);
 const char *report_unit_head(const char *unit);
-/* The same of what the query sums: samples, or amounts in the unit of its event. */
-void report_print_sum(const struct reading *r, uint64_t sum);
 
 /* The lines above a table. */
 void report_header(const struct reading *r, const struct report *opts);

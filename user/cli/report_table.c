@@ -24,27 +24,42 @@ bool report_is_time(const struct reading *r)
 	return reading_event(r)->ns_per_sample == 1;
 }
 
-void report_print_amount(uint64_t n, const char *unit)
+const char *report_unit(const struct reading *r)
 {
-	if (!strcmp(unit, "nanoseconds")) {
-		printf("%.3f s", (double)n / 1e9);
-		return;
-	}
-	printf("%llu ", (unsigned long long)n);
-	text_put(stdout, unit, 0);
-}
-
-void report_print_sum(const struct reading *r, uint64_t sum)
-{
-	report_print_amount(sum,
-			    query_info(r->query)->amounts ? reading_event(r)->unit : "samples");
+	return query_info(r->query)->amounts ? reading_event(r)->unit : "samples";
 }
 
 const char *report_unit_head(const char *unit)
 {
 	return !strcmp(unit, "nanoseconds") ? "SECONDS"
 	       : !strcmp(unit, "bytes")	    ? "BYTES"
+	       : !strcmp(unit, "objects")   ? "OBJECTS"
+	       : !strcmp(unit, "samples")   ? "SAMPLES"
 					    : "VALUE";
+}
+
+const char *report_number(uint64_t n, const char *unit, char out[REPORT_AMOUNT_MAX])
+{
+	if (!strcmp(unit, "bytes"))
+		text_bytes(n, out);
+	else if (!strcmp(unit, "objects"))
+		text_count(n, out);
+	else if (!strcmp(unit, "nanoseconds"))
+		snprintf(out, REPORT_AMOUNT_MAX, "%.3f", (double)n / 1e9);
+	else
+		snprintf(out, REPORT_AMOUNT_MAX, "%llu", (unsigned long long)n);
+	return out;
+}
+
+const char *report_amount(uint64_t n, const char *unit, char out[REPORT_AMOUNT_MAX])
+{
+	char number[REPORT_AMOUNT_MAX];
+	report_number(n, unit, number);
+	snprintf(out, REPORT_AMOUNT_MAX, "%.31s%s%.32s", number, !strcmp(unit, "bytes") ? "" : " ",
+		 !strcmp(unit, "bytes")		? ""
+		 : !strcmp(unit, "nanoseconds") ? "s"
+						: unit);
+	return out;
 }
 
 double report_share(const struct reading *r, uint64_t samples)
@@ -57,7 +72,7 @@ void report_header(const struct reading *r, const struct report *opts)
 {
 	const struct query_info *info = query_info(r->query);
 	bool is_time = report_is_time(r);
-	char range[120];
+	char range[120], amount[REPORT_AMOUNT_MAX];
 	uint64_t seen = info->samples + info->idle;
 	accounting_title(r->store);
 	if (info->blocks) {
@@ -71,24 +86,22 @@ void report_header(const struct reading *r, const struct report *opts)
 	}
 	text_put(stdout, *reading_event(r)->name ? reading_event(r)->name : "nothing", 0);
 	fputs(": ", stdout);
-	report_print_sum(r, info->samples);
+	text_put(stdout, report_amount(info->samples, report_unit(r), amount), 0);
 	if (query_has_values(info)) {
 		fputs(", ", stdout);
-		report_print_amount(info->value, info->event->unit);
+		text_put(stdout, report_amount(info->value, info->event->unit, amount), 0);
 	}
 	if (!is_time && reading_event(r)->ns_per_sample)
 		printf(" = %.3f s", info->seconds);
 	if (!opts->filter.idle && info->idle)
-		printf(is_time ? "; idle CPUs left out: %.3f s"
-			       : "; idle CPUs left out: %.0f samples",
-		       is_time ? report_seconds(r, info->idle) : (double)info->idle);
+		printf("; idle CPUs left out: %s",
+		       report_amount(info->idle, report_unit(r), amount));
 	/* They are of the whole host: what a selector leaves is no base for a share. */
 	if (!opts->filter.idle && info->idle && !(opts->filter.where && *opts->filter.where))
 		printf(" (%.1f%%)", 100.0 * (double)info->idle / (double)seen);
-	if (info->idle_waits && is_time)
-		printf("; idle waits left out: %.3f s", report_seconds(r, info->idle_waits));
-	else if (info->idle_waits)
-		printf("; idle waits left out: %llu samples", (unsigned long long)info->idle_waits);
+	if (info->idle_waits)
+		printf("; idle waits left out: %s",
+		       report_amount(info->idle_waits, report_unit(r), amount));
 	puts("\n");
 }
 
@@ -97,24 +110,25 @@ void report_header(const struct reading *r, const struct report *opts)
 struct columns {
 	bool self, samples, amounts, seconds, values, interval, lengths, change;
 	unsigned width;
-	const char *unit; /* head of amounts, or of the values beside samples */
+	const char *unit; /* of amounts, or of the values beside samples */
 };
 
 static struct columns choose_columns(const struct reading *r, const struct report *opts,
 				     const struct query_table *t)
 {
-	bool wide = !term_width() || term_width() >= WIDE, is_time = report_is_time(r);
+	const bool wide = !term_width() || term_width() >= WIDE, is_time = report_is_time(r);
 	struct columns c = { .self = !opts->by.n,
 			     .seconds = reading_event(r)->ns_per_sample,
-			     .amounts = query_info(r->query)->amounts,
+			     .amounts = query_info(r->query)->amounts && !is_time,
 			     .values = t->has_values,
-			     /* What was not sampled has no sampling error. */
+			     /* What was not sampled has no sampling error; that of objects is
+				unknown. */
 			     .interval = wide && query_info(r->query)->grain,
 			     .lengths = opts->lengths,
 			     .change = opts->changes };
-	c.samples = !is_time && (wide || !c.seconds);
-	c.unit = report_unit_head(reading_event(r)->unit);
-	c.width = 9 + 10 * c.samples + 11 * c.values + 11 * c.seconds + 8 * c.self +
+	c.samples = !is_time && !c.amounts && (wide || !c.seconds);
+	c.unit = reading_event(r)->unit;
+	c.width = 9 + 10 * c.samples + 11 * (c.amounts + c.values + c.seconds) + 8 * c.self +
 		  18 * c.interval + 9 * c.change + (11 + 10 * ANSWER_QUANTILES) * c.lengths;
 	return c;
 }
@@ -122,9 +136,9 @@ static struct columns choose_columns(const struct reading *r, const struct repor
 static void print_heads(const struct columns *c)
 {
 	if (c->samples)
-		printf("%9s ", c->amounts ? c->unit : "SAMPLES");
-	if (c->values)
-		printf("%10s ", c->unit);
+		printf("%9s ", "SAMPLES");
+	if (c->amounts || c->values)
+		printf("%10s ", report_unit_head(c->unit));
 	if (c->seconds)
 		printf("%10s ", "SECONDS");
 	printf("%7s ", c->self ? "SELF%" : "SHARE");
@@ -160,10 +174,11 @@ static void print_numbers(const struct reading *rd, const struct columns *c,
 	uint64_t n = c->self ? r->self : r->samples;
 	if (c->samples)
 		printf("%9llu ", (unsigned long long)n);
-	if (c->values && !strcmp(reading_event(rd)->unit, "nanoseconds"))
+	char text[REPORT_AMOUNT_MAX];
+	if (c->values && !strcmp(c->unit, "nanoseconds"))
 		printf("%10.6f ", (double)r->value / 1e9);
-	else if (c->values)
-		printf("%10llu ", (unsigned long long)r->value);
+	else if (c->values || c->amounts)
+		printf("%10s ", report_number(c->values ? r->value : n, c->unit, text));
 	if (c->seconds)
 		printf("%10.3f ", report_seconds(rd, n));
 	printf("%6.2f%% ", 100 * report_share(rd, n));
@@ -180,10 +195,10 @@ static void print_numbers(const struct reading *rd, const struct columns *c,
 /* own: of functions, who have the rest as leaves. */
 static void print_rest(const struct reading *r, size_t rows, uint64_t rest, bool own)
 {
-	const char *what = own ? " of their own" : "";
+	char amount[REPORT_AMOUNT_MAX];
 	printf("\nnot shown: %zu, with ", rows);
-	report_print_sum(r, rest);
-	printf("%s; -n 0 prints all\n", what);
+	text_put(stdout, report_amount(rest, report_unit(r), amount), 0);
+	printf("%s; -n 0 prints all\n", own ? " of their own" : "");
 }
 
 static int print_functions(const struct reading *rd, const struct report *opts,

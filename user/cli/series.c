@@ -21,6 +21,7 @@ struct chart {
 	const struct query_series *s;
 	const struct opt_list *by;
 	bool times; /* what is summed is nanoseconds */
+	bool stock; /* points are averages */
 	/* Of the row last given to spread: its points and their time by the steps they ran in */
 	double *points;
 	int64_t *ns;
@@ -51,16 +52,19 @@ static void spread(const struct chart *c, const struct query_series_row *row)
 			next++;
 		for (size_t k = i; k < next; k++) {
 			c->ns[k] = left < s->step_ns || k + 1 == next ? left : s->step_ns;
-			c->points[k] = c->ns[k] ? (double)row->points[i] * (double)c->ns[k] /
-							  (double)s->covered_ns[i]
-						: 0;
+			/* An average counts for its time, a sum is divided by time */
+			c->points[k] =
+				!c->ns[k] ? 0
+					  : (double)row->points[i] * (double)c->ns[k] /
+						    (c->stock ? 1e9 : (double)s->covered_ns[i]);
 			left -= c->ns[k];
 		}
 	}
 }
 
 /*
- * What n steps from `i` on show: CPUs in use, or events per second; per time that was recorded.
+ * What n steps from `i` on show: CPUs in use, events or bytes per second, or bytes that are live;
+ * per time that was recorded.
  * Negative: nothing was.
  */
 static double rate(const struct chart *c, size_t i, size_t n)
@@ -74,9 +78,37 @@ static double rate(const struct chart *c, size_t i, size_t n)
 	return covered > 0 ? points * (ns ? (double)ns : 1e9) / covered : -1;
 }
 
+static bool is_bytes(const struct chart *c)
+{
+	return !strcmp(report_unit(c->r), "bytes");
+}
+
 static const char *rate_name(const struct chart *c)
 {
-	return c->times ? "THREADS" : reading_event(c->r)->ns_per_sample ? "CPUS" : "PER S";
+	return c->times				    ? "THREADS"
+	       : reading_event(c->r)->ns_per_sample ? "CPUS"
+	       : c->stock			    ? report_unit_head(report_unit(c->r))
+						    : "PER S";
+}
+
+/* Of amounts. */
+static const char *rate_unit(const struct chart *c)
+{
+	const bool bytes = is_bytes(c);
+	return c->stock ? bytes ? "bytes" : "objects"
+	       : bytes	? "bytes per second"
+			: "the unit per second";
+}
+
+/* A rate, of 9 columns. */
+static void print_rate(const struct chart *c, double x)
+{
+	char text[32];
+	if (is_bytes(c))
+		text_bytes((uint64_t)x, text);
+	else
+		snprintf(text, sizeof(text), "%.3f", x);
+	printf("%9s  ", text);
 }
 
 static double peak(const struct chart *c, size_t per_column)
@@ -119,24 +151,23 @@ static void group_numbers(void *ctx, size_t i)
 	size_t per = steps_per_column(c->s), columns = (c->s->n_steps + per - 1) / per;
 	if (i == GROUP_HEAD) {
 		if (!c->times)
-			printf("%9s ", query_info(c->s->whole)->amounts
-					       ? report_unit_head(reading_event(c->r)->unit)
-					       : "SAMPLES");
+			printf("%10s ", report_unit_head(report_unit(c->r)));
 		if (ns)
 			printf("%10s ", "SECONDS");
-		printf("%7s %8s  %-*s  ", "SHARE", "PEAK", (int)columns,
+		printf("%7s %9s  %-*s  ", "SHARE", "PEAK", (int)columns,
 		       columns < 9 ? "" : "OVER TIME");
 		return;
 	}
+	char text[REPORT_AMOUNT_MAX];
 	const struct query_series_row *row = &c->s->rows[i];
 	spread(c, row);
 	if (!c->times)
-		printf("%9llu ", (unsigned long long)row->samples);
+		printf("%10s ", report_number(row->samples, report_unit(c->r), text));
 	if (ns)
 		printf("%10.3f ", (double)row->samples * (double)ns / 1e9);
-	printf("%6.2f%% %8.3f  ",
-	       100.0 * (double)row->samples / (double)(info->samples ? info->samples : 1),
-	       peak(c, per));
+	printf("%6.2f%% ",
+	       100.0 * (double)row->samples / (double)(info->samples ? info->samples : 1));
+	print_rate(c, peak(c, per));
 	sparkline(c);
 	fputs("  ", stdout);
 }
@@ -167,21 +198,21 @@ static void print_steps(const struct chart *c)
 	const struct query_series_row *row = &s->rows[0];
 	spread(c, row);
 	double most = peak(c, 1);
-	printf("%-25s %9s %9s\n", "FROM", c->times ? "SECONDS" : "SAMPLES", rate_name(c));
+	printf("%-25s %9s %9s\n", "FROM", report_unit_head(report_unit(c->r)), rate_name(c));
 	for (size_t i = 0; i < s->n_steps; i++) {
 		double x = rate(c, i, 1);
-		char at[40];
+		char at[40], text[REPORT_AMOUNT_MAX];
 		text_time(s->from_ns + (int64_t)i * s->step_ns, at);
 		if (x < 0) {
 			printf("%-25s %9s\n", at, "-");
 			continue;
 		}
 		if (!s->windows[i]) /* a window of a step above */
-			printf("%-25s %9s %9.3f  ", at, "\"", x);
-		else if (c->times)
-			printf("%-25s %9.3f %9.3f  ", at, (double)row->points[i] / 1e9, x);
+			printf("%-25s %9s ", at, "\"");
 		else
-			printf("%-25s %9llu %9.3f  ", at, (unsigned long long)row->points[i], x);
+			printf("%-25s %9s ", at,
+			       report_number(row->points[i], report_unit(c->r), text));
+		print_rate(c, x);
 		for (int k = 0; most > 0 && k < (int)(x / most * BAR_WIDTH + 0.5); k++)
 			putchar('#');
 		putchar('\n');
@@ -192,7 +223,7 @@ static void print_header(const struct chart *c, const struct filter *f, int64_t 
 {
 	const struct query_series *s = c->s;
 	size_t per = steps_per_column(s);
-	char range[120];
+	char range[120], amount[REPORT_AMOUNT_MAX];
 	accounting_title(c->r->store);
 	if (f->where && *f->where) {
 		fputs("where ", stdout);
@@ -209,12 +240,13 @@ static void print_header(const struct chart *c, const struct filter *f, int64_t 
 	puts("; a window counts where it begins, and is drawn where it ran");
 	text_put(stdout, reading_event(c->r)->name, 0);
 	fputs(": ", stdout);
-	report_print_sum(c->r, query_info(s->whole)->samples);
+	text_put(stdout, report_amount(query_info(s->whole)->samples, report_unit(c->r), amount),
+		 0);
 	if (c->by->n && s->n_rows)
 		printf("; PEAK in %s, a column is %lld s",
 		       c->times				    ? "threads"
 		       : reading_event(c->r)->ns_per_sample ? "CPUs"
-		       : query_info(s->whole)->amounts	    ? "the unit per second"
+		       : query_info(s->whole)->amounts	    ? rate_unit(c)
 							    : "events per second",
 		       (long long)per * (long long)(s->step_ns / 1000000000));
 	puts("\n");
@@ -260,7 +292,11 @@ int series_report(struct reading *r, const struct opt_args *args, const struct f
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
 	r->query = s->whole;
-	struct chart c = { .r = r, .s = s, .by = by, .times = report_is_time(r) };
+	struct chart c = { .r = r,
+			   .s = s,
+			   .by = by,
+			   .times = report_is_time(r),
+			   .stock = query_metric_is_stock(spec.range.metric) };
 	status = reading_check_values(r, f, query_info(s->whole));
 	if (status) {
 		r->query = NULL;

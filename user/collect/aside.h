@@ -7,6 +7,7 @@
 #ifndef ASCRIBE_COLLECT_ASIDE_H
 #define ASCRIBE_COLLECT_ASIDE_H
 
+#include "collect/heap.h"
 #include "sampler/sampler.h"
 #include "stacks/resolve.h"
 #include "util/quota.h"
@@ -27,6 +28,7 @@ struct sample {
 	bool no_binding;      /* the label of a trampoline is missing */
 	bool news_lost;	      /* records of the side-band were missing at its time */
 	uint32_t blocked; /* ROW_WAKER: stack_lengths_word of the blocked thread's stack; 0: none */
+	struct heap_hit heap; /* of an allocation */
 	struct resolver_stack stack;
 };
 

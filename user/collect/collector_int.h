@@ -18,6 +18,7 @@
 #include "attribute/trampolines.h"
 #include "collect/aside.h"
 #include "collect/collector.h"
+#include "collect/heap.h"
 #include "collect/own.h"
 #include "collect/waits.h"
 #include "collect/window.h"
@@ -81,6 +82,7 @@ struct collector {
 	struct chooser *chooser; /* NULL: every cgroup is recorded, at one rate */
 	struct sets sets;
 	struct waits waits;
+	struct heap heap;
 	struct own_metrics own;
 	struct store_writer *store;
 	struct sampler_config cfg;

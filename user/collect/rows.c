@@ -226,7 +226,7 @@ static int label_sample(struct collector *c, const struct proc_image *im, bool l
 
 /* All but the names of its frames. 0 or -errno. */
 static int find_sample(struct collector *c, const struct sampler_half *h, const struct row *row,
-		       struct rows_python *py, struct sample *ret)
+		       const struct heap_hit *hit, struct rows_python *py, struct sample *ret)
 {
 	uint32_t n_words = sampler_row_words(row);
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : rows_image(c, row);
@@ -247,7 +247,7 @@ static int find_sample(struct collector *c, const struct sampler_half *h, const 
 		s.root = c->waits.earlier;
 	if (wait)
 		resolver_trim_switch(c->resolver, &s);
-	*ret = (struct sample){ .row = *row, .cpu = h->cpu, .stack = s };
+	*ret = (struct sample){ .row = *row, .cpu = h->cpu, .heap = *hit, .stack = s };
 	ret->news_lost = row->last_ns >= c->lost_from_ns && row->last_ns < c->lost_to_ns;
 	return label_sample(c, im, false, ret);
 }
@@ -335,6 +335,8 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 		w->counter[COUNTER_user_memory] += row->samples;
 		return true;
 	}
+	if (p->heap.ptr && heap_add_alloc(&c->heap, row, &p->heap, p->set, stack))
+		w->counter[COUNTER_heap_untracked] += row->samples;
 	count_stored(w, row->samples, wait);
 	if (full && row->kind != ROW_IDLE)
 		limit_count(c, row->samples);
@@ -353,29 +355,50 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 	return true;
 }
 
-static bool add_sample(struct collector *c, const struct sampler_half *h, const struct row *row)
+static bool add_sample(struct collector *c, const struct sampler_half *h, const struct row *row,
+		       const struct heap_hit *hit)
 {
 	uint32_t n_words = sampler_row_words(row);
 	struct rows_python py;
 	struct sample s;
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack ||
-	    row->event >= MAX_EVENTS || find_sample(c, h, row, &py, &s))
+	    row->event >= MAX_EVENTS || find_sample(c, h, row, hit, &py, &s))
 		return false;
 	if (!store_sample(c, &s, true) && !rows_put_aside(c, &s))
 		store_sample(c, &s, false);
 	return true;
 }
 
+static bool is_heap(const struct collector *c, const struct row *row)
+{
+	return row->event < c->cfg.n_events && c->cfg.event[row->event].heap;
+}
+
+/* A sampled allocation, or the free of one. False: an allocation found no memory. */
+static bool add_heap(struct collector *c, const struct sampler_half *h, const struct row *row)
+{
+	const struct heap_hit hit = { row->first_ns, row->samples };
+	struct row sample = *row;
+	if (row->kind == ROW_FREE) {
+		heap_add_free(&c->heap, row);
+		return true;
+	}
+	sample.samples = 1;
+	sample.first_ns = row->last_ns;
+	return add_sample(c, h, &sample, &hit);
+}
+
 static void rows_add(struct collector *c, const struct sampler_half *h, const struct row *row)
 {
+	static const struct heap_hit none;
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
 	limit_rows(c);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
 		add_wait_row(c, h, row);
 	else if (row->kind == ROW_WAKER)
 		wakers_add(c, h, row);
-	else if (!add_sample(c, h, row))
-		w->counter[COUNTER_user_memory] += row->samples;
+	else if (is_heap(c, row) ? !add_heap(c, h, row) : !add_sample(c, h, row, &none))
+		w->counter[COUNTER_user_memory] += is_heap(c, row) ? 1 : row->samples;
 }
 
 /* A row that was put aside. */
@@ -528,6 +551,13 @@ void rows_end_window(struct collector *c)
 	w->counter[COUNTER_blame_cut] += causes.cut[CAUSE_BLAME];
 	w->counter[COUNTER_waker_cut] += causes.cut[CAUSE_WAKER];
 	w->counter[COUNTER_wait_parts_full] += causes.failed;
+	struct heap_lost heap;
+	if (heap_end_window(&c->heap, c->procs, (uint64_t)c->closing_end_boot_ns, &heap))
+		heap.untracked++;
+	w->counter[COUNTER_heap_free_lost] += heap.frees;
+	w->counter[COUNTER_heap_free_unknown] += heap.unknown;
+	w->counter[COUNTER_heap_untracked] += heap.untracked;
+	w->used |= heap.frees || heap.unknown || heap.untracked;
 	w->used |= n || causes.cut[CAUSE_BLAME] || causes.cut[CAUSE_WAKER] || causes.failed;
 	limit_rows(c);
 }

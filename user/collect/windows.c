@@ -39,10 +39,11 @@ static int add_rates(struct collector *c, unsigned event, struct store_event e)
 
 int windows_add_events(struct collector *c)
 {
+	bool heap = false;
 	int rc = 0;
 	for (unsigned i = 0; !rc && i < c->cfg.n_events; i++) {
 		const struct event *e = &c->cfg.event[i];
-		struct store_event se = { .name = e->name,
+		struct store_event se = { .name = e->heap ? HEAP_ALLOC_SPACE : e->name,
 					  .unit = e->unit,
 					  .ns_per_sample = e->ns_per_sample,
 					  .period = e->tracepoint ? 1
@@ -51,10 +52,12 @@ int windows_add_events(struct collector *c)
 							    : 0 };
 		if (e->wait || e->values)
 			se.period = 0;
+		heap |= e->heap;
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
 		rc = rc ? rc : add_rates(c, i, se);
 	}
 	rc = rc ? rc : waits_renew(&c->waits, &c->cfg);
+	rc = rc ? rc : heap_renew(&c->heap, heap);
 	return rc ? rc : add_other_stack(c);
 }
 
@@ -64,7 +67,10 @@ int windows_add_events(struct collector *c)
  */
 static void renew(struct collector *c)
 {
-	c->ids_void |= store_renew(c->store);
+	if (store_renew(c->store)) {
+		c->ids_void = true;
+		heap_ids_void(&c->heap);
+	}
 	if (c->ids_void && !windows_add_events(c) && !resolver_renewed(c->resolver) &&
 	    !pythons_renewed(c->pythons)) {
 		c->ids_void = false;
@@ -185,6 +191,8 @@ void windows_drain(struct collector *c)
 	}
 	c->filling = false; /* it may fill again while rows are added */
 	sampler_drain(c->sampler, on_half, c);
+	if (!rows_wait(c)) /* else allocations of before may still come */
+		heap_drained(&c->heap, now);
 	procs_read(c->procs, now - ENDS_NS);
 	if (c->lost_to_ns < now) /* no row of that time is left */
 		c->lost_from_ns = c->lost_to_ns = 0;

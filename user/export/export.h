@@ -16,9 +16,22 @@
 #include <jansson.h>
 #include <stdio.h>
 
+enum export_memory {
+	EXPORT_ALLOC_OBJECTS,
+	EXPORT_ALLOC_SPACE,
+	EXPORT_INUSE_OBJECTS,
+	EXPORT_INUSE_SPACE,
+	EXPORT_MEMORY,
+};
+
 struct export_source {
 	struct store *store;
 	struct query *query;
+	/*
+	 * pprof: NULL, or answers of the same store and range, of which query is one, for
+	 * EXPORT_MEMORY: the types of a profile of memory, as Go's have them
+	 */
+	struct query *const *memory;
 	const char *where;	  /* the selector's text, NULL or "" for everything */
 	bool idle;		  /* idle samples are included */
 	bool otel;		  /* pprof: labels have OpenTelemetry's names (otel_names.h) */

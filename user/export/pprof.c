@@ -34,7 +34,9 @@ struct known_set {
 };
 
 struct pprof {
+	struct export_source source; /* its query: the one whose rows are written */
 	const struct export_source *src;
+	unsigned type; /* enum export_memory of that query */
 	const struct query_info *info;
 	enum export_unit unit;
 	z_stream z;
@@ -291,14 +293,17 @@ static int make_labels(struct pprof *p, uint32_t set)
 			rc = add_string_label(p, l.key, len, l.str, l.str_len);
 	}
 	const char *event = p->info->event->name;
-	return rc || p->src->bare ? rc : add_string_label(p, "event", 5, event, strlen(event));
+	return rc || p->src->bare || p->src->memory
+		       ? rc
+		       : add_string_label(p, "event", 5, event, strlen(event));
 }
 
 static int find_labels(struct pprof *p, uint32_t set, Pprof__Sample *to)
 {
 	uint32_t id;
 	bool new;
-	int rc = intern_add(&p->sets, &set, sizeof(set), &id, &new);
+	const uint32_t key[] = { p->type, set }; /* sets are numbered by each query */
+	int rc = intern_add(&p->sets, key, sizeof(key), &id, &new);
 	if (!rc && new) {
 		const size_t first = p->n_labels;
 		rc = ARRAY_RESERVE(p->known, p->cap_known, p->sets.n);
@@ -330,6 +335,7 @@ static int emit_row(struct pprof *p, const struct store_row *row)
 {
 	uint64_t locations[EXPORT_DEPTH_MAX + 1];
 	int64_t values[2] = { (int64_t)row->samples, (int64_t)export_value(p->info->event, row) };
+	int64_t memory[EXPORT_MEMORY] = { 0 };
 	Pprof__Sample m = PPROF__SAMPLE__INIT, *ms = &m;
 	Pprof__Profile part = PPROF__PROFILE__INIT;
 	int rc = find_labels(p, row->set, &m);
@@ -337,6 +343,11 @@ static int emit_row(struct pprof *p, const struct store_row *row)
 	m.location_id = locations;
 	m.n_value = p->info->amounts ? 1 : 2;
 	m.value = values + p->info->amounts;
+	if (p->src->memory) { /* readers add up samples of the same stack and labels */
+		memory[p->type] = (int64_t)row->samples;
+		m.n_value = EXPORT_MEMORY;
+		m.value = memory;
+	}
 	part.n_sample = 1;
 	part.sample = &ms;
 	return rc ? rc : emit(p, &part);
@@ -365,6 +376,33 @@ static int add_comments(struct pprof *p, int64_t comments[4], size_t *ret_n)
 	return rc;
 }
 
+/* Memory: the metrics of all queries. */
+static int emit_memory_header(struct pprof *p)
+{
+	Pprof__ValueType types[EXPORT_MEMORY], *ptrs[EXPORT_MEMORY];
+	Pprof__Profile m = PPROF__PROFILE__INIT;
+	int64_t comments[4];
+	int rc = add_comments(p, comments, &m.n_comment);
+	for (unsigned i = 0; !rc && i < EXPORT_MEMORY; i++) {
+		const struct store_event *e = query_info(p->src->memory[i])->event;
+		const char *unit = !strcmp(e->unit, "objects") ? "count" : e->unit;
+		types[i] = (Pprof__ValueType)PPROF__VALUE_TYPE__INIT;
+		ptrs[i] = &types[i];
+		rc = add_string(p, e->name, &types[i].type);
+		rc = rc ? rc : add_string(p, unit, &types[i].unit);
+		if (p->src->memory[i] == p->src->query)
+			m.default_sample_type = types[i].type;
+	}
+	m.comment = comments;
+	m.n_sample_type = EXPORT_MEMORY;
+	m.sample_type = ptrs;
+	m.period_type = &types[EXPORT_ALLOC_SPACE];
+	m.period = QUERY_HEAP_MEAN;
+	m.time_nanos = p->info->from_ns;
+	m.duration_nanos = p->info->to_ns - p->info->from_ns;
+	return rc ? rc : emit(p, &m);
+}
+
 static int emit_header(struct pprof *p)
 {
 	const struct store_event *e = p->info->event;
@@ -373,6 +411,8 @@ static int emit_header(struct pprof *p)
 	Pprof__ValueType *ptrs[2] = { &types[0], &types[1] };
 	Pprof__Profile m = PPROF__PROFILE__INIT;
 	int64_t comments[4];
+	if (p->src->memory)
+		return emit_memory_header(p);
 	int rc = add_string(p, "samples", &types[0].type);
 	rc = rc ? rc : add_string(p, "count", &types[0].unit);
 	rc = rc ? rc : add_string(p, time && !amounts ? "cpu" : e->name, &types[1].type);
@@ -418,7 +458,11 @@ static int emit_profile(struct pprof *p)
 	uint32_t empty;
 	int rc = intern_add(&p->strings, "", 0, &empty, NULL);
 	rc = rc ? rc : emit_header(p);
-	rc = rc ? rc : emit_rows(p);
+	for (p->type = 0; !rc && p->type < (p->src->memory ? EXPORT_MEMORY : 1); p->type++) {
+		if (p->src->memory)
+			p->source.query = p->src->memory[p->type];
+		rc = emit_rows(p);
+	}
 	rc = rc ? rc : emit_strings(p);
 	rc = rc ? rc : deflate_all(p, NULL, 0, Z_FINISH);
 	if (p->src->part)
@@ -433,7 +477,8 @@ int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f
 	info = *query_info(src->query);
 	if (!info.event)
 		info.event = &no_event;
-	struct pprof p = { .src = src, .info = &info, .unit = unit, .f = f };
+	struct pprof p = { .source = *src, .info = &info, .unit = unit, .f = f };
+	p.src = &p.source;
 	/* A part is sent at once and forgotten: half the time for a tenth more bytes. */
 	int level = src->part ? Z_BEST_SPEED : Z_DEFAULT_COMPRESSION;
 	/* 15 + 16: the largest window, a gzip header. */

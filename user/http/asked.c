@@ -90,9 +90,7 @@ static int take_metric(struct asked *a, const struct request *r, struct err *err
 	if (!text || !*text)
 		return 0;
 	if (query_metric_named(text, &a->spec.metric) || a->spec.metric == QUERY_BLAME)
-		return err_set(err, -EINVAL,
-			       "metric: '%.60s' is none of cpu, off, runq, wall, waker, value",
-			       text);
+		return err_set(err, -EINVAL, "metric: '%.60s' is none of " QUERY_METRICS, text);
 	if (a->spec.event && a->spec.metric != QUERY_VALUE)
 		return err_set(err, -EINVAL, "metric and event exclude each other");
 	a->metric = text;

@@ -108,6 +108,18 @@ void text_duration(uint64_t ns, char *out)
 	snprintf(out, 32, "%.*f %s", !u || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, units[u]);
 }
 
+void text_bytes(uint64_t n, char *out)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	double v = (double)n;
+	size_t u = 0;
+	while (v >= 999.5 && u < 4) {
+		v /= 1024;
+		u++;
+	}
+	snprintf(out, 32, "%.*f %s", !u || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, units[u]);
+}
+
 void text_count(uint64_t n, char *out)
 {
 	char digits[24];

@@ -38,6 +38,9 @@ void text_time(int64_t ns, char *out);
 /* Nanoseconds to three digits: "1.25 ms"; out has room for 32 bytes. */
 void text_duration(uint64_t ns, char *out);
 
+/* Bytes to three digits: "1.25 MiB"; out has room for 32 bytes. */
+void text_bytes(uint64_t n, char *out);
+
 /* "1,234,567"; out has room for 32 bytes. */
 void text_count(uint64_t n, char *out);
 

@@ -300,6 +300,7 @@ void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns)
 	if (!im || is_old_news(im, ns))
 		return;
 	im->leader_exited = true;
+	im->leader_exit_ns = ns;
 	/*
 	 * Where a record is missing, or /proc was not read, there may be threads without a record.
 	 */

@@ -111,7 +111,8 @@ struct proc_image {
 	uint32_t parent; /* tgid, 0 when unknown */
 	/* from_ns: 0 where it began before us; to_ns: UINT64_MAX while it lives */
 	uint64_t from_ns, to_ns;
-	uint64_t start_ns; /* struct proc_id; 0: no row had it yet */
+	uint64_t leader_exit_ns; /* of the first thread; 0: it runs. Others may go on */
+	uint64_t start_ns;	 /* struct proc_id; 0: no row had it yet */
 	uint32_t exec_id;
 	uint32_t n_maps;
 	/* Sorted by start, never overlapping; shared with a child until either maps more. */

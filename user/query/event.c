@@ -43,7 +43,8 @@ static int default_event(const struct store *s, struct selector *sel, uint32_t *
 }
 
 static const char *const metric_names[] = {
-	"", "cpu", "off-cpu", "runq", "wall", "blame", "waker"
+	"",	 "cpu", "off-cpu",	 "runq",	"wall",		 "blame",
+	"waker", "",	"alloc_objects", "alloc_space", "inuse_objects", "inuse_space",
 }; /* QUERY_VALUE: as its event */
 
 int query_metric_named(const char *name, enum query_metric *ret)
@@ -54,9 +55,11 @@ int query_metric_named(const char *name, enum query_metric *ret)
 		[QUERY_VALUE] = "value"
 	};
 	*ret = QUERY_SAMPLES;
-	for (int i = QUERY_CPU; name && i <= QUERY_VALUE; i++)
-		if (!strcmp(name, names[i]))
+	for (int i = QUERY_CPU; name && i <= QUERY_INUSE_SPACE; i++)
+		if (!strcmp(name, i <= QUERY_VALUE ? names[i] : metric_names[i]))
 			*ret = (enum query_metric)i;
+	if (name && !strcmp(name, "heap"))
+		*ret = QUERY_INUSE_SPACE;
 	return name && *ret == QUERY_SAMPLES ? -EINVAL : 0;
 }
 
@@ -66,6 +69,14 @@ const char *query_cpu_event(const struct store *s)
 		if (store_event(s, i)->ns_per_sample)
 			return store_event(s, i)->name;
 	return "";
+}
+
+/* The units of what the recorder stores: who imports profiles may give an event such a name. */
+static bool is_heap_event(const struct store_event *e, enum query_metric metric)
+{
+	static const char *const units[] = { "count", "bytes", "object-seconds", "byte-seconds" };
+	return query_metric_is_heap(metric) && !strcmp(e->name, metric_names[metric]) &&
+	       !strcmp(e->unit, units[metric - QUERY_ALLOC_OBJECTS]);
 }
 
 static int choose_metric(struct measures *m, struct query *q, const struct query_spec *spec,
@@ -85,15 +96,25 @@ static int choose_metric(struct measures *m, struct query *q, const struct query
 			q->info.grain = e->ns_per_sample;
 			any |= metric == QUERY_CPU;
 		} else if ((metric == QUERY_WALL && wait) ||
-			   (metric != QUERY_CPU && !strcmp(e->name, name)) || idle) {
+			   (metric != QUERY_CPU && !query_metric_is_heap(metric) &&
+			    !strcmp(e->name, name)) ||
+			   idle || is_heap_event(e, metric)) {
 			*v = (struct measure){ .counts = true, .value = true, .idle = idle };
 			any = true;
 		}
 	}
+	if (!any && store_n_events(q->store) && query_metric_is_heap(metric))
+		return err_set(err, -EINVAL, "no %s in the store: record with -e heap", name);
 	if (!any && store_n_events(q->store))
 		return err_set(err, -EINVAL, "no %s times in the store: record with --wall%s", name,
 			       metric == QUERY_WAKER ? " --waker" : "");
-	q->metric = (struct store_event){ name, "nanoseconds", 1, 1 };
+	const bool objects = metric == QUERY_ALLOC_OBJECTS || metric == QUERY_INUSE_OBJECTS;
+	q->metric = query_metric_is_heap(metric)
+			    ? (struct store_event){ name, objects ? "objects" : "bytes", 0, 1 }
+			    : (struct store_event){ name, "nanoseconds", 1, 1 };
+	if (query_metric_is_heap(metric) && !objects)
+		q->info.grain = QUERY_HEAP_MEAN;
+	m->stock = query_metric_is_stock(metric);
 	q->event = 0;
 	q->info.event = &q->metric;
 	q->info.amounts = true;
@@ -106,6 +127,9 @@ bool query_is_profile(const struct store_event *e)
 	size_t n = strlen(e->name);
 	if (!strncmp(e->name, "ascribe_", 8)) /* what the recorder measured of itself */
 		return false;
+	for (int i = QUERY_ALLOC_OBJECTS; i <= QUERY_INUSE_SPACE; i++)
+		if (i != QUERY_ALLOC_SPACE && !strcmp(e->name, metric_names[i]))
+			return false;
 	return strcmp(e->name, "blame") && strcmp(e->name, WAKER_IDLE_EVENT) &&
 	       (n < sizeof(end) || strcmp(e->name + n - (sizeof(end) - 1), end));
 }

@@ -23,6 +23,7 @@ struct measures {
 	bool admitted;	    /* the selector admits the event */
 	bool rates; /* several events have the name: until all is summed, samples are nanoseconds */
 	bool metric; /* amounts are summed: value is the same as samples */
+	bool stock;  /* until all is summed they are integrals over time (collect/heap.h) */
 };
 
 /*

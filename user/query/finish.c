@@ -42,12 +42,34 @@ static void count_rates(struct summing *m)
 	q->info.idle = (q->info.idle + ns / 2) / ns;
 }
 
+/* From integrals to averages over the time that the answer covers; what is left over is carried. */
+static void average(struct query *q)
+{
+	const uint64_t ns = q->info.covered_ns > 0 ? (uint64_t)q->info.covered_ns : 1;
+	unsigned __int128 carry = ns / 2;
+	uint64_t sum = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < q->n_rows; i++) {
+		struct store_row row = q->rows[i];
+		carry += (unsigned __int128)row.samples * 1000000000u;
+		row.value = row.samples = (uint64_t)(carry / ns);
+		carry %= ns;
+		sum += row.samples;
+		if (row.samples)
+			q->rows[n++] = row;
+	}
+	q->n_rows = n;
+	q->info.samples = q->info.value = sum;
+}
+
 int summing_finish(struct summing *m)
 {
 	struct query *q = m->q;
 	int rc = sums_give(&m->sums);
 	if (!rc && m->of->measures.rates)
 		count_rates(m);
+	if (!rc && m->of->measures.stock)
+		average(q);
 	if (!rc && q->info.event)
 		q->info.seconds =
 			(double)q->info.samples * (double)q->info.event->ns_per_sample / 1e9;

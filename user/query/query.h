@@ -11,6 +11,8 @@
 
 #include "store/store.h"
 
+#include <string.h>
+
 /* Of QUERY_WAKER: the function of its program in which the waker was */
 #define QUERY_WAKER_FUNCTION "by.function"
 #define QUERY_WINDOW_NS 10000000000ll /* the windows of a recorder are no longer than this */
@@ -42,7 +44,7 @@ enum query_labels {
 
 /*
  * What is summed: the samples of one event, or its values; or nanoseconds, of sampled CPU time and
- * of waits that were measured (record --wall).
+ * of waits that were measured (record --wall); or memory (record -e heap).
  */
 enum query_metric {
 	QUERY_SAMPLES = 0,
@@ -55,7 +57,41 @@ enum query_metric {
 	QUERY_WAKER,
 	/* What the hits of an event measured, in its unit: of one event, as QUERY_SAMPLES */
 	QUERY_VALUE,
+	QUERY_ALLOC_OBJECTS, /* allocations that were made, */
+	QUERY_ALLOC_SPACE,   /* and their bytes */
+	QUERY_INUSE_OBJECTS, /* allocations that were live, on average of the time covered, */
+	QUERY_INUSE_SPACE,   /* and their bytes */
 };
+
+/* Memory: samples are objects or bytes. */
+static inline bool query_metric_is_heap(enum query_metric metric)
+{
+	return metric >= QUERY_ALLOC_OBJECTS;
+}
+
+/* Averages over time: those of two ranges do not add up. */
+static inline bool query_metric_is_stock(enum query_metric metric)
+{
+	return metric >= QUERY_INUSE_OBJECTS;
+}
+
+/* Mean distance of samples of allocations, in bytes: MEAN of lib/heap.c. */
+#define QUERY_HEAP_MEAN (512u << 10)
+
+/* What the samples of an answer are: "samples", or of a metric nanoseconds, bytes or objects. */
+static inline const char *query_counts(const struct store_event *e)
+{
+	return e && e->ns_per_sample == 1 ? "nanoseconds"
+	       : e && !e->ns_per_sample && e->period == 1 &&
+			       (!strcmp(e->unit, "bytes") || !strcmp(e->unit, "objects"))
+		       ? e->unit
+		       : "samples";
+}
+
+/* The names that query_metric_named takes, but for blame, which has a command of its own. */
+#define QUERY_METRICS \
+	"cpu, off, runq, wall, waker, value, heap (that is inuse_space), inuse_objects, alloc_space, " \
+	"alloc_objects"
 
 /* How functions are called, and which of them are one. */
 enum query_names {
@@ -98,8 +134,8 @@ struct query_spec {
 	 */
 	int64_t from_ns, to_ns;
 	/*
-	 * Not QUERY_SAMPLES: samples are nanoseconds, and event is of no consequence; but for
-	 * QUERY_VALUE
+	 * Not QUERY_SAMPLES: samples are nanoseconds, bytes or objects, and event is of no
+	 * consequence; but for QUERY_VALUE
 	 */
 	enum query_metric metric;
 	/* Only this event; NULL: the first event of the store that the selector admits */
@@ -129,8 +165,8 @@ struct query_spec {
 };
 
 /*
- * The metric of this name (cpu, off, runq, wall, blame, waker, value); QUERY_SAMPLES for NULL.
- * -EINVAL: there is none.
+ * The metric of this name (QUERY_METRICS, or blame); QUERY_SAMPLES for NULL. -EINVAL: there is
+ * none.
  */
 int query_metric_named(const char *name, enum query_metric *ret);
 
@@ -189,15 +225,16 @@ struct query_info {
 	const uint64_t *flagged; /* [store_meta()->n_flagged] */
 	uint64_t outside, own_cpu_ns, own_rss_max;
 	/*
-	 * With a metric: its name, 1 ns a sample, or the unit of the values. Of several rates the
-	 * lowest: the samples of others are converted, so their sum is the time.
+	 * With a metric: its name and unit, and 1 ns a sample, of memory no time, or the unit of
+	 * the values. Of several rates the lowest: the samples of others are converted, so their
+	 * sum is the time.
 	 */
 	const struct store_event *event;
 	/* With a metric: samples are amounts in the unit of the event */
 	bool amounts;
 	/*
-	 * What one sample stands for in the sampled part, in that unit; 0: nothing was sampled,
-	 * every hit or wait is there
+	 * What one sample stands for in the sampled part, in that unit, of bytes about; 0: nothing
+	 * was sampled, every hit or wait is there, or it is not known (objects)
 	 */
 	uint64_t grain;
 };

@@ -266,7 +266,8 @@ static int add_points(struct builder *b, size_t step, const struct query_table *
 static void cover_step(struct builder *b, size_t step, const struct query_info *info)
 {
 	enum query_metric metric = b->spec->range.metric;
-	bool waits = metric && metric != QUERY_CPU && metric != QUERY_WALL && metric != QUERY_VALUE;
+	bool waits = metric && metric != QUERY_CPU && metric != QUERY_WALL &&
+		     metric != QUERY_VALUE && !query_metric_is_heap(metric);
 	double without =
 		waits ? account_without_waits(store_meta(b->store), info->flagged, info->stored)
 		      : 0;
@@ -274,6 +275,21 @@ static void cover_step(struct builder *b, size_t step, const struct query_info *
 		return;
 	b->s->windows[step] = info->windows;
 	b->s->covered_ns[step] = info->covered_ns - (int64_t)((double)info->covered_ns * without);
+}
+
+/* Of averages: that of a row is the one over all steps. */
+static void average_rows(struct query_series *s)
+{
+	if (!s->windows || !s->covered_ns)
+		return;
+	for (size_t r = 0; r < s->n_rows; r++) {
+		double sum = 0, covered = 0;
+		for (size_t i = 0; i < s->n_steps; i++) {
+			sum += (double)s->rows[r].points[i] * (double)s->covered_ns[i];
+			covered += (double)s->covered_ns[i];
+		}
+		s->rows[r].samples = covered > 0 ? (uint64_t)(sum / covered + 0.5) : 0;
+	}
 }
 
 static int fill_step(struct builder *b, size_t step, struct err *err)
@@ -305,6 +321,8 @@ static int build(struct builder *b, struct series *own, struct err *err)
 		rc = -ENOMEM;
 	for (size_t i = 0; !rc && i < s->n_steps; i++)
 		rc = fill_step(b, i, err);
+	if (query_metric_is_stock(b->spec->range.metric))
+		average_rows(s);
 	if (!rc && !s->other_groups && !s->rows[s->n_rows - 1].samples)
 		free(s->rows[--s->n_rows].points);
 	return rc;

@@ -120,7 +120,8 @@ static int parse_probe(struct event *e, const char *text, struct err *err)
 		return rc;
 	e->probe = e->fixed_period = true;
 	e->calls = spec.kind == PROBE_CALLS;
-	e->values = e->calls || spec.arg;
+	e->heap = spec.kind == PROBE_HEAP;
+	e->values = e->calls || e->heap || spec.arg;
 	e->unit = probe_unit(&spec);
 	e->attr.sample_period = 1;
 	return 0;
@@ -131,7 +132,7 @@ static int no_event(const char *text, struct err *err)
 	return err_set(err, -EINVAL,
 		       "unknown event '%s'; there are %s, rHEX and PMU/event/ of a CPU's PMU, "
 		       "tracepoints as subsystem:name, and probes as uprobe:FILE:SYMBOL, "
-		       "uretprobe:FILE:SYMBOL and usdt:FILE:PROVIDER:NAME",
+		       "uretprobe:FILE:SYMBOL, usdt:FILE:PROVIDER:NAME and heap:FILE",
 		       text, event_names());
 }
 

@@ -21,6 +21,7 @@ struct event {
 	bool probe;		/* in the code of programs: probe.h */
 	bool calls;		/* a probe: how long calls take */
 	bool values;		/* a probe: each hit has a value of its own */
+	bool heap;		/* likewise: allocations that programs sample themselves */
 	bool fixed_period;	/* constant period: cpu-clock, task-clock */
 	uint64_t ns_per_sample; /* 0 where a sample is not a time */
 	const char *unit;	/* of the event's own count */

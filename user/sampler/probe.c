@@ -10,8 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FIND_MS 5000u
+#define HEAP "heap"
+#define HEAP_LIB "libascribe-heap.so"
 
 /* ---- the text ---- */
 
@@ -37,7 +40,13 @@ static size_t kind_of(const char *event)
 
 bool probe_is(const char *event)
 {
-	return kind_of(event) < N_KINDS;
+	return kind_of(event) < N_KINDS || probe_is_heap(event);
+}
+
+bool probe_is_heap(const char *event)
+{
+	const size_t n = strlen(HEAP);
+	return !strncmp(event, HEAP, n) && (!event[n] || event[n] == ':');
 }
 
 /* Copy the text up to end; false: it is empty or too long. */
@@ -80,7 +89,9 @@ static const struct {
 
 const char *probe_unit(const struct probe_spec *p)
 {
-	return p->kind == PROBE_CALLS ? "nanoseconds" : units[p->unit].unit;
+	return p->kind == PROBE_CALLS  ? "nanoseconds"
+	       : p->kind == PROBE_HEAP ? "bytes"
+				       : units[p->unit].unit;
 }
 
 /*
@@ -102,8 +113,61 @@ static const char *parse_argument(struct probe_spec *p, const char *text, const 
 	return p->unit < N_UNITS ? colon : NULL;
 }
 
+/* Our library: installed in PREFIX/lib/ascribe, or beside the program that was just built. */
+static bool find_heap_lib(char *ret, size_t cap)
+{
+	static const char *const places[] = { "/../lib/ascribe/" HEAP_LIB, "/" HEAP_LIB };
+	char exe[PROBE_FILE_MAX - sizeof("/../lib/ascribe/" HEAP_LIB)];
+	const ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash = n > 0 && (size_t)n < sizeof(exe) - 1 ? memrchr(exe, '/', (size_t)n) : NULL;
+	bool found = false;
+	if (slash)
+		*slash = 0;
+	for (unsigned i = 0; slash && !found && i < 2; i++) {
+		snprintf(ret, cap, "%s%s", exe, places[i]);
+		found = !access(ret, R_OK);
+	}
+	return found;
+}
+
+static int parse_heap(struct probe_spec *ret, const char *event, struct err *err)
+{
+	struct probe_spec p = { .kind = PROBE_HEAP };
+	const char *file = event + strlen(HEAP) + (event[strlen(HEAP)] == ':');
+	if (*file && (!strchr(file, '/') || !copy(p.file, sizeof(p.file), file, strchr(file, 0))))
+		return err_set(err, -EINVAL,
+			       "event '%.200s': it has the form " HEAP " or " HEAP
+			       ":FILE, with a path as FILE",
+			       event);
+	if (!*file && !find_heap_lib(p.file, sizeof(p.file)))
+		return err_set(err, -EINVAL,
+			       "event " HEAP ": " HEAP_LIB " is neither in ../lib/ascribe of this "
+			       "program's directory nor in that: name it by " HEAP ":FILE");
+	*ret = p;
+	return 0;
+}
+
+#if defined(__x86_64__)
+static const char *const heap_arguments[] = { "8@%rdi 8@%rsi 8@%rdx", "8@%rdi" };
+#else
+static const char *const heap_arguments[] = { "8@x0 8@x1 8@x2", "8@x0" };
+#endif
+
+struct probe_spec probe_of_heap(const struct probe_spec *heap, bool frees)
+{
+	struct probe_spec p = *heap;
+	p.kind = PROBE_STATIC;
+	snprintf(p.provider, sizeof(p.provider), "otel_memory");
+	snprintf(p.name, sizeof(p.name), "%s", frees ? "free" : "alloc");
+	snprintf(p.arguments, sizeof(p.arguments), "%s", heap_arguments[frees]);
+	return p;
+}
+
 int probe_parse(struct probe_spec *ret, const char *event, struct err *err)
 {
+	if (probe_is_heap(event))
+		return parse_heap(ret, event, err);
+
 	struct probe_spec p = { .kind = (enum probe_kind)kind_of(event) };
 	const bool is_static = p.kind == PROBE_STATIC;
 	const char *text = strchr(event, ':') + 1;
@@ -179,6 +243,8 @@ static int take_static(void *ctx, const struct elf_usdt *u)
 	struct probe_place at = { 0 };
 	if (strcmp(u->provider, s->p->provider) != 0 || strcmp(u->name, s->p->name) != 0)
 		return 0;
+	if (*s->p->arguments && strcmp(u->arguments, s->p->arguments) != 0)
+		return -EDOM;
 	int rc = is_code(s->img, u->vaddr) ? elf_image_offset(s->img, u->vaddr, &at.offset)
 					   : -EBADMSG;
 	if (!rc && u->semaphore)
@@ -237,12 +303,19 @@ static int cannot(const struct probe_spec *p, int rc, struct err *err)
 			       "name one of its variants",
 			       p->file, p->name);
 	case -EDOM:
-		return err_set(err, rc,
-			       is_static ? "%s: %s has no argument %u that is an integer in a "
-					   "register, in memory or constant: readelf -n shows them"
-					 : "%s: %s: argument %u is not in a register: the System V "
-					   "ABI has 6 there, arm64 8",
-			       p->file, p->name, p->arg);
+		return *p->arguments
+			       ? err_set(err, rc,
+					 "%s: the arguments of %s:%s are not in the registers '%s', "
+					 "the only ones that are read",
+					 p->file, p->provider, p->name, p->arguments)
+			       : err_set(err, rc,
+					 is_static
+						 ? "%s: %s has no argument %u that is an integer "
+						   "in a register, in memory or constant: readelf "
+						   "-n shows them"
+						 : "%s: %s: argument %u is not in a register: the "
+						   "System V ABI has 6 there, arm64 8",
+					 p->file, p->name, p->arg);
 	case -ERANGE:
 		return err_set(err, rc, "%s: %s is not as long as %llu bytes", p->file, p->name,
 			       (unsigned long long)p->offset);

@@ -6,6 +6,8 @@
  *   uprobe:FILE:SYMBOL[+OFFSET]     all functions of this name; OFFSET in bytes, also as 0x1f
  *   uretprobe:FILE:SYMBOL           how long its calls take
  *   usdt:FILE:PROVIDER:NAME
+ *   heap[:FILE]                     otel_memory:alloc and otel_memory:free (docs/memory.md), by
+ *                                   default of our own library
  *
  * With :argN=UNIT behind it, argument N of a function at its entry, or of a static probe, is the
  * value of a hit. The first one is arg1. UNIT is bytes, ns or count.
@@ -31,7 +33,7 @@
 #define PROBE_NAME_MAX 192
 #define PROBE_PLACES_MAX 256 /* of an event: the compiler copies what it inlines */
 
-enum probe_kind { PROBE_FUNCTION, PROBE_CALLS, PROBE_STATIC };
+enum probe_kind { PROBE_FUNCTION, PROBE_CALLS, PROBE_STATIC, PROBE_HEAP };
 
 struct probe_spec {
 	enum probe_kind kind;
@@ -41,6 +43,8 @@ struct probe_spec {
 	uint64_t offset;	       /* from the beginning of the function, bytes */
 	unsigned arg;		       /* that is the value; 0: none */
 	unsigned unit;		       /* see probe_unit */
+	/* USDT: what the note must say of its arguments; "": anything */
+	char arguments[PROBE_NAME_MAX];
 };
 
 /* A place in the file. */
@@ -51,6 +55,9 @@ struct probe_place {
 };
 
 bool probe_is(const char *event);
+bool probe_is_heap(const char *event);
+/* Of such an event: the spec of the probe of allocations, or of that of frees. */
+struct probe_spec probe_of_heap(const struct probe_spec *heap, bool frees);
 
 /* The event's text. -EINVAL: the error has the right form. */
 int probe_parse(struct probe_spec *ret, const char *event, struct err *err);

@@ -32,6 +32,8 @@ static int open_part(struct sampler *s, size_t i, enum probe_part part, struct e
 	const struct sampler_probe *from = &s->cfg.probes[i];
 	int rc = 0;
 	for (; !rc && i < s->cfg.n_probes && s->cfg.probes[i].event == from->event; i++) {
+		if (s->cfg.probes[i].frees != (part == PROBE_FREE))
+			continue;
 		struct open_probe *p = &s->probes[s->n_probes++];
 		*p = (struct open_probe){ s->cfg.probes[i], part, -1, -1 };
 		p->at.file = -1;
@@ -56,12 +58,14 @@ int sampler_open_probes(struct sampler *s, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; !rc && i < n; i++) {
 		const unsigned event = s->cfg.probes[i].event;
-		const bool calls = s->cfg.event[event].calls;
+		const struct event *e = &s->cfg.event[event];
 		if (i && s->cfg.probes[i - 1].event == event)
 			continue;
 		/* A call whose return is not watched yet would be one that did not return. */
-		rc = open_part(s, i, calls ? PROBE_RETURN : PROBE_HIT, err);
-		rc = rc || !calls ? rc : open_part(s, i, PROBE_CALL, err);
+		rc = e->calls  ? open_part(s, i, PROBE_RETURN, err)
+		     : e->heap ? open_part(s, i, PROBE_FREE, err)
+			       : 0;
+		rc = rc ? rc : open_part(s, i, e->calls ? PROBE_CALL : PROBE_HIT, err);
 	}
 	if (!rc && s->programs.fd[PROGRAM_on_calls_exit] >= 0) {
 		rc = sampler_attach_traced(s, PROGRAM_on_calls_exit, &s->calls_exit);

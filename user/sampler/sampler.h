@@ -20,6 +20,7 @@
 /* A place of an event that is a probe. */
 struct sampler_probe {
 	unsigned event; /* its index */
+	bool frees;	/* of an event of allocations: hits are no samples, but free one */
 	int file;	/* open for reading; the caller's */
 	struct probe_place place;
 };

@@ -143,8 +143,9 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	memcpy(p->w, w, sizeof(*w));
 	memcpy(p->w + 1, stack, w->n_stack + w->n_other);
 	p->row = w->row;
-	p->row.samples = 1;
-	p->row.first_ns = p->row.last_ns;
+	/* An allocation has both (struct heap_hit of the programs) */
+	p->row.samples += !p->row.samples;
+	p->row.first_ns = p->row.first_ns ? p->row.first_ns : p->row.last_ns;
 	p->half = w->half;
 	p->cpu = w->cpu;
 	*c->last = p;

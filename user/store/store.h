@@ -153,6 +153,8 @@ int store_add_stack(struct store_writer *w, uint32_t parent, uint32_t frame, uin
  * window only.
  */
 int store_add_set(struct store_writer *w, const struct label *labels, size_t n, uint32_t *ret_id);
+/* The labels of a set of the open window; borrowed until the window ends. */
+size_t store_added_set(const struct store_writer *w, uint32_t id, const struct label **ret);
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id);
 
 /*
@@ -198,6 +200,8 @@ bool store_renew(struct store_writer *w);
  * the new file. As store_add_frame.
  */
 int store_carry_frame(struct store_writer *w, uint32_t old, uint32_t *ret_id);
+/* Likewise the stack of an id. As store_add_stack. */
+int store_carry_stack(struct store_writer *w, uint32_t old, uint32_t *ret_id);
 void store_renew_end(struct store_writer *w);
 
 /*

@@ -248,6 +248,31 @@ int store_carry_frame(struct store_writer *w, uint32_t old, uint32_t *ret_id)
 	return rc ? rc : store_add_frame(w, &f, ret_id);
 }
 
+int store_carry_stack(struct store_writer *w, uint32_t old, uint32_t *ret_id)
+{
+	const struct stack_node *nodes = w->before.stacks;
+	size_t depth = 0;
+	if (!w->has_before || old >= w->before.n_stacks)
+		return -EINVAL;
+	for (uint32_t at = old; at; at = nodes[at].parent)
+		depth++;
+	uint32_t *frames = malloc((depth + 1) * sizeof(*frames)), id = 0;
+	if (!frames)
+		return -ENOMEM;
+	size_t n = depth;
+	for (uint32_t at = old; at; at = nodes[at].parent)
+		frames[--n] = nodes[at].frame;
+	int rc = 0;
+	for (uint32_t frame; !rc && n < depth; n++) {
+		rc = store_carry_frame(w, frames[n], &frame);
+		rc = rc ? rc : store_add_stack(w, id, frame, &id);
+	}
+	free(frames);
+	if (!rc)
+		*ret_id = id;
+	return rc;
+}
+
 static int open_writer(struct store_writer *w, const char *dir, const struct store_meta *meta,
 		       struct err *err)
 {
@@ -400,6 +425,11 @@ int store_add_set(struct store_writer *w, const struct label *labels, size_t n, 
 			return -E2BIG;
 	}
 	return setpool_add(&w->sets, labels, n, ret_id);
+}
+
+size_t store_added_set(const struct store_writer *w, uint32_t id, const struct label **ret)
+{
+	return setpool_get(&w->sets, id, ret);
 }
 
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id)

@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What sampling allocations costs a program: `make bench-heap`, as root. CPU time of the program
+# alone, medians of interleaved runs: as it is; with the library that nobody listens to; recorded;
+# and with heaptrack.
+set -u
+build=$(realpath "$1")
+runs=${RUNS:-5}
+lib=$build/libascribe-heap.so
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+median() { sort -g "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+cat >objects.py <<'PY'
+d = {}
+for i in range(1200000):
+    d[i % 50000] = {"id": i, "name": str(i) * 3, "list": [i] * (i % 50)}
+PY
+# CPU seconds of a command and what it waited for.
+used() {
+	local TIMEFORMAT='%U %S'
+	{ time "$@" >/dev/null 2>&1; } 2>&1 | awk '{ print $1 + $2 }'
+}
+redis() { # the server's CPU seconds for a fixed number of commands
+	"$@" redis-server --port 7399 --save '' --appendonly no --io-threads 1 >redis.out 2>&1 &
+	local starter=$! server
+	for _ in $(seq 200); do
+		redis-cli -p 7399 ping 2>/dev/null | grep -q PONG && break
+		sleep 0.05
+	done
+	server=$(redis-cli -p 7399 info server | tr -d '\r' | sed -n 's/^process_id://p')
+	redis-benchmark -p 7399 -q -n 200000 -r 50000 -d 400 -P 8 \
+		-t set,get,lpush,lpop,hset >/dev/null 2>&1
+	awk -v hz="$(getconf CLK_TCK)" '{ print ($14 + $15) / hz }' "/proc/$server/stat"
+	redis-cli -p 7399 shutdown nosave >/dev/null 2>&1
+	wait $starter
+}
+one() { # load, how
+	case $1 in
+	redis) redis $2 ;;
+	python) used $2 python3 -S objects.py ;;
+	map) used $2 "$build/bench/heap_map" ;;
+	esac
+}
+preload="env LD_PRELOAD=$lib"
+echo "$(uname -sr), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg); $runs runs"
+for _ in $(seq "$runs"); do
+	for load in redis python map; do
+		one $load "" >>$load.none
+		one $load "$preload" >>$load.preload
+		"$build/ascribe" record -a -d 600s -o store -e heap >said 2>&1 &
+		recorder=$!
+		for _ in $(seq 400); do
+			grep -q recording said && break
+			sleep 0.05
+		done
+		one $load "$preload" >>$load.recorded
+		kill -INT $recorder
+		wait $recorder
+		"$build/ascribe" stat store --json | jq .fired >>$load.samples
+		rm -rf store
+		command -v heaptrack >/dev/null &&
+			one $load "heaptrack -o $dir/track" >>$load.heaptrack
+		rm -f track*
+	done
+	"$build/bench/heap_map" pairs 20000000 >>pairs.none
+	LD_PRELOAD=$lib "$build/bench/heap_map" pairs 20000000 >>pairs.preload
+	"$build/bench/heap_map" pairs 300000 524288 >>large.none
+	"$build/ascribe" record -a -d 600s -o store -e heap >said 2>&1 &
+	recorder=$!
+	sleep 2
+	LD_PRELOAD=$lib "$build/bench/heap_map" pairs 20000000 >>pairs.recorded
+	LD_PRELOAD=$lib "$build/bench/heap_map" pairs 300000 524288 >>large.recorded
+	kill -INT $recorder
+	wait $recorder
+	rm -rf store
+done
+for load in redis python map; do
+	base=$(median $load.none)
+	echo "$load: $base s; sampled $(median $load.samples) times"
+	for how in preload recorded heaptrack; do
+		[ -s $load.$how ] && awk -v how=$how -v x="$(median $load.$how)" -v b="$base" \
+			'BEGIN { printf "  %-10s %.2f s  %+.1f%%\n", how, x, 100 * (x - b) / b }'
+	done
+done
+for how in none preload recorded; do
+	echo "malloc and free of 64 bytes, $how: $(median pairs.$how) ns"
+done
+# 1 - exp(-1) of the blocks of 512 KiB are sampled: two probes each.
+awk -v a="$(median large.recorded)" -v b="$(median large.none)" \
+	'BEGIN { printf "a sampled allocation and its free: %.0f ns\n", (a - b) / (1 - exp(-1)) }'

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocations as no honest program makes them; the sampler is compiled in. heap_odd lies: fire the
+ * probes with sizes that cannot be, with an address that was never freed, and with frees of what
+ * never was. heap_odd signals: allocate in a signal handler, in the middle of other allocations,
+ * and see that errno and all blocks are as they were.
+ */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#include "../../lib/heap.c"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+
+static void lie(uintptr_t ptr, size_t size, uint64_t bytes)
+{
+	void *p = (void *)ptr;
+	__asm__ volatile("" : "+r"(p), "+r"(size), "+r"(bytes));
+	fire_alloc(p, size, bytes);
+}
+
+static int lies(void)
+{
+	while (!otel_memory_alloc_semaphore)
+		usleep(1000);
+	lie(0x1000, 16, 524304); /* the recorder learns of the process */
+	usleep(700000);
+	for (int i = 0; i < 7; i++) {
+		lie(0x2000, (size_t)1 << 63, (uint64_t)1 << 63);
+		lie(0x2000, 0, 524288);
+		lie(0x2000, 4096, 4095);
+		lie(0x2000, 4096, UINT64_MAX);
+		lie(0, 4096, 526000);
+	}
+	for (int i = 0; i < 11; i++) /* ten of them are not freed */
+		lie(0x3000, 1 << 20, 1 << 20);
+	for (uintptr_t i = 0; i < 13; i++)
+		fire_free((void *)(0x10000 + i));
+	fire_free((void *)0x3000);
+	fire_free((void *)0x3000);
+	usleep(300000);
+	return 0;
+}
+
+static volatile sig_atomic_t n_signals;
+
+static void on_signal(int n)
+{
+	(void)n;
+	void *p = mmap(NULL, 300000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p != MAP_FAILED)
+		munmap(p, 300000);
+	n_signals = n_signals + 1;
+}
+
+static int signals(void)
+{
+	const struct itimerval often = { { 0, 200 }, { 0, 200 } };
+	unsigned char *block[256] = { 0 };
+	signal(SIGALRM, on_signal);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (unsigned i = 0; i < 400000 || n_signals < 1000; i++) {
+		unsigned char **b = &block[i % 256];
+		errno = 77;
+		free(*b);
+		if (errno != 77)
+			return 1;
+		*b = malloc(1 + i % 9000);
+		if (!*b)
+			return 1;
+		**b = (unsigned char)i;
+	}
+	puts("whole");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	return argc > 1 && !strcmp(argv[1], "lies") ? lies() : signals();
+}
