@@ -106,9 +106,9 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	count(h, len.user_end);
 }
 
-/* hit: NULL, or what an allocation is. */
+/* hit: of a probe, whose registers are the context then. */
 static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event,
-				      __u64 period, bool in_user, const struct heap_hit *hit)
+				      __u64 period, bool in_user, enum heap_hit hit)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	bool idle = !t->pid;
@@ -124,7 +124,7 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 		h->outside[event]++;
 		return;
 	}
-	if (hit && !heap_measure(hit, &key)) {
+	if (hit == HEAP_ALLOC && !heap_measure(ctx, &key)) {
 		count(h, COUNTER_heap_refused);
 		return;
 	}
@@ -176,7 +176,7 @@ __noinline int count_run(__u32 key)
  * its row, but for clocks. hit: as for sample_in.
  */
 static __always_inline void sample(void *ctx, __u32 event, __u64 tick, __u64 value, bool in_user,
-				   const struct heap_hit *hit)
+				   enum heap_hit hit)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	event &= MAX_EVENTS - 1;
@@ -193,8 +193,8 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 tick, __u64 val
 	cpu_state_step(c);
 	__u32 key = HALF_INDEX(*(volatile __u32 *)&c->active);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (h && hit && hit->frees) {
-		heap_free(h, key, event, hit->ptr);
+	if (h && hit == HEAP_FREED) {
+		heap_free(key, event, REGS_ARG1((struct pt_regs *)ctx));
 	} else if (h) {
 		h->covered[event] += tick;
 		if (jitter_is_due(event, tick)) {
@@ -211,7 +211,7 @@ SEC("perf_event")
 int on_event(struct bpf_perf_event_data *ctx)
 {
 	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), ctx->sample_period, ctx->sample_period,
-	       in_user_mode(ctx), NULL);
+	       in_user_mode(ctx), HEAP_NONE);
 	return 0;
 }
 
@@ -219,12 +219,18 @@ int on_event(struct bpf_perf_event_data *ctx)
 SEC("tracepoint")
 int on_tracepoint(void *ctx)
 {
-	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, 1, false, NULL);
+	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, 1, false, HEAP_NONE);
 	return 0;
 }
 
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
+
+/* Asked for twice: a variable would take the room on the stack that Linux 6.1 has not. */
+static __always_inline bool is_guarded(void)
+{
+	return cfg.guard_probes && bpf_preempt_disable && bpf_preempt_enable;
+}
 
 /*
  * A hit of a probe, in the thread that hit it: every one is a sample, but for frees. There is no
@@ -235,22 +241,21 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 SEC("kprobe")
 int on_probe(struct pt_regs *ctx)
 {
-	const bool guarded = cfg.guard_probes && bpf_preempt_disable && bpf_preempt_enable;
-	if (guarded)
+	if (is_guarded())
 		bpf_preempt_disable();
 	if (is_inside(bpf_get_smp_processor_id())) {
 		__sync_fetch_and_add(&probes_missed, 1);
 	} else {
 		const __u64 cookie = bpf_get_attach_cookie(ctx);
 		const __u32 event = PROBE_COOKIE(cookie).event & (MAX_EVENTS - 1);
-		const struct heap_hit hit = { PROBE_COOKIE(cookie).part == PROBE_FREE,
-					      REGS_ARG1(ctx), REGS_ARG2(ctx), REGS_ARG3(ctx) };
-		const bool heap = cfg.heap[event];
-		const __u64 value = heap ? 1 : probe_value(cookie, REGS_SP(ctx));
+		const enum heap_hit hit = !cfg.heap[event]			    ? HEAP_NONE
+					  : PROBE_COOKIE(cookie).part == PROBE_FREE ? HEAP_FREED
+										    : HEAP_ALLOC;
+		const __u64 value = hit ? 1 : probe_value(cookie, REGS_SP(ctx));
 		if (value != VALUE_NONE)
-			sample(ctx, event, 1, value, true, heap ? &hit : NULL);
+			sample(ctx, event, 1, value, true, hit);
 	}
-	if (guarded)
+	if (is_guarded())
 		bpf_preempt_enable();
 	return 0;
 }

@@ -31,7 +31,7 @@ TAIL := $(addprefix tests/, \
 	record/hostile.sh record/waits_bad.sh http/push_daemon.sh record/prefork.sh \
 	record/short.sh record/started.sh record/flood.sh record/greedy.sh http/errors.sh \
 	http/tokens.sh http/group.sh http/quota.sh http/scope_waits.sh http/audit.sh \
-	http/peers.sh record/calls.sh)
+	http/peers.sh record/calls.sh record/leak.sh record/args.sh record/periods.sh)
 # What takes minutes: in `make test-all` alone.
 SLOWEST := tests/record/incidents.sh
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
@@ -79,7 +79,8 @@ BESIDE := $(addprefix tests/, \
 	record/started.sh record/periodic.sh record/harassed.sh record/runc.sh \
 	http/sql.sh http/web_process.sh http/ingest_otlp.sh record/namespace.sh \
 	http/metric_rules.sh http/capture.sh record/flood.sh http/errors.sh \
-	http/peers.sh record/calls.sh)
+	http/peers.sh record/calls.sh record/heap.sh record/leak.sh record/args.sh \
+	record/durations.sh record/periods.sh)
 BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan

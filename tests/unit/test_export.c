@@ -61,7 +61,7 @@ static struct text run(export_fn fn, const char *where, const char *event)
 {
 	struct text t = { NULL, 0 };
 	struct query *q = ask(where, event);
-	struct export_source src = { store, q, where, false };
+	struct export_source src = { .store = store, .query = q, .where = where };
 	struct err e = { 0 };
 	FILE *f = open_memstream(&t.data, &t.len);
 	assert_int_equal(fn(&src, f, &e), 0);
@@ -437,7 +437,7 @@ static void full_disk(void **state)
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct query *q = ask(NULL, NULL);
-		struct export_source src = { store, q, NULL, false };
+		struct export_source src = { .store = store, .query = q };
 		struct err e = { 0 };
 		FILE *f = fopen("/dev/full", "w");
 		assert_true(all[i](&src, f, &e) < 0);
