@@ -81,6 +81,9 @@ export const counted = (n, counts) => counts === 'nanoseconds' ? seconds(n / 1e9
 /* A range of shares: "7.94 – 12.1%". */
 export const shares = (low, high) => `${percent(low, 1).replace('%', '')} – ${percent(high, 1)}`;
 
+/* Nothing was sampled: each hit is there, so shares have no interval. */
+export const isExact = rows => rows.every(r => r.low === r.high);
+
 /* 95% interval of a share, k of n (Wilson). */
 export function interval(k, n) {
 	if (!n)

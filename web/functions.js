@@ -6,7 +6,7 @@
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h, refill, tell } from './dom.js';
-import { baseName, brief, number, percent, seconds, shares } from './format.js';
+import { baseName, brief, isExact, number, percent, seconds, shares } from './format.js';
 import { bar, table } from './table.js';
 
 const ROWS = 1000, SHOWN = 200;
@@ -114,7 +114,7 @@ export class FunctionsPane extends Pane {
 	}
 
 	columns(a) {
-		const time = a.seconds > 0;
+		const time = a.seconds > 0, exact = a.metric || isExact(a.rows);
 		return [
 			{ id: 'self', title: 'Self', number: true, sortable: true,
 				hint: 'as the leaf', cell: r =>
@@ -126,7 +126,7 @@ export class FunctionsPane extends Pane {
 			{ id: 'samples', title: 'Total', number: true, sortable: true,
 				hint: 'anywhere in the stack',
 				cell: r => bar(r.share, percent(r.samples, a.samples)) },
-			...(a.metric ? [] : [{ id: 'range', title: '95%', number: true, spare: true,
+			...(exact ? [] : [{ id: 'range', title: '95%', number: true, spare: true,
 				hint: '95% interval of the total',
 				cell: r => shares(r.low, r.high) }]),
 			{ id: 'totals', title: a.metric ? 'Total time' : time ? 'Total CPU'

@@ -8,7 +8,7 @@ import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { colourValues, valueColour } from './colour.js';
 import { h, refill, tell } from './dom.js';
-import { brief, number, percent, plain, seconds, shares } from './format.js';
+import { brief, isExact, number, percent, plain, seconds, shares } from './format.js';
 import { and, parse, valueOf, without } from './selector.js';
 import { spark } from './spark.js';
 import { bar, table } from './table.js';
@@ -167,6 +167,7 @@ export class ValuesPane extends Pane {
 
 	draw() {
 		const a = this.answer, by = this.by, time = a.seconds > 0;
+		const exact = a.metric || isExact(a.rows);
 		const shown = number(Math.min(a.rows.length, a.n_rows)), all = number(a.n_rows);
 		const some = a.exact ? '' : ', the most frequent';
 		const noSql = by === 'query_id' && this.sqlError
@@ -185,7 +186,7 @@ export class ValuesPane extends Pane {
 					cell: r => time ? seconds(r.seconds) : number(r.samples) },
 				{ id: 'share', title: 'Share', number: true,
 					hint: 'with its 95% interval',
-					cell: r => h('span', { title: a.metric ? ''
+					cell: r => h('span', { title: exact ? ''
 					: `95% interval: ${shares(r.low, r.high)}` },
 					bar(r.share, percent(r.samples, a.samples))) },
 				...(this.change && this.changeOf === by && !this.app.state.against

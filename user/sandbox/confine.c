@@ -176,11 +176,12 @@ static int allow_path(int ruleset, const struct role_path *p, uint64_t ruled_acc
 	struct landlock_path_beneath_attr attr = { .allowed_access = p->access & ruled_access };
 	struct stat st;
 	attr.parent_fd = open(p->path, O_PATH | O_CLOEXEC);
-	if (attr.parent_fd < 0 || fstat(attr.parent_fd, &st))
+	if (attr.parent_fd < 0)
 		return 0; /* this host has no such directory */
-	if (!S_ISDIR(st.st_mode))
+	int rc = fstat(attr.parent_fd, &st) ? -errno : 0;
+	if (!rc && !S_ISDIR(st.st_mode))
 		attr.allowed_access &= FILE_ACCESS;
-	int rc = add_rule(ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr);
+	rc = rc ? rc : add_rule(ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr);
 	close(attr.parent_fd);
 	return rc;
 }
