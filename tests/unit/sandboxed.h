@@ -8,6 +8,7 @@
 
 #include "sandbox/sandbox.h"
 
+#include "confined.h"
 #include "starve.h"
 
 #include <setjmp.h>
@@ -27,12 +28,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define CONFINED 0 /* see confine.c */
-#else
-#define CONFINED 1
-#endif
 
 enum { ECHO, READ_FDS, HANG, CRASH, ALLOCATE, FORBIDDEN, PATHS, BIG, KEEP, BURN, OPS };
 

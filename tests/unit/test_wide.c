@@ -42,79 +42,85 @@ static uint32_t values_of(const struct store *s, const char *key)
 	return 0;
 }
 
-static void test_values_count_once(void **state)
+/* Write windows that `fill` fills, and open the store. dir: a pattern of mkdtemp. */
+static struct store *written(char *dir, const struct store_options *o,
+			     void (*fill)(struct store_writer *w, uint32_t event, unsigned window))
 {
-	(void)state;
-	char dir[] = "/tmp/test_wide.XXXXXX", path[64], command[80];
+	char path[64];
 	const struct store_meta meta = { .host = "h", .os = "o", .what = "w", .created_ns = 1 };
 	const struct store_event e = { .name = "cpu-clock", .unit = "nanoseconds" };
 	struct store_totals totals = { 0 };
 	struct err err = { 0 };
 	struct store_writer *w;
 	struct store *s;
-	struct store_options o;
 	uint32_t event;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/s", dir);
-	store_options_default(&o);
-	o.wide_values = MOST;
-	assert_int_equal(store_writer_open_with(&w, path, &meta, &o, &err), 0);
+	assert_int_equal(store_writer_open_with(&w, path, &meta, o, &err), 0);
 	for (unsigned i = 0; i < WINDOWS; i++) {
 		assert_int_equal(store_add_event(w, &e, &event), 0);
-		add_values(w, event, "many", MOST + 1);
-		add_values(w, event, "few", 40);
-		add_values(w, event, "edge", MOST);
-		add_values(w, event, "huge", i ? 0 : 8 * MOST + 7);
+		fill(w, event, i);
 		assert_int_equal(
 			store_commit_window(w, 1000 * i, 1000 * (i + 1), 1000 * i, &totals, &err),
 			0);
 	}
 	store_writer_close(w);
 	assert_int_equal(store_open(&s, path, &err), 0);
+	return s;
+}
+
+static void remove_store(struct store *s, const char *dir)
+{
+	char command[80];
+	store_close(s);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void fill_values(struct store_writer *w, uint32_t event, unsigned window)
+{
+	add_values(w, event, "many", MOST + 1);
+	add_values(w, event, "few", 40);
+	add_values(w, event, "edge", MOST);
+	add_values(w, event, "huge", window ? 0 : 8 * MOST + 7);
+}
+
+static void test_values_count_once(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/test_wide.XXXXXX";
+	struct store_options o;
+	store_options_default(&o);
+	o.wide_values = MOST;
+	struct store *s = written(dir, &o, fill_values);
 	assert_false(store_is_wide(s, "few"));
 	assert_false(store_is_wide(s, "edge"));
 	assert_true(store_is_wide(s, "many"));
 	assert_int_equal(values_of(s, "many"), MOST + 1);
 	assert_int_equal(values_of(s, "huge"), 8 * MOST); /* counted no further */
 	assert_int_equal(values_of(s, "edge"), 0);
-	store_close(s);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	assert_int_equal(system(command), 0);
+	remove_store(s, dir);
+}
+
+static void fill_sets(struct store_writer *w, uint32_t event, unsigned window)
+{
+	(void)window;
+	add_values(w, event, "first", 30);
+	add_values(w, event, "second", 20);
 }
 
 /* Too many sets make a key wide once: the next key has to wait for as many new ones. */
 static void test_sets_are_counted_once(void **state)
 {
 	(void)state;
-	char dir[] = "/tmp/test_wide.XXXXXX", path[64], command[80];
-	const struct store_meta meta = { .host = "h", .os = "o", .what = "w", .created_ns = 1 };
-	const struct store_event e = { .name = "cpu-clock", .unit = "nanoseconds" };
-	struct store_totals totals = { 0 };
-	struct err err = { 0 };
-	struct store_writer *w;
-	struct store *s;
+	char dir[] = "/tmp/test_wide.XXXXXX";
 	struct store_options o;
-	uint32_t event;
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/s", dir);
 	store_options_default(&o);
 	o.wide_sets = 40;
-	assert_int_equal(store_writer_open_with(&w, path, &meta, &o, &err), 0);
-	for (unsigned i = 0; i < WINDOWS; i++) {
-		assert_int_equal(store_add_event(w, &e, &event), 0);
-		add_values(w, event, "first", 30);
-		add_values(w, event, "second", 20);
-		assert_int_equal(
-			store_commit_window(w, 1000 * i, 1000 * (i + 1), 1000 * i, &totals, &err),
-			0);
-	}
-	store_writer_close(w);
-	assert_int_equal(store_open(&s, path, &err), 0);
+	struct store *s = written(dir, &o, fill_sets);
 	assert_true(store_is_wide(s, "first"));
 	assert_false(store_is_wide(s, "second"));
-	store_close(s);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	assert_int_equal(system(command), 0);
+	remove_store(s, dir);
 }
 
 int main(void)
