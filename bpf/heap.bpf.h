@@ -31,7 +31,7 @@ static __always_inline bool heap_measure(const struct pt_regs *r, struct row *ke
 	return true;
 }
 
-/* With a stack of its own: Linux 6.1 refuses on_probe with this in it. */
+/* Not inlined: the stack of on_probe would become too large for Linux 6.1. */
 __noinline int heap_free(__u32 half_key, __u32 event, __u64 ptr)
 {
 	struct task_struct *t = bpf_get_current_task_btf();

@@ -106,7 +106,7 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	count(h, len.user_end);
 }
 
-/* hit: of a probe, whose registers are the context then. */
+/* hit: HEAP_NONE, but for probes, where ctx has the registers. */
 static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event,
 				      __u64 period, bool in_user, enum heap_hit hit)
 {
@@ -226,7 +226,7 @@ int on_tracepoint(void *ctx)
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
 
-/* Asked for twice: a variable would take the room on the stack that Linux 6.1 has not. */
+/* Called twice: to keep the answer takes 8 bytes of stack more than Linux 6.1 allows. */
 static __always_inline bool is_guarded(void)
 {
 	return cfg.guard_probes && bpf_preempt_disable && bpf_preempt_enable;

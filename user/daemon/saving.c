@@ -73,7 +73,7 @@ int saving_check(struct saving *s, const struct saving_limits *l, struct collect
 		s->account.reserved = l->memory / ACCOUNT_WORKERS;
 	}
 	uint64_t needs = account_needs(&a);
-	/* Some more than this start needs: the next start may use more. */
+	/* Add some: the next start may need more. */
 	s->needs = needs + NOISE_BYTES;
 	if (!l->memory || l->memory >= needs)
 		return 0;

@@ -79,7 +79,7 @@ unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool op
 	}
 	if (!*ret)
 		*ret = a->member ? &member : &no_token;
-	/* A certificate, and the right to connect, are in the hands of each page of a browser. */
+	/* Any page in a browser can use its certificate, and its right to connect. */
 	if (open || g->unix_socket || (a->host && known_host(g, a->host)))
 		return 0;
 	*ret_why =

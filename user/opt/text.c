@@ -96,28 +96,32 @@ void text_range(int64_t from_ns, int64_t to_ns, char *out)
 	snprintf(out, 120, "%s .. %s (%.1f s)", from, to, (double)(to_ns - from_ns) / 1e9);
 }
 
+/*
+ * Write n with three digits, in the first unit that gives less than 1,000. A unit is `times` the
+ * one before.
+ */
+static void three_digits(uint64_t n, double times, const char *const *unit, size_t n_units,
+			 char *out)
+{
+	double v = (double)n;
+	size_t u = 0;
+	while (v >= 999.5 && u + 1 < n_units) {
+		v /= times;
+		u++;
+	}
+	snprintf(out, 32, "%.*f %s", !u || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, unit[u]);
+}
+
 void text_duration(uint64_t ns, char *out)
 {
 	static const char *const units[] = { "ns", "us", "ms", "s" };
-	double v = (double)ns;
-	size_t u = 0;
-	while (v >= 999.5 && u < 3) {
-		v /= 1000;
-		u++;
-	}
-	snprintf(out, 32, "%.*f %s", !u || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, units[u]);
+	three_digits(ns, 1000, units, 4, out);
 }
 
 void text_bytes(uint64_t n, char *out)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-	double v = (double)n;
-	size_t u = 0;
-	while (v >= 999.5 && u < 4) {
-		v /= 1024;
-		u++;
-	}
-	snprintf(out, 32, "%.*f %s", !u || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, units[u]);
+	three_digits(n, 1024, units, 5, out);
 }
 
 void text_count(uint64_t n, char *out)
