@@ -287,40 +287,63 @@ static uint64_t pprof_default(enum export_unit u, const char *type)
  * Three waits of two stacks, 5,000,007 ns in all: times by default, in both formats; how many where
  * that is asked for.
  */
+/* A store of one window, for one test, in place of `store`. */
+struct other_store {
+	char dir[40];
+	struct store *host; /* `store` until then */
+	struct store_writer *w;
+};
+
+static void other_begin(struct other_store *o)
+{
+	const struct store_meta meta = { .host = "h", .os = "o", .what = "w" };
+	*o = (struct other_store){ "/tmp/test_export_other.XXXXXX", store, NULL };
+	assert_non_null(mkdtemp(o->dir));
+	assert_int_equal(store_writer_open(&o->w, o->dir, &meta, &err), 0);
+}
+
+static void other_open(struct other_store *o, uint64_t samples)
+{
+	struct store_cpu_totals cpu = { 0, samples, samples, NULL, NULL };
+	struct store_totals t = { &cpu, 1, 0, 0, 0 };
+	assert_int_equal(
+		store_commit_window(o->w, 1700000000000000000, 1700000010000000000, 1, &t, &err),
+		0);
+	store_writer_close(o->w);
+	assert_int_equal(store_open(&store, o->dir, &err), 0);
+}
+
+static void other_end(struct other_store *o)
+{
+	char cmd[100];
+	store_close(store);
+	store = o->host;
+	snprintf(cmd, sizeof(cmd), "rm -r %s", o->dir);
+	assert_int_equal(system(cmd), 0);
+}
+
 static void waits_are_times(void **state)
 {
 	(void)state;
 	static const struct store_event blocked = { "off-cpu", "nanoseconds", 0, 0 };
 	static const uint64_t waits[3] = { 3, 1000004, 4000000 };
-	char other[] = "/tmp/test_export_waits.XXXXXX", cmd[100];
-	struct store *host = store;
-	struct store_cpu_totals cpu = { 0, 3, 3, NULL, NULL };
-	struct store_totals t = { &cpu, 1, 0, 0, 0 };
-	const struct store_meta meta = { .host = "h", .os = "o", .what = "w" };
-	struct store_writer *sw;
+	struct other_store other;
 	uint32_t e, f, stack;
-	assert_non_null(mkdtemp(other));
-	assert_int_equal(store_writer_open(&sw, other, &meta, &err), 0);
-	assert_int_equal(store_add_event(sw, &blocked, &e), 0);
+	other_begin(&other);
+	assert_int_equal(store_add_event(other.w, &blocked, &e), 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		const struct store_frame frame = { .line = i % 2, .offset = i % 2 };
-		assert_int_equal(store_add_frame(sw, &frame, &f), 0);
-		assert_int_equal(store_add_stack(sw, 0, f, &stack), 0);
-		assert_int_equal(store_add_row(sw, 0, stack, e, 1, waits[i]), 0);
+		assert_int_equal(store_add_frame(other.w, &frame, &f), 0);
+		assert_int_equal(store_add_stack(other.w, 0, f, &stack), 0);
+		assert_int_equal(store_add_row(other.w, 0, stack, e, 1, waits[i]), 0);
 	}
-	assert_int_equal(
-		store_commit_window(sw, 1700000000000000000, 1700000010000000000, 1, &t, &err), 0);
-	store_writer_close(sw);
-	assert_int_equal(store_open(&store, other, &err), 0);
+	other_open(&other, 3);
 	assert_int_equal(folded_sum(EXPORT_BY_EVENT), 5000007);
 	assert_int_equal(folded_sum(EXPORT_VALUE), 5000007);
 	assert_int_equal(folded_sum(EXPORT_SAMPLES), 3);
 	assert_int_equal(pprof_default(EXPORT_BY_EVENT, "off-cpu"), 5000007);
 	assert_int_equal(pprof_default(EXPORT_SAMPLES, "samples"), 3);
-	store_close(store);
-	store = host;
-	snprintf(cmd, sizeof(cmd), "rm -r %s", other);
-	assert_int_equal(system(cmd), 0);
+	other_end(&other);
 	/* Samples of CPU time. */
 	assert_int_equal(folded_sum(EXPORT_BY_EVENT), sums.samples);
 	assert_int_equal(folded_sum(EXPORT_VALUE), sums.samples * 10101010);
@@ -405,6 +428,37 @@ static void flame_tree(void **state)
 		assert_int_equal(level(all, d), level(few, d));
 	json_decref(all);
 	json_decref(few);
+}
+
+/* Frames that differ only in their line are one frame of the graph, below whichever caller. */
+static void flame_frames_once(void **state)
+{
+	(void)state;
+	static const char *const name[] = { "main", "again", "work" };
+	static const struct store_event faults = { "page-faults", "count", 0, 0 };
+	struct other_store other;
+	uint32_t e, text, f, stack;
+	other_begin(&other);
+	assert_int_equal(store_add_event(other.w, &faults, &e), 0);
+	for (uint32_t root = 0; root < 2; root++) {
+		stack = 0;
+		for (uint32_t i = root; i < 3; i += 2 - root) {
+			struct store_frame frame = { .line = root * 7 };
+			assert_int_equal(store_add_string(other.w, name[i], strlen(name[i]), &text),
+					 0);
+			frame.function = text;
+			assert_int_equal(store_add_frame(other.w, &frame, &f), 0);
+			assert_int_equal(store_add_stack(other.w, stack, f, &stack), 0);
+		}
+		assert_int_equal(store_add_row(other.w, 0, stack, e, 1 + root, 1 + root), 0);
+	}
+	other_open(&other, 3);
+	json_t *data = flame_data(0);
+	/* The root, "(other)", and the three names. */
+	assert_int_equal(json_array_size(json_object_get(data, "frames")) / 3, 5);
+	assert_int_equal(json_array_size(json_object_get(data, "nodes")) / 3, 5);
+	json_decref(data);
+	other_end(&other);
 }
 
 static size_t count(const char *text, const char *what)
@@ -514,10 +568,15 @@ static int drop_store(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pprof_round_trip), cmocka_unit_test(pprof_filters),
-		cmocka_unit_test(folded_sums),	    cmocka_unit_test(waits_are_times),
-		cmocka_unit_test(flame_tree),	    cmocka_unit_test(flame_is_safe),
-		cmocka_unit_test(full_disk),	    cmocka_unit_test(utf8),
+		cmocka_unit_test(pprof_round_trip),
+		cmocka_unit_test(pprof_filters),
+		cmocka_unit_test(folded_sums),
+		cmocka_unit_test(waits_are_times),
+		cmocka_unit_test(flame_frames_once),
+		cmocka_unit_test(flame_tree),
+		cmocka_unit_test(flame_is_safe),
+		cmocka_unit_test(full_disk),
+		cmocka_unit_test(utf8),
 		cmocka_unit_test(intern_numbers),
 	};
 	return cmocka_run_group_tests(tests, make_store, drop_store);

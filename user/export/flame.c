@@ -11,6 +11,7 @@
  */
 #include "export/export.h"
 #include "export/flame_page.h"
+#include "export/intern.h"
 #include "export/json.h"
 #include "query/diff.h"
 #include "query/split.h"
@@ -36,7 +37,7 @@ struct flame {
 	uint64_t least;	       /* nodes with less are pruned */
 	uint64_t pruned;       /* how many */
 	uint32_t *frame_index; /* store frame -> place in frames, 0: not yet */
-	uint32_t n_frames;
+	struct intern shown;   /* name, module and kind of each frame -> place in frames */
 	json_t *nodes, *frames;
 };
 
@@ -86,25 +87,36 @@ static int append(json_t *array, json_t *value)
 	return json_array_append_new(array, value) ? -ENOMEM : 0;
 }
 
+/*
+ * Return the place of a frame in `frames`, adding it where it is new. Frames of the store that
+ * differ only in what is not shown, as in their lines, are one frame.
+ */
 static int add_frame(struct flame *fl, const char *name, const char *module, size_t len,
-		     enum export_kind kind)
+		     enum export_kind kind, uint32_t *ret)
 {
-	int rc = append(fl->frames, json_text(name, strlen(name)));
+	struct buf key = { 0 };
+	bool new = false;
+	int rc = buf_add(&key, name, strlen(name) + 1);
+	rc = rc ? rc : buf_add(&key, module, len);
+	rc = rc ? rc : buf_add(&key, &kind, sizeof(kind));
+	rc = rc ? rc : intern_add(&fl->shown, key.data, key.len, ret, &new);
+	buf_fini(&key);
+	if (rc || !new)
+		return rc;
+	rc = append(fl->frames, json_text(name, strlen(name)));
 	rc = rc ? rc : append(fl->frames, json_text(module, len));
-	rc = rc ? rc : append(fl->frames, json_integer(kind));
-	fl->n_frames += !rc;
-	return rc;
+	return rc ? rc : append(fl->frames, json_integer(kind));
 }
 
 /* Find the frame that stands for a value. */
 static int find_value(struct flame *fl, uint32_t node, uint32_t *ret)
 {
-	uint32_t v = 0, index = fl->n_frames;
+	uint32_t v = 0;
 	while (fl->split->node[v] != node)
 		v++;
-	int rc = fl->value_frame[v] ? 0 : add_frame(fl, fl->split->text[v], "", 0, EXPORT_LABEL);
-	if (!rc && !fl->value_frame[v])
-		fl->value_frame[v] = index;
+	int rc = 0;
+	if (!fl->value_frame[v])
+		rc = add_frame(fl, fl->split->text[v], "", 0, EXPORT_LABEL, &fl->value_frame[v]);
 	*ret = fl->value_frame[v];
 	return rc;
 }
@@ -128,14 +140,13 @@ static int find_frame(struct flame *fl, uint32_t node, uint32_t *ret)
 	if (!fl->frame_index[frame]) {
 		size_t len;
 		const char *module = store_string(s, f->module, &len);
-		uint32_t index = fl->n_frames;
 		query_name(fl->src->query, frame, name, sizeof(name) - sizeof(INLINED));
 		if (f->flags & FRAME_INLINED)
 			strcat(name, INLINED);
-		int rc = add_frame(fl, name, module, len, export_frame_kind(s, frame));
+		int rc = add_frame(fl, name, module, len, export_frame_kind(s, frame),
+				   &fl->frame_index[frame]);
 		if (rc)
 			return rc;
-		fl->frame_index[frame] = index;
 	}
 	*ret = fl->frame_index[frame];
 	return 0;
@@ -402,8 +413,9 @@ static int add_tree(struct flame *fl, json_t *o, const struct export_flame_spec 
 	fl->nodes = json_array();
 	fl->frames = json_array();
 	int rc = fl->frame_index ? 0 : -ENOMEM;
-	rc = rc ? rc : add_frame(fl, "all", "", 0, EXPORT_OTHER);
-	rc = rc ? rc : add_frame(fl, "(other)", "", 0, EXPORT_OTHER);
+	uint32_t place;
+	rc = rc ? rc : add_frame(fl, "all", "", 0, EXPORT_OTHER, &place);
+	rc = rc ? rc : add_frame(fl, "(other)", "", 0, EXPORT_OTHER, &place);
 	rc = rc ? rc : find_root(fl, spec->root, err);
 	rc = rc ? rc : choose_least(fl, spec->max_nodes ? spec->max_nodes : DEFAULT_MAX_NODES);
 	rc = rc ? rc : walk(fl);
@@ -416,6 +428,7 @@ static int add_tree(struct flame *fl, json_t *o, const struct export_flame_spec 
 	json_decref(fl->frames);
 	json_decref(fl->nodes);
 	free(fl->frame_index);
+	intern_fini(&fl->shown);
 	free(fl->counts);
 	return rc;
 }
