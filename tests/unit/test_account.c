@@ -181,6 +181,8 @@ static void test_base(void **state)
 	assert_int_equal(account_base(&meta, flagged, 100, "wait_parts_full"), 0);
 	assert_int_equal(account_base(&meta, flagged, 100, "blame_cut"), 0);
 	assert_int_equal(account_base(&meta, flagged, 100, "names_late"), 100);
+	/* Labels of waits are late, too. */
+	assert_int_equal(account_base(&meta, flagged, 100, "labels_late"), 100);
 	assert_int_equal(account_base(&meta, flagged, 30, "unlabelled"), 0);
 	/* More waits than samples: such counters are wrong, and all are taken */
 	assert_int_equal(account_base(&meta, many, 100, "unlabelled"), 100);

@@ -134,7 +134,7 @@ static const char *const of_samples[] = {
 	"idle",		  "kernel_truncated",  "truncated",	"no_user_stack",  "unlabelled",
 	"label_fault",	  "label_invalid",     "new_process",	"rooted",	  "unwind_no_rule",
 	"unwind_fault",	  "unwind_no_mapping", "unwind_broken", "frame_pointers", "copied",
-	"copies_limited", "copies_full",       "copy_failed",	"labels_late",	  "waits_saved",
+	"copies_limited", "copies_full",       "copy_failed",	"waits_saved",
 };
 static const char *const of_parts[] = { "wait_parts_full", "blame_cut" };
 static const char *const of_waits[] = {
