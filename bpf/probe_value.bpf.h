@@ -4,7 +4,9 @@
 #define ASCRIBE_PROBE_VALUE_BPF_H
 
 #include "calls.bpf.h"
+#include "hist_bucket.h"
 #include "select.bpf.h"
+#include "table.bpf.h"
 
 #define VALUE_UNKNOWN (~0ull) /* it cannot be read, or is no amount */
 #define VALUE_NONE (~1ull)    /* the hit is no sample */
@@ -55,6 +57,28 @@ __noinline __u64 probe_value(__u64 cookie, __u64 sp)
 	}
 	__u64 took = call_end(c.event, sp - REGS_RETURN_BYTES);
 	return took ? took : VALUE_NONE;
+}
+
+/*
+ * Count the value of a hit, whose row this is, among those of its label set: in a row of its bucket
+ * that all threads share. The row is used up: another one would be too much stack for Linux 6.1.
+ */
+__noinline int value_spread(__u32 half_key, struct row *row)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &half_key);
+	if (!h || !row)
+		return 0;
+	row->kind = ROW_WAIT;
+	row->tid = 0;
+	row->occupant = OCCUPANT_OTHER;
+	row->wait.bucket = (__u16)hist_bucket_index(WAIT_HIST_BITS, row->value);
+	row->wait.flags = 0;
+	row->wait.zero = 0;
+	row->samples = 1;
+	row->value = 0;
+	if (row_add(half_key, row) < 0)
+		count(h, COUNTER_value_spread_full);
+	return 0;
 }
 
 #endif

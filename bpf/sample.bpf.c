@@ -142,6 +142,8 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 		count(h, row_add(half_key, &key) < 0 ? COUNTER_rows_full : COUNTER_idle);
 	} else {
 		sample_task(ctx, h, half_key, t, &key, in_user);
+		if (cfg.spreads[event] && period != VALUE_UNKNOWN)
+			value_spread(half_key, &key);
 	}
 	ask_for_drain(h);
 }

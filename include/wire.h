@@ -113,7 +113,11 @@ enum row_kind {
 	ROW_KTHREAD = 1,
 	ROW_IDLE = 2,
 	/* From here on of offcpu.bpf.h and waker.bpf.h; they may be without a row: see row_add. */
-	ROW_WAIT = 3,  /* waits without their stack: of one length, or with WAIT_SUMMED of any */
+	/*
+	 * Waits without their stack: of one length, or with WAIT_SUMMED of any. Of probes: hits
+	 * with values of one length
+	 */
+	ROW_WAIT = 3,
 	ROW_BLAME = 4, /* run queue time during which one occupant ran */
 	ROW_WAKER = 5, /* blocked time by who ended it */
 	ROW_FREE = 6,  /* a sampled allocation was freed: first_ns is its address */
@@ -421,6 +425,7 @@ struct config {
 	__u32 leaves_out[MAX_EVENTS]; /* LEAVE_OUT_* */
 	__u32 thins[MAX_EVENTS];      /* 1: the event measures time, so it has such rates */
 	__u32 heap[MAX_EVENTS];	      /* 1: hits are sampled allocations */
+	__u32 spreads[MAX_EVENTS];    /* 1: how the values of hits are distributed is kept */
 };
 
 /* Samples of a clock that count as outside of the selection. */

@@ -43,6 +43,25 @@ record -o both -e "uprobe:$sized:take:arg2=bytes,uretprobe:$sized:take,uprobe:$s
 	-- ./sized 1000 2500
 check "the sum as the metric" r=<(report both --metric value --by index) -- \
 	"r['samples'] == 3 * $sum" 'r["samples"]'
+# Of index 0 the values are 0, 1, ... 999; of index 1 twice that.
+quantiles() { # metric options; what the answers are called
+	report both --by index "$@" >quantiles.json
+	check "quantiles of the values: $*" r=quantiles.json -- \
+		'all(x["hits"] == 1000 and all(x[q]["low"] <= of * (1 + int(x["key"]["index"])) <= x[q]["high"]
+		for q, of in (("p50", 499), ("p90", 899), ("p99", 989), ("max", 999)))
+		for x in r["rows"] if x["key"]["index"])' 'r["rows"]'
+}
+quantiles
+quantiles --metric value
+quantiles --metric value -e "uprobe:$sized:take:arg2=bytes"
+ok "where there are no values there are no quantiles" sh -c \
+	"! '$ascribe' report both --by index -e 'uprobe:$sized:take' --json 2>/dev/null | grep -q p50"
+background "$ascribe" serve both --listen "unix:$PWD/http" 2>/dev/null
+within 30 [ -S http ]
+curl -gsS --unix-socket http 'http://x/api/v1/histogram?metric=value&by=index' >hist.json
+check "the histogram over HTTP" r=hist.json -- \
+	'{x["key"]["index"]: x["count"] for x in r["rows"] if x["key"]["index"]} ==
+	{"0": 1000, "1": 1000} and r["unit"] == "bytes"' 'r'
 "$ascribe" report both >text 2>/dev/null
 ok "report has both, with the unit" grep -qE "2001 samples, [0-9.]+ [KMG]iB$" text
 finish

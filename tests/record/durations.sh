@@ -28,7 +28,13 @@ check "in their callers" r=functions.json -- \
 	'{x["function"]: x["self"] for x in r["rows"] if x["self"]} == {"run": 1200, "main": 1}' \
 	'[(x["function"], x["self"]) for x in r["rows"]]'
 "$ascribe" report calls --by index >text 2>/dev/null
-ok "report shows both" grep -qE '^ +600 +0\.[0-9]{6} +49\.96% +2$' text
+ok "report shows both, and quantiles" grep -qE '^ +600 +0\.[0-9]{6} +49\.96% +600 ( +[0-9.]+ [mu]s){4} +2$' text
+report calls -e "uretprobe:$timed:spin.lengths" >lengths.json
+check "each call in the bucket of its time" r=calls.json l=lengths.json -- \
+	'sum(x["self"] for x in l["rows"]) == 1201 and
+	(lambda low: low <= r["value"] <= 1.125 * low + 1201)(
+	sum(x["self"] * int(x["function"].split("+")[1], 16) for x in l["rows"]))' \
+	'r["value"], [(x["function"], x["self"]) for x in l["rows"]]'
 ok "without intervals: each call is there" sh -c '! grep -q INTERVAL text'
 "$ascribe" export calls --format folded --metric value >folded 2>/dev/null
 ok "folded stacks weigh by time" test "$(awk '{ n += $NF } END { print n }' folded)" = \

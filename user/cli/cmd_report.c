@@ -193,11 +193,13 @@ static int report_who_where(struct reading *r, const struct report *opts)
 	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
-/* Waits have lengths, by label keys; not by thread. */
+/* Waits have lengths, and hits of probes values, by label keys; not by thread. */
 static int open_lengths(struct reading *r, struct report *opts, struct err *err)
 {
 	struct query_spec spec = reading_spec(&opts->filter, QUERY_KEYS, &opts->by);
-	return query_lengths_serve(&spec) ? query_lengths(&opts->lengths, r->store, &spec, err) : 0;
+	return query_lengths_serve(r->store, &spec)
+		       ? query_lengths(&opts->lengths, r->store, &spec, err)
+		       : 0;
 }
 
 static int report(struct reading *r, struct report *opts)

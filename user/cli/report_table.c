@@ -108,7 +108,8 @@ void report_header(const struct reading *r, const struct report *opts)
 /* ---- the columns of numbers ---- */
 
 struct columns {
-	bool self, samples, amounts, seconds, values, interval, lengths, change;
+	bool self, samples, amounts, seconds, values, interval, change;
+	const struct query_lengths *lengths; /* NULL: none */
 	unsigned width;
 	const char *unit; /* of amounts, or of the values beside samples */
 };
@@ -129,8 +130,14 @@ static struct columns choose_columns(const struct reading *r, const struct repor
 	c.samples = !is_time && !c.amounts && (wide || !c.seconds);
 	c.unit = reading_event(r)->unit;
 	c.width = 9 + 10 * c.samples + 11 * (c.amounts + c.values + c.seconds) + 8 * c.self +
-		  18 * c.interval + 9 * c.change + (11 + 10 * ANSWER_QUANTILES) * c.lengths;
+		  18 * c.interval + 9 * c.change +
+		  (11 + 10 * ANSWER_QUANTILES) * (c.lengths != NULL);
 	return c;
+}
+
+static bool is_of_waits(const struct columns *c)
+{
+	return !strcmp(query_lengths_what(c->lengths), "waits");
 }
 
 static void print_heads(const struct columns *c)
@@ -149,19 +156,24 @@ static void print_heads(const struct columns *c)
 	if (c->interval)
 		printf("%-17s ", "     95% INTERVAL");
 	for (size_t i = 0; c->lengths && i < ANSWER_QUANTILES + 1; i++)
-		printf("%9s ", i ? answer_quantiles[i - 1].head : "WAITS");
+		printf("%9s ", i		? answer_quantiles[i - 1].head
+			       : is_of_waits(c) ? "WAITS"
+						: "HITS");
 	fputs(c->lengths ? "  " : " ", stdout);
 }
 
-/* How many waits, and their quantiles. */
-static void print_lengths(const struct hist_snapshot *h)
+/* How many waits or hits, and their quantiles. */
+static void print_lengths(const struct columns *c, const struct hist_snapshot *h)
 {
-	char text[32];
+	char text[REPORT_AMOUNT_MAX];
 	printf("%9llu ", (unsigned long long)(h ? h->total : 0));
 	for (size_t i = 0; i < ANSWER_QUANTILES; i++) {
-		text_duration(h && h->total ? hist_snapshot_quantile(h, answer_quantiles[i].q).value
-					    : 0,
-			      text);
+		uint64_t v =
+			h && h->total ? hist_snapshot_quantile(h, answer_quantiles[i].q).value : 0;
+		if (!strcmp(c->unit, "nanoseconds"))
+			text_duration(v, text);
+		else
+			report_number(v, c->unit, text);
 		printf("%9s ", h && h->total ? text : "-");
 	}
 	fputs("  ", stdout);
@@ -243,7 +255,8 @@ static void group_numbers(void *ctx, size_t i)
 	}
 	print_numbers(p->rd, &p->columns, p->opts, r);
 	if (p->columns.lengths)
-		print_lengths(r->other ? NULL
+		print_lengths(&p->columns,
+			      r->other ? NULL
 				       : query_lengths_of(p->opts->lengths, r->values, r->present));
 	else
 		putchar(' ');
@@ -276,8 +289,8 @@ static int print_groups(const struct reading *rd, const struct report *opts,
 			      group_numbers, &p);
 	free(rows);
 	if (!rc && opts->lengths)
-		printf("\nquantiles are of whole waits that ended in this time, within %.2f%% of "
-		       "the true ones\n",
+		printf("\nquantiles are of %s in this time, within %.2f%% of the true ones\n",
+		       is_of_waits(&p.columns) ? "whole waits that ended" : "the values of hits",
 		       100 * LENGTHS_ERROR);
 	if (!rc && t->approximate)
 		printf("\napproximate: a value of %s has at most %llu samples more than are "

@@ -160,7 +160,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
 	c->sets = (struct sets){ c->procs, c->labelling, c->ruled, NULL, cfg->cmdline };
 	c->waits.sets = &c->sets;
-	c->waits.store = c->heap.store = w;
+	c->waits.store = c->waits.spreads.store = c->heap.store = w;
 	c->waits.weight = c->cfg.weight;
 	rc = rc ? rc : windows_add_events(c);
 	if (rc) {

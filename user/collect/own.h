@@ -2,8 +2,8 @@
 /*
  * What ascribe measured of itself (hist/metrics.def), as rows of a window: of each histogram what
  * came since the window before. That is an event "NAME.lengths" whose rows have no labels and a
- * stack of one frame: the bucket, as those of waits (collect/waits.h). So `ascribe stat` knows the
- * recorder's latencies over any range. Beside them, counts:
+ * stack of one frame: the bucket, as those of waits (collect/spreads.h). So `ascribe stat` knows
+ * the recorder's latencies over any range. Beside them, counts:
  *
  *   OWN_SILENT        requests that a process did not answer; the frame's function is "comm[tgid]",
  *                     none for all others

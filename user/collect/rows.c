@@ -179,7 +179,9 @@ static bool add_wait(struct collector *c, const struct sampler_half *h, const st
 	if (row->kind == ROW_BLAME && row->occupant == OCCUPANT_OTHER)
 		w->counter[COUNTER_blame_unknown] += row->samples;
 	if (rc)
-		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_parts_full] += row->samples;
+		w->counter[summed	     ? COUNTER_user_memory
+			   : is_wait(c, row) ? COUNTER_wait_parts_full
+					     : COUNTER_value_spread_full] += row->samples;
 	else if (summed)
 		count_stored(w, row->samples, true);
 	if (r.late && summed)

@@ -9,8 +9,6 @@
 
 #define BLAME_SPAN_NS 15000000000ull /* longer than a window and the sums of a thread */
 
-_Static_assert(WAIT_BUCKETS == HIST_BUCKETS(WAIT_HIST_BITS), "the buckets of wait_others");
-
 static int one_frame(struct waits *w, const struct store_frame *f, uint32_t *ret_stack)
 {
 	uint32_t frame;
@@ -37,17 +35,11 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 	if (!w->on)
 		return 0;
 	w->wakers = cfg->wakers;
-	memset(w->bucket, 0, sizeof(w->bucket));
-	int rc = add_event(w, EVENT_OFF ".lengths", &w->lengths[0]);
-	rc = rc ? rc : add_event(w, EVENT_RUNQ ".lengths", &w->lengths[1]);
-	rc = rc ? rc : add_event(w, "blame", &w->blame);
+	int rc = add_event(w, "blame", &w->blame);
 	rc = rc || !w->wakers ? rc : add_event(w, WAKER_EVENT, &w->waker);
 	rc = rc || !w->wakers ? rc : add_event(w, WAKER_IDLE_EVENT, &w->waker_idle);
 	if (!rc && !w->causes.sets.n)
 		rc = causes_init(&w->causes);
-	rc = rc ? rc
-		: store_add_string(w->store, WAITS_LENGTHS, strlen(WAITS_LENGTHS),
-				   &w->bucket_module);
 	rc = rc ? rc
 		: store_add_string(w->store, WAITS_NO_STACK, strlen(WAITS_NO_STACK),
 				   &none.function);
@@ -62,23 +54,6 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 						 &interrupt.function);
 	w->causes.no_stack = w->no_stack;
 	return rc || !w->wakers ? rc : one_frame(w, &interrupt, &w->interrupt);
-}
-
-static int bucket_stack(struct waits *w, uint32_t bucket, uint32_t *ret)
-{
-	if (bucket >= HIST_BUCKETS(WAIT_HIST_BITS))
-		return -EINVAL;
-	if (!w->bucket[bucket]) {
-		struct store_frame f = { .kind = FRAME_USER,
-					 .module = w->bucket_module,
-					 .offset = hist_bucket_low(WAIT_HIST_BITS, bucket) };
-		int rc = one_frame(w, &f, ret);
-		if (rc)
-			return rc;
-		w->bucket[bucket] = *ret + 1;
-	}
-	*ret = w->bucket[bucket] - 1;
-	return 0;
 }
 
 /*
@@ -238,17 +213,16 @@ int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct 
 	return add_cause(w, &c, row, who, k->by, name, &l, io_try);
 }
 
-/* Waits without a stack: those that count as samples, or those of one length. */
+/* Waits without a stack: those that count as samples, or those of one length; hits of one value. */
 static int add_waits(struct waits *w, const struct row *row, const struct proc_image *im,
 		     struct sets_labels *l, const uint32_t *event_id)
 {
 	bool summed = row->wait.flags & WAIT_SUMMED;
-	uint32_t set, stack = w->no_stack;
-	int rc = summed ? 0 : bucket_stack(w, row->wait.bucket, &stack);
-	rc = rc ? rc : sets_store(l, w->store, &set);
+	const uint32_t stack = w->no_stack;
+	uint32_t set;
+	int rc = sets_store(l, w->store, &set);
 	if (!rc && !summed)
-		return store_add_row(w->store, set, stack, w->lengths[row->event == w->runq],
-				     row->samples, 0);
+		return spreads_add(&w->spreads, set, row->event, row->wait.bucket, row->samples);
 	rc = rc ? rc
 		: store_add_row(w->store, set, stack, event_id[row->event],
 				row->samples * w->weight, row->value);
@@ -278,16 +252,11 @@ static int add_other(struct waits *w, const struct wait_other *o, uint32_t set, 
 
 static int add_other_lengths(struct waits *w, const struct wait_others *o, uint32_t set)
 {
-	uint32_t stack;
 	int rc = 0;
-	for (uint32_t i = 0; !rc && i < 2 * WAIT_BUCKETS; i++) {
-		if (!o->length[i])
-			continue;
-		rc = bucket_stack(w, i % WAIT_BUCKETS, &stack);
-		rc = rc ? rc
-			: store_add_row(w->store, set, stack, w->lengths[i / WAIT_BUCKETS],
-					o->length[i], 0);
-	}
+	for (uint32_t i = 0; !rc && i < 2 * WAIT_BUCKETS; i++)
+		if (o->length[i])
+			rc = spreads_add(&w->spreads, set, i < WAIT_BUCKETS ? w->off : w->runq,
+					 i % WAIT_BUCKETS, o->length[i]);
 	return rc;
 }
 

@@ -5,9 +5,7 @@
  *   off-cpu, runq   nanoseconds by all labels and stack; estimated (collect/estimate.h) for waits
  *                   whose stack was not sampled, "[no stack]" where no sample stands for them
  *   off-cpu.lengths, runq.lengths
- *                   how many waits had which length, by the labels of the work alone (no tgid, tid,
- *                   thread). The only frame is the bucket: module WAITS_LENGTHS, its offset the
- *                   shortest wait in ns. So lengths merge as all rows do
+ *                   how many waits had which length: collect/spreads.h
  *   blame           runq by the labels of the work and of the thread that was running (by.comm,
  *                   by.tenant, ...)
  *   waker, waker.idle
@@ -23,12 +21,11 @@
 #include "attribute/sets.h"
 #include "collect/causes.h"
 #include "collect/estimate.h"
-#include "hist_bucket.h"
+#include "collect/spreads.h"
 #include "sampler/sampler.h"
 #include "stacks/resolve.h"
 #include "store/store.h"
 
-#define WAITS_LENGTHS "[waits]"
 #define WAITS_NO_STACK "[no stack]"
 #define WAITS_INTERRUPT "[interrupt]"
 
@@ -38,9 +35,10 @@ struct waits {
 	/* Samples of the store per wait: sampler_config.weight. Times and lengths are not scaled */
 	unsigned weight;
 	bool on, wakers;
-	uint32_t off, runq;			       /* indices of the events in rows */
-	uint32_t lengths[2], blame, waker, waker_idle; /* ids of the store: of off, of runq */
-	uint32_t no_stack, interrupt, bucket_module;
+	struct spreads spreads;		   /* lengths of waits; of probes, too */
+	uint32_t off, runq;		   /* indices of the events in rows */
+	uint32_t blame, waker, waker_idle; /* ids of the store */
+	uint32_t no_stack, interrupt;
 	uint32_t earlier;     /* stack: the root of waits that began before the recording */
 	struct causes causes; /* of the window: rows of blame, waker and waker.idle */
 	struct label
@@ -48,8 +46,6 @@ struct waits {
 		waited[2 * SETS_LABELS_MAX];
 	/* Of the window: stacks of waits that were not sampled */
 	struct estimate estimate;
-	/* stacks of the store, plus one; 0: none yet */
-	uint32_t bucket[HIST_BUCKETS(WAIT_HIST_BITS)];
 };
 
 /* Add the events to the store, after those of cfg; ids of before are void. 0 or -errno. */

@@ -56,6 +56,7 @@ int windows_add_events(struct collector *c)
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
 		rc = rc ? rc : add_rates(c, i, se);
 	}
+	rc = rc ? rc : spreads_renew(&c->waits.spreads, &c->cfg);
 	rc = rc ? rc : waits_renew(&c->waits, &c->cfg);
 	rc = rc ? rc : heap_renew(&c->heap, heap);
 	return rc ? rc : add_other_stack(c);

@@ -108,17 +108,19 @@ const struct answer_quantile answer_quantiles[ANSWER_QUANTILES] = {
 	{ 1, "max", "MAX" },
 };
 
-/* A group that may have been cut has none of this. */
-static int add_lengths(json_t *o, const struct query_lengths *l, const struct hist_snapshot *h)
+/* A group that may have been cut has none of this. Times are in seconds. */
+static int add_lengths(json_t *o, const struct query *q, const struct query_lengths *l,
+		       const struct hist_snapshot *h)
 {
+	const double unit = strcmp(answer_event(q)->unit, "nanoseconds") ? 1 : 1e9;
 	if (!h && query_lengths_bounded(l))
 		return 0;
-	int rc = json_put(o, "waits", json_count(h ? h->total : 0));
+	int rc = json_put(o, query_lengths_what(l), json_count(h ? h->total : 0));
 	for (size_t i = 0; !rc && h && h->total && i < ANSWER_QUANTILES; i++) {
 		struct hist_value v = hist_snapshot_quantile(h, answer_quantiles[i].q);
 		rc = json_put(o, answer_quantiles[i].name,
-			      json_pack("{s:f,s:f,s:f}", "low", (double)v.low / 1e9, "value",
-					(double)v.value / 1e9, "high", (double)v.high / 1e9));
+			      json_pack("{s:f,s:f,s:f}", "low", (double)v.low / unit, "value",
+					(double)v.value / unit, "high", (double)v.high / unit));
 	}
 	return rc;
 }
@@ -159,7 +161,7 @@ static json_t *table_row(const void *ctx, size_t i)
 	if (a->lengths)
 		rc = rc ? rc
 			: add_lengths(
-				  o, a->lengths,
+				  o, q, a->lengths,
 				  r->other ? NULL
 					   : query_lengths_of(a->lengths, r->values, r->present));
 	return json_done(o, rc);

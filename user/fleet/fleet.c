@@ -113,6 +113,14 @@ static bool is_of_metric(const struct filling *f, const struct fleet_event *e)
 	       (runq && (m == QUERY_RUNQ || m == QUERY_WALL));
 }
 
+/* Is it the asked event, or the one with the lengths of its hits? */
+static bool is_asked(const struct fleet_question *q, const char *name)
+{
+	const size_t len = strlen(q->event);
+	return !strncmp(q->event, name, len) &&
+	       (!name[len] || (q->n_keys && !strcmp(name + len, ".lengths")));
+}
+
 static int choose_events(struct filling *f, struct err *err)
 {
 	const struct fleet_question *q = f->q;
@@ -126,7 +134,7 @@ static int choose_events(struct filling *f, struct err *err)
 		if (q->metric && q->metric != QUERY_VALUE)
 			match = is_of_metric(f, e);
 		else if (q->event)
-			match = !strcmp(q->event, e->name);
+			match = is_asked(q, e->name);
 		else if (!q->several)
 			match &= !f->st.n_events;
 		if (!rc && match)

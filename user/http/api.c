@@ -277,13 +277,14 @@ static int table(struct request *r, struct store *s, struct asked *a, struct err
 	struct answer answer = asked_answer(a, s, &a->spec);
 	struct query_lengths *lengths = NULL;
 	uint64_t matched = 0;
-	a->spec.parts = query_lengths_serve(&a->spec) ? 2 : 1;
+	const bool has_lengths = query_lengths_serve(s, &a->spec);
+	a->spec.parts = has_lengths ? 2 : 1;
 	rc = query_open(&q, s, &a->spec, err);
 	if (!rc && r->filled && r->filled->by_function)
 		rc = query_table_counted(q, &r->filled->functions, &t, err);
 	else if (!rc)
 		rc = query_table(q, a->spec.keys, a->n_keys, &t, err);
-	if (!rc && query_lengths_serve(&a->spec))
+	if (!rc && has_lengths)
 		rc = query_lengths(&lengths, s, &a->spec, err);
 	answer.lengths = lengths;
 	rc = rc ? rc : narrow(r, t, &matched, err);

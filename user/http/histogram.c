@@ -42,8 +42,8 @@ static int answer_metric(struct request *r, const char *name, struct err *err)
 	return err_set(err, -EINVAL, "metric: '%.60s' is no histogram of /metrics", name);
 }
 
-/* Of waits, from the store. */
-static int answer_waits(struct request *r, struct store *s, struct err *err)
+/* Of waits, or of the values of hits, from the store. */
+static int answer_lengths_of(struct request *r, struct store *s, struct err *err)
 {
 	struct asked a;
 	struct query *q = NULL;
@@ -52,7 +52,7 @@ static int answer_waits(struct request *r, struct store *s, struct err *err)
 	if (!rc && query_of_threads(a.spec.where, a.keys, a.n_keys))
 		rc = err_set(
 			err, -EINVAL,
-			"lengths of waits are kept by the labels of the work, not by tgid, tid or thread");
+			"lengths of waits and values of hits are kept by the labels of the work, not by tgid, tid or thread");
 	rc = rc ? rc : query_open(&q, s, &a.spec, err);
 	rc = rc ? rc : query_lengths(&l, s, &a.spec, err);
 	if (!rc) {
@@ -65,13 +65,14 @@ static int answer_waits(struct request *r, struct store *s, struct err *err)
 	return rc;
 }
 
-/* Waits, one of the process's own histograms, or the server's times so far. */
+/* Waits or values, one of the process's own histograms, or the server's times so far. */
 int api_histogram(struct request *r, struct store *s, struct err *err)
 {
 	const char *route = request_param(r, "route"), *metric = request_param(r, "metric");
 	struct hist_snapshot h;
-	if (metric && (!strcmp(metric, "off") || !strcmp(metric, "runq")))
-		return answer_waits(r, s, err);
+	if (metric &&
+	    (!strcmp(metric, "off") || !strcmp(metric, "runq") || !strcmp(metric, "value")))
+		return answer_lengths_of(r, s, err);
 	if (r->grant->where)
 		return err_set(err, -EACCES,
 			       "metric: off or runq, for a token that reads by a selector");

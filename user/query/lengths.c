@@ -22,7 +22,11 @@ struct group {
 	struct hist_snapshot hist;
 };
 
+#define SUFFIX ".lengths"
+#define NAME_MAX_BYTES 600 /* of an event */
+
 struct query_lengths {
+	bool of_waits;
 	const char *const *by;
 	size_t n_by;
 	struct buf keys; /* of all groups: per value its presence, its bytes, a NUL */
@@ -133,13 +137,41 @@ static int fill(struct query_lengths *l, struct store *s, const struct query *q,
 	return rc;
 }
 
-bool query_lengths_serve(const struct query_spec *spec)
+static bool is_of_waits(const struct query_spec *spec)
 {
+	return spec->metric == QUERY_OFF || spec->metric == QUERY_RUNQ;
+}
+
+/* Name the event that has the lengths of what is asked for; "" where there can be none. */
+static void name_event(const struct store *s, const struct query_spec *spec,
+		       char name[NAME_MAX_BYTES])
+{
+	const char *first = store_n_events(s) ? store_event(s, 0)->name : "", *of = "";
+	if (spec->metric == QUERY_OFF)
+		of = "off-cpu";
+	else if (spec->metric == QUERY_RUNQ)
+		of = "runq";
+	else if (spec->metric == QUERY_SAMPLES || spec->metric == QUERY_VALUE)
+		of = spec->event && *spec->event ? spec->event : first;
+	snprintf(name, NAME_MAX_BYTES, "%s%s", of, *of ? SUFFIX : "");
+}
+
+bool query_lengths_serve(const struct store *s, const struct query_spec *spec)
+{
+	char name[NAME_MAX_BYTES];
+	bool has = false;
 	for (size_t i = 0; i < spec->n_keys; i++)
 		if (query_is_wait_key(spec->keys[i]))
 			return false;
-	return spec->n_keys && (spec->metric == QUERY_OFF || spec->metric == QUERY_RUNQ) &&
-	       !query_of_threads(spec->where, spec->keys, spec->n_keys);
+	name_event(s, spec, name);
+	for (uint32_t i = 0; *name && i < store_n_events(s) && !has; i++)
+		has = !strcmp(store_event(s, i)->name, name);
+	return spec->n_keys && has && !query_of_threads(spec->where, spec->keys, spec->n_keys);
+}
+
+const char *query_lengths_what(const struct query_lengths *l)
+{
+	return l->of_waits ? "waits" : "hits";
 }
 
 int query_lengths(struct query_lengths **ret, struct store *s, const struct query_spec *spec,
@@ -148,11 +180,14 @@ int query_lengths(struct query_lengths **ret, struct store *s, const struct quer
 	struct query_lengths *l = calloc(1, sizeof(*l));
 	struct query *q = NULL;
 	struct query_spec of = *spec;
+	char name[NAME_MAX_BYTES];
 	if (!l)
 		return err_sys(err, -ENOMEM, "cannot sum up the lengths of waits");
+	name_event(s, spec, name);
+	l->of_waits = is_of_waits(spec);
 	l->by = spec->keys;
 	l->n_by = spec->n_keys;
-	of.event = spec->metric == QUERY_OFF ? "off-cpu.lengths" : "runq.lengths";
+	of.event = name;
 	of.metric = QUERY_SAMPLES;
 	of.labels = spec->n_keys ? QUERY_KEYS_STACKS : QUERY_NO_LABELS;
 	of.rows_alone = true;

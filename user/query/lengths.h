@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long waits were, by label keys: one histogram for each group, whose quantiles are known to
- * LENGTHS_ERROR. Whole waits, of those that ended in the range.
+ * How long waits were, and which values the hits of a probe had, by label keys: one histogram for
+ * each group, whose quantiles are known to LENGTHS_ERROR. Whole waits, of those that ended in the
+ * range.
  */
 #ifndef ASCRIBE_QUERY_LENGTHS_H
 #define ASCRIBE_QUERY_LENGTHS_H
@@ -14,16 +15,20 @@
 
 struct query_lengths;
 
-/* Does what is asked for by keys have lengths? */
-bool query_lengths_serve(const struct query_spec *spec);
+/* Does what is asked for by keys have lengths in this store? */
+bool query_lengths_serve(const struct store *s, const struct query_spec *spec);
 
 /*
- * spec.metric must be QUERY_OFF or QUERY_RUNQ; its labels are of no consequence. No keys: one
- * group. As query_open; -EINVAL too when the store has no such histograms.
+ * spec.metric: QUERY_OFF, QUERY_RUNQ, or else the event must be a probe with values. Labels of spec
+ * are of no consequence. No keys: one group. As query_open; -EINVAL too when the store has no such
+ * histograms.
  */
 int query_lengths(struct query_lengths **ret, struct store *s, const struct query_spec *spec,
 		  struct err *err);
 void query_lengths_free(struct query_lengths *l);
+
+/* What was counted: "waits" or "hits". */
+const char *query_lengths_what(const struct query_lengths *l);
 
 /* Did the budget cut groups, or lengths of groups? */
 bool query_lengths_bounded(const struct query_lengths *l);

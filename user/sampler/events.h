@@ -30,6 +30,12 @@ struct event {
 	bool wait;
 };
 
+/* Is the distribution of the values of its hits kept? */
+static inline bool event_has_spread(const struct event *e)
+{
+	return e->values && !e->heap;
+}
+
 #define EVENT_OFF "off-cpu"
 #define EVENT_RUNQ "runq"
 
