@@ -8,6 +8,7 @@
 #ifndef ASCRIBE_FOREIGN_BPF_H
 #define ASCRIBE_FOREIGN_BPF_H
 
+#include "argument.bpf.h"
 #include "capture.bpf.h"
 #include "custom_labels.bpf.h"
 #include "go_labels.bpf.h"
@@ -110,6 +111,8 @@ static __always_inline __u64 capture_foreign(__u32 index, __u32 n, __u64 tp, __u
 	c->tp = tp;
 	for (__u32 i = 0; i < LABEL_SOURCES && i < n; i++)
 		capture_source(index, i);
+	if (cfg.any_argument)
+		argument_append();
 	*ret_failed = c->failed;
 	return c->used ? hash_capture() : 0;
 }

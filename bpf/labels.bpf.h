@@ -462,7 +462,7 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 	__u64 tp = thread_pointer(t);
 	if (e->n_slots)
 		id = own = own_labels(index, tp, ret);
-	if (e->n_sources) {
+	if (e->n_sources || cfg.any_argument) {
 		foreign = capture_foreign(index, e->n_sources, tp, &ret->failed);
 		if (foreign)
 			id = id ? mix(id, foreign) | 1 : foreign;

@@ -3,6 +3,7 @@
 #ifndef ASCRIBE_PROBE_VALUE_BPF_H
 #define ASCRIBE_PROBE_VALUE_BPF_H
 
+#include "argument.bpf.h"
 #include "calls.bpf.h"
 #include "hist_bucket.h"
 #include "select.bpf.h"
@@ -11,42 +12,15 @@
 #define VALUE_UNKNOWN (~0ull) /* it cannot be read, or is no amount */
 #define VALUE_NONE (~1ull)    /* the hit is no sample */
 
-#define PROBE_COOKIE(word) (*(const struct probe_cookie *)&(word))
-
-static __always_inline long read_register(__u32 word, __u64 *ret)
-{
-	const __u64 *saved = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	return bpf_probe_read_kernel(ret, sizeof(*ret), saved + word);
-}
-
-static __always_inline __u64 read_argument(struct probe_cookie c)
-{
-	__u64 bytes = 1ull << c.size, unused = 64 - 8 * bytes;
-	__u64 v = (__u64)(__s64)c.offset, at = 0, index = 0;
-	if (c.arg != ARG_CONSTANT && read_register(c.base, &at))
-		return VALUE_UNKNOWN;
-	if (c.arg == ARG_REGISTER)
-		v = at;
-	if (c.arg == ARG_MEMORY) {
-		if (c.indexed && read_register(c.index, &index))
-			return VALUE_UNKNOWN;
-		at += v + (index << c.scale);
-		v = 0;
-		barrier_var(bytes); /* the verifier does not see how large a shift's result is */
-		if (bytes > sizeof(v) || bpf_probe_read_user(&v, (__u32)bytes, (const void *)at))
-			return VALUE_UNKNOWN;
-	}
-	v <<= unused;
-	v = c.is_signed ? (__u64)((__s64)v >> unused) : v >> unused;
-	return v < PROBE_VALUE_MAX ? v : VALUE_UNKNOWN;
-}
-
 /* The value of a hit with this cookie, with the stack pointer at sp; VALUE_*. */
 __noinline __u64 probe_value(__u64 cookie, __u64 sp)
 {
 	const struct probe_cookie c = PROBE_COOKIE(cookie);
+	__u64 v;
+	if (cfg.argument[c.event & (MAX_EVENTS - 1)])
+		return 1;
 	if (c.arg)
-		return read_argument(c);
+		return read_argument(c, &v) && v < PROBE_VALUE_MAX ? v : VALUE_UNKNOWN;
 	if (!cfg.calls || c.part == PROBE_HIT)
 		return 1;
 	if (!is_selected(bpf_get_current_task_btf()))

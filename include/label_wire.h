@@ -126,6 +126,13 @@ enum entry_what {
 };
 
 /*
+ * The source of an entry that is an argument of a probe (ENTRY_INT, ENTRY_BYTES: text). Its field
+ * is the argument's number, from 1.
+ */
+#define ENTRY_ARGUMENT 0xff
+#define ARGUMENT_TEXT_BYTES 127 /* of text, which is cut there */
+
+/*
  * Text of the process that a BPF program cannot read, as it must not wait for a page. The same
  * place may have another text later, so the second is part of what is hashed.
  */

@@ -426,6 +426,9 @@ struct config {
 	__u32 thins[MAX_EVENTS];      /* 1: the event measures time, so it has such rates */
 	__u32 heap[MAX_EVENTS];	      /* 1: hits are sampled allocations */
 	__u32 spreads[MAX_EVENTS];    /* 1: how the values of hits are distributed is kept */
+	__u32 any_argument;	      /* 1: of some event an argument is a label */
+	/* ENTRY_INT or ENTRY_BYTES, and its number << 8; 0: no argument of the event is a label */
+	__u32 argument[MAX_EVENTS];
 };
 
 /* Samples of a clock that count as outside of the selection. */

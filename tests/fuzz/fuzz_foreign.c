@@ -44,7 +44,7 @@ static void put_entry(struct capture *c, const uint8_t *line, size_t n)
 	const uint8_t *a = line + 4, *bar = memchr(a, '|', n - 4);
 	size_t len = bar ? (size_t)(bar - a) : n - 4, len2 = bar ? n - 5 - len : 0;
 	struct label_entry e = { .what = line[0] & 7,
-				 .source = line[1] & 7,
+				 .source = line[1] & 8 ? ENTRY_ARGUMENT : line[1] & 7,
 				 .cut = line[2] & 1,
 				 .len = (uint16_t)len,
 				 .len2 = bar ? (uint16_t)len2 : line[3] & 15 };

@@ -27,6 +27,43 @@ sums "usdt:$sized:sized:taken:arg4=bytes" "$sum" $((2 * sum)) 0 # an array's ele
 sums "usdt:$sized:sized:taken:arg5=bytes" 0 0 2001		# negative
 sums "usdt:$sized:sized:taken:arg6=bytes" 0 0 2001		# nothing is mapped there
 
+# ---- as labels ----
+labels() { # an event's argument; a Python expression of by: {(index, value): hits}; what it says
+	local key=${1##*:}
+	rm -rf labels
+	record -o labels -e "$1" -- ./sized 100 2500
+	report labels --by "index,${key%=*}" -n 0 >labels.json
+	check "a label: ${1##*/}: $3" r=labels.json -- \
+		"(lambda by: $2)({(x['key']['index'], x['key']['${key%=*}']): x['samples']
+		for x in r['rows'] if x['key']['index']})" 'r["rows"][:5], r["n_rows"]'
+}
+each="by == {(str(i), str(n * (i + 1))): 1 for i in (0, 1) for n in range(100)}"
+labels "uprobe:$sized:take:arg2=label" "$each" "each call has its own"
+labels "uprobe:$sized:take:arg2=int" "$each" "32 bits of a register"
+labels "usdt:$sized:sized:taken:arg2=label" "$each" "memory"
+labels "usdt:$sized:sized:taken:arg5=label" \
+	"by == {('0', '-3'): 100, ('1', '-3'): 100}" "a negative number"
+record -o nowhere -e "uprobe:$sized:take:arg1=text" -- ./sized 100 2500
+report nowhere --by index >nowhere.json
+check "text where there is none is left out, and counted" r=nowhere.json -- \
+	'r["samples"] == 201 and r["flagged"]["value_unknown"] >= 200' 'r["flagged"]'
+libc=$(awk '/libc\.so\.6$/ { print $6; exit }' /proc/self/maps)
+cat >opens.sh <<'END'
+read -r x </etc/hostname
+sleep 2.5
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	read -r x </etc/hostname
+	read -r x </etc/passwd
+done
+END
+record -o opens -e "uprobe:$libc:open64:arg1=text" -- dash opens.sh
+report opens --by arg1 >opens.json
+check "text: the files that a shell opens" r=opens.json -- \
+	'(lambda by: by.get("/etc/hostname") == 10 and by.get("/etc/passwd") == 10)(
+	{x["key"]["arg1"]: x["samples"] for x in r["rows"]})' 'r["rows"]'
+record -o filtered --label-drop arg1 -e "uprobe:$libc:open64:arg1=text" -- dash opens.sh
+exits 2 'unknown label key "arg1"' "$ascribe" report filtered --by arg1
+
 # ---- what cannot be ----
 for n in 7 8 9; do
 	exits 1 "taken has no argument $n that is an integer" "$ascribe" record -d 1s -o x \

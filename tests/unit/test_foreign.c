@@ -115,6 +115,30 @@ static int read_text(void *ctx, uint64_t at, void *to, size_t len)
  * What was not resident is read then; what cannot be read, or lies about its length, takes no other
  * label with it.
  */
+/* Arguments of probes stand behind the labels of sources, and need none. */
+static void test_arguments(void **state)
+{
+	(void)state;
+	static const struct foreign_source go = { .kind = LABEL_GO_SLICE };
+	const int64_t number = -3;
+	struct capture c = { .len = 0 };
+	bytes(&c, ENTRY_ARGUMENT, ENTRY_INT, 2, &number, sizeof(number), false);
+	bytes(&c, ENTRY_ARGUMENT, ENTRY_BYTES, 65535, "/etc/\xc3", 6, true);
+	assert_int_equal(decode(&c, NULL, 0), 2);
+	is_text(&out[0], "arg2", "-3");
+	is_text(&out[1], "arg65535", "/etc/");
+	assert_int_equal(side.invalid, 0);
+	c.len = 0;
+	pair(&c, 0, "tenant", "acme", 4, false);
+	bytes(&c, ENTRY_ARGUMENT, ENTRY_BYTES, 1, "", 0, false);
+	assert_int_equal(decode(&c, &go, 1), 2);
+	is_text(&out[0], "tenant", "acme");
+	is_text(&out[1], "arg1", "");
+	c.len = 0;
+	bytes(&c, ENTRY_ARGUMENT, ENTRY_OTEL, 1, "12345678", 8, false);
+	assert_int_equal(decode(&c, &go, 1), 0);
+}
+
 static void test_absent(void **state)
 {
 	(void)state;
@@ -403,15 +427,11 @@ static void test_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_otel),
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_ranks),
-		cmocka_unit_test(test_datadog_elastic),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_context),
+		cmocka_unit_test(test_pairs),  cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_absent), cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_otel),   cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_ranks),  cmocka_unit_test(test_datadog_elastic),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

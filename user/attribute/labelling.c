@@ -35,6 +35,8 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->resolver = r;
 	l->generation = 1;
 	l->look = !cfg->no_labels;
+	for (unsigned i = 0; i < cfg->n_events; i++)
+		l->arguments |= cfg->event[i].label != 0;
 	l->sets_max = cfg->label_sets ? cfg->label_sets : PROC_SETS_MAX;
 	int rc = sources_new(&l->sources, s, r, cfg->recipes);
 	if (rc) {
@@ -132,7 +134,7 @@ static int find_sources(struct labelling *l, const struct proc_image *im, struct
 	}
 	int waiting = sources_find(l->sources, im, &k->labelled->sources);
 	e->n_sources = k->labelled->sources.n;
-	if (!e->n_sources && !e->n_slots && !waiting)
+	if (!e->n_sources && !e->n_slots && !waiting && !l->arguments)
 		labelled_free(l, k);
 	return waiting;
 }

@@ -59,6 +59,7 @@ struct labelling {
 	struct key_table *keys[LABELLING_KEY_BUCKETS];
 	size_t n_definitions, n_keys, bytes, sets_max;
 	bool any_missed, look;
+	bool arguments; /* of probes are labels: processes without labels may have sets, too */
 	uint32_t generation;
 	struct label_filter *filter;
 	struct redactor redactor;

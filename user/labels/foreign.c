@@ -251,6 +251,24 @@ static bool decode_absent(struct decoding *d, const struct label_entry *e, const
 	return true;
 }
 
+/* An argument of a probe: its entry stands behind those of the sources. */
+static bool decode_argument(struct decoding *d, const struct label_entry *e, const uint8_t *p)
+{
+	char *key = room(d, sizeof("arg65535"));
+	int64_t num;
+	if (!key)
+		return true;
+	const int len = snprintf(key, sizeof("arg65535"), "arg%u", e->len2);
+	if (e->what == ENTRY_BYTES) {
+		add_text(d, key, (size_t)len, (const char *)p,
+			 e->cut ? utf8_cut((const char *)p, e->len) : e->len);
+	} else if (e->what == ENTRY_INT) {
+		memcpy(&num, p, sizeof(num));
+		add_int(d, key, num);
+	}
+	return e->what == ENTRY_BYTES || e->what == ENTRY_INT;
+}
+
 static bool decode_entry(struct decoding *d, const struct foreign_source *s,
 			 const struct label_entry *e, const uint8_t *p)
 {
@@ -283,11 +301,14 @@ static void decode_rank(struct decoding *d, const void *capture, size_t len,
 		struct label_entry e;
 		memcpy(&e, p + at, sizeof(e));
 		at += sizeof(e);
-		if (e.source >= n_sources || e.source >= 32 || entry_size(&e) > len - at ||
-		    (e.what == ENTRY_INT && e.len != 8))
+		const bool argument = e.source == ENTRY_ARGUMENT;
+		if ((!argument && (e.source >= n_sources || e.source >= 32)) ||
+		    entry_size(&e) > len - at || (e.what == ENTRY_INT && e.len != 8))
 			break;
 		size_t before = d->n;
-		if (sources[e.source].rank == rank &&
+		if (argument && !rank && !decode_argument(d, &e, p + at))
+			break;
+		if (!argument && sources[e.source].rank == rank &&
 		    !decode_entry(d, &sources[e.source], &e, p + at)) {
 			d->n = before;
 			d->side->invalid |= 1u << e.source;

@@ -70,8 +70,8 @@ struct foreign_side {
 
 /*
  * The labels of a capture in the order of its entries, at most FOREIGN_LABELS_MAX, duplicates and
- * all. They point into the capture, the sources and *side. Of OpenTelemetry's attributes with one
- * key the last one counts, and stands first.
+ * all; argN is an argument of a probe. They point into the capture, the sources and *side. Of
+ * OpenTelemetry's attributes with one key the last one counts, and stands first.
  */
 size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources,
 		      size_t n_sources, struct label *out, struct foreign_side *side);

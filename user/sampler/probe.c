@@ -22,10 +22,11 @@ static const struct kind {
 	const char *prefix, *form;
 } kinds[] = {
 	[PROBE_FUNCTION] = { "uprobe:", "uprobe:FILE:SYMBOL, uprobe:FILE:SYMBOL+OFFSET or "
-					"uprobe:FILE:SYMBOL:argN=UNIT (bytes, ns, count)" },
+					"uprobe:FILE:SYMBOL:argN=UNIT (bytes, ns, count; of a "
+					"label int, label, text)" },
 	[PROBE_CALLS] = { "uretprobe:", "uretprobe:FILE:SYMBOL" },
 	[PROBE_STATIC] = { "usdt:", "usdt:FILE:PROVIDER:NAME, or with :argN=UNIT (bytes, ns, "
-				    "count) behind it" },
+				    "count; of a label int, label, text) behind it" },
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -84,7 +85,12 @@ static bool parse_function(struct probe_spec *p, const char *text, const char *e
 /* What may stand behind "argN="; the first is the unit of hits without one. */
 static const struct {
 	const char *name, *unit;
-} units[] = { { "count", "count" }, { "bytes", "bytes" }, { "ns", "nanoseconds" } };
+	unsigned label; /* the entry of the capture; 0: the argument is the value */
+} units[] = {
+	{ "count", "count", 0 },       { "bytes", "bytes", 0 },
+	{ "ns", "nanoseconds", 0 },    { "label", "count", ENTRY_INT },
+	{ "int", "count", ENTRY_INT }, { "text", "count", ENTRY_BYTES },
+};
 #define N_UNITS (sizeof(units) / sizeof(units[0]))
 
 const char *probe_unit(const struct probe_spec *p)
@@ -92,6 +98,11 @@ const char *probe_unit(const struct probe_spec *p)
 	return p->kind == PROBE_CALLS  ? "nanoseconds"
 	       : p->kind == PROBE_HEAP ? "bytes"
 				       : units[p->unit].unit;
+}
+
+unsigned probe_label(const struct probe_spec *p)
+{
+	return p->arg ? units[p->unit].label : 0;
 }
 
 /*
@@ -234,6 +245,10 @@ static int take_function(void *ctx, const struct elf_function *f)
 	int rc = elf_image_offset(s->img, f->vaddr + s->p->offset, &at.offset);
 	if (!rc && s->p->arg && probe_arg_of_function(s->p->arg, &at.argument))
 		rc = -EDOM;
+	if (!strcmp(units[s->p->unit].name, "int")) {
+		at.argument.size = 2;
+		at.argument.is_signed = 1;
+	}
 	return rc ? rc : add_place(s->a, &at);
 }
 

@@ -10,7 +10,8 @@
  *                                   default of our own library
  *
  * With :argN=UNIT behind it, argument N of a function at its entry, or of a static probe, is the
- * value of a hit. The first one is arg1. UNIT is bytes, ns or count.
+ * value of a hit. The first one is arg1. UNIT is bytes, ns or count. With :argN=int, =label (64
+ * bits) or =text (a pointer to it) the argument is the label argN of a hit.
  *
  * FILE is anybody's: a worker of the sandbox finds the places in it.
  */
@@ -41,7 +42,7 @@ struct probe_spec {
 	char provider[PROBE_NAME_MAX]; /* USDT */
 	char name[PROBE_NAME_MAX];     /* of the function or the probe */
 	uint64_t offset;	       /* from the beginning of the function, bytes */
-	unsigned arg;		       /* that is the value; 0: none */
+	unsigned arg;		       /* that is the value or a label; 0: none */
 	unsigned unit;		       /* see probe_unit */
 	/* USDT: what the note must say of its arguments; "": anything */
 	char arguments[PROBE_NAME_MAX];
@@ -64,6 +65,8 @@ int probe_parse(struct probe_spec *ret, const char *event, struct err *err);
 
 /* The unit of a hit's value: "bytes", "nanoseconds", "count". */
 const char *probe_unit(const struct probe_spec *p);
+/* How the argument is a label: ENTRY_INT, ENTRY_BYTES (text); 0: it is none. */
+unsigned probe_label(const struct probe_spec *p);
 
 /*
  * Open a place as a perf event, disabled; takes CAP_SYS_ADMIN. The kernel asks for the file anew,

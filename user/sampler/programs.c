@@ -310,6 +310,8 @@ static int set_sizes(struct loading *l)
 		c->leaves_out[i] = e->leaves_out;
 		c->heap[i] = e->heap;
 		c->spreads[i] = event_has_spread(e);
+		c->argument[i] = e->label;
+		c->any_argument |= e->label && !l->cfg->no_labels;
 		c->period_ns[i] = event_is_clock(e) ? e->attr.sample_period : 0;
 		if (e->wait)
 			*(strcmp(e->name, EVENT_OFF) ? &c->event_runq : &c->event_off) = i;
