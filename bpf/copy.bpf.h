@@ -162,6 +162,11 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 		return copy_failed(h, c, COUNTER_copy_failed);
 	c->copy.row = *row;
 	c->copy.row.n_kernel = (__u16)n_kernel;
+	c->copy.weight = 0;
+	if (cfg.latency && row->event == cfg.latency_event) {
+		c->copy.weight = (__u32)row->first_ns;
+		c->copy.row.first_ns = 0;
+	}
 	c->copy.half = h->id;
 	c->copy.cpu = bpf_get_smp_processor_id();
 	c->copy.regs.pc = unwind_registers(c->copy.regs.reg, &c->regs);

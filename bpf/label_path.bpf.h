@@ -31,6 +31,7 @@ static __always_inline int path_emit(struct capture *c, const struct label_step 
 	*e = (struct label_entry){ .source = (__u8)c->n_source,
 				   .what = ENTRY_BYTES,
 				   .cut = (__u8)cut,
+				   .is_key = (__u8)s->is_key,
 				   .len = (__u16)n,
 				   .len2 = s->field };
 	if (n > LABEL_TEXT_BYTES)
@@ -48,9 +49,11 @@ static __always_inline int path_emit_int(struct capture *c, const struct label_s
 	struct label_entry *e = entry_at_end(c);
 	if (!e)
 		return 1;
-	*e = (struct label_entry){
-		.source = (__u8)c->n_source, .what = ENTRY_INT, .len = 8, .len2 = s->field
-	};
+	*e = (struct label_entry){ .source = (__u8)c->n_source,
+				   .what = ENTRY_INT,
+				   .is_key = (__u8)s->is_key,
+				   .len = 8,
+				   .len2 = s->field };
 	*(__u64 *)(e + 1) = c->acc;
 	entry_done(c, 8);
 	return 0;
@@ -81,6 +84,7 @@ static __always_inline int path_emit_cstring(struct capture *c, const struct lab
 	*e = (struct label_entry){ .source = (__u8)c->n_source,
 				   .what = ENTRY_BYTES,
 				   .cut = (__u8)cut,
+				   .is_key = (__u8)s->is_key,
 				   .len = (__u16)len,
 				   .len2 = s->field };
 	entry_done(c, len);

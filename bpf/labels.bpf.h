@@ -12,6 +12,7 @@
 #include "common.bpf.h"
 #include "foreign.bpf.h"
 #include "ids.bpf.h"
+#include "latency_group.bpf.h"
 #include "ascribe/label_abi.h"
 
 #define LABEL_RECORD_MIN (ASCRIBE_PREFIX_SIZE + ASCRIBE_HEADER_SIZE)
@@ -33,43 +34,6 @@ struct {
 	__type(value, __u64);
 } seen SEC(".maps");
 
-struct label_part {
-	__u64 record; /* address of its prefix */
-	__u64 key_table;
-	__u32 size;
-};
-
-/*
- * Scratch for a ring record and for the parts of a set. A record is too large for the stack. The
- * parts would fit, but then on_event and read_labels exceed 512 bytes on Linux 6.1, which rounds
- * each frame up to 32 bytes.
- */
-struct scratch {
-	struct wire_record head;
-	__u8 payload[WIRE_PAYLOAD_MAX];
-	struct label_part part[PROC_SLOTS];
-	__u64 barrier; /* load_barrier */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} scratches SEC(".maps");
-
-static __always_inline struct scratch *scratch(void)
-{
-	__u32 zero = 0;
-	return bpf_map_lookup_elem(&scratches, &zero);
-}
-
-struct image {
-	__u64 start_ns;
-	__u32 tgid;
-	__u32 exec_id;
-};
-
 static __always_inline __u64 thread_pointer(struct task_struct *t)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -85,31 +49,6 @@ static __always_inline bool was_sent(__u64 what, __u64 **ret_cell)
 	__u32 i = (__u32)(what >> (64 - SEEN_BITS));
 	*ret_cell = bpf_map_lookup_elem(&seen, &i);
 	return *ret_cell && **ret_cell == what;
-}
-
-static __always_inline __u64 image_hash(const struct image *im, __u64 salt)
-{
-	__u64 h = mix(salt ^ cfg.secret, im->start_ns);
-	h = mix(h, ((__u64)im->exec_id << 32) | im->tgid);
-	return mix(h, generation) | 1;
-}
-
-/*
- * Read n bytes of the process into the payload; send the record with n bytes of payload, and wake
- * user space at once when `now`. Both check n in the register that they pass on: the verifier often
- * loses a bound that was checked in a copy (32-bit moves, spills), mostly on 6.1.
- */
-static __always_inline bool payload_read(struct scratch *s, __u64 n, __u64 addr)
-{
-	barrier_var(n);
-	return n <= WIRE_PAYLOAD_MAX && !bpf_probe_read_user(&s->payload, n, (void *)addr);
-}
-
-static __always_inline bool payload_send(struct scratch *s, __u64 n, bool now)
-{
-	n += sizeof(s->head);
-	barrier_var(n);
-	return n <= sizeof(s->head) + WIRE_PAYLOAD_MAX && !ring_send(s, n, now);
 }
 
 /* Not inlined, like the others below: the stack frames of a call chain share 512 bytes. */
@@ -422,6 +361,7 @@ __noinline int define(const struct image *im, __u64 set_id, __u64 own_id, __u32 
 	if (was_sent(what, &cell))
 		return -1;
 	int n = own_id ? own_parts(index, tp, own_id) : 0;
+	s->n_own = n > 0 ? (__u32)n : 0;
 	if (!cell || n < 0)
 		return COUNTER_label_unknown;
 	__u32 n_parts = (__u32)n + foreign, bytes = foreign ? CAPTURE_MAX / 8 : 0;
@@ -471,7 +411,13 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 		ret->failed |= 1ull << (COUNTER_labels_late - COUNTER_labels_cut);
 	if (!id)
 		return 0;
-	int defined = was_sent(image_hash(im, id), &cell) ? -1 : define(im, id, own, index, tp);
+	int defined = -1;
+	if (!was_sent(image_hash(im, id), &cell)) {
+		defined = define(im, id, own, index, tp);
+		/* A set that was not sent must not take the place of one that was */
+		if (cfg.latency && was_sent(image_hash(im, id), &cell))
+			latency_define(im, id, id != own);
+	}
 	if (ret->flag == COUNTER_unlabelled)
 		ret->flag = defined;
 	return id;

@@ -17,6 +17,7 @@
  *   offcpu_stack    whose stack is taken, and where it is kept
  *   offcpu_account  rows, and sums per thread
  *   runq_blame      who was running meanwhile
+ *   latency         weights by label value
  *   offcpu_iter     the iterator over all threads, at the ends of windows
  *
  * The programs of the scheduler run with interrupts off and a run queue locked: they allocate
@@ -25,6 +26,7 @@
 #ifndef ASCRIBE_OFFCPU_BPF_H
 #define ASCRIBE_OFFCPU_BPF_H
 
+#include "latency.bpf.h"
 #include "offcpu_iter.bpf.h"
 #include "runq_blame.bpf.h"
 
@@ -33,6 +35,10 @@
  * ns.
  */
 int waker_over(__u32 cpu, struct thread_wait *w, __u64 off);
+
+/* What a context switch does beside. */
+#define WITH_WAKERS 1u
+#define WITH_LATENCY 2u
 
 /* ---- whose waits ---- */
 
@@ -110,7 +116,10 @@ static __always_inline void identity_refresh(const struct switch_ctx *s, bool ta
 			set_id = read_labels(&sc->image, &sc->flags);
 		half_leave(s->state);
 	}
-	w->fresh_until = s->now + (none ? 8 * cfg.wait_ns : set_id ? cfg.wait_ns : cfg.wait_ns / 8);
+	w->fresh_until = s->now + (none		 ? 8 * cfg.wait_ns
+				   : cfg.latency ? 0 /* each change of the group counts */
+				   : set_id	 ? cfg.wait_ns
+						 : cfg.wait_ns / 8);
 	if (identity_holds(t, &sc->current, w) && set_id == w->who.set_id)
 		return;
 	if (w->summed_since)
@@ -191,7 +200,7 @@ static __always_inline __u64 wait_end(const struct switch_ctx *s, __u64 since, _
 /* ---- the switch ---- */
 
 /* Begin the wait of the thread that is switched out. */
-static __always_inline void wait_begin(const struct switch_ctx *s)
+static __always_inline void wait_begin(const struct switch_ctx *s, __u32 with)
 {
 	struct thread_wait *w = s->wait;
 	bool blocked = !s->preempted && s->task->__state, take = stack_is_sampled(s, blocked);
@@ -210,13 +219,16 @@ static __always_inline void wait_begin(const struct switch_ctx *s)
 	w->state = blocked ? WAIT_BLOCKED : WAIT_RUNNABLE;
 	w->began = s->now;
 	w->since = s->now;
+	if (with & WITH_LATENCY)
+		latency_switched_out(w, blocked ? latency_blocked_state(s->task) : LATENCY_QUEUED,
+				     s->now);
 }
 
 /*
  * Account the wait before, and begin the next one. Return when the thread arrived on this CPU.
- * with_wakers: a constant, so that the code for wakers is not there when nobody asked for them.
+ * with: WITH_*, a constant, so that code is not there when nobody asked for it.
  */
-static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wakers)
+static __always_inline __u64 switch_out(const struct switch_ctx *s, __u32 with)
 {
 	struct thread_wait *w = s->wait;
 	if (unlikely(!w->tid)) { /* a new thread, or one that waited when recording began */
@@ -230,7 +242,9 @@ static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wa
 		if (unlikely(s->now - w->summed_since > SUMS_MAX_NS))
 			sums_flush(s->cpu, w);
 	}
-	if (with_wakers)
+	if (with & WITH_LATENCY)
+		latency_sum(w, arrived);
+	if (with & WITH_WAKERS)
 		waker_over(s->cpu, w, off);
 	if (unlikely(w->stack)) {
 		wait_stack_free(w->stack, (__u32)s->task->pid);
@@ -242,9 +256,11 @@ static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wa
 		current_identify(s->cpu);
 		if (!identity_holds(s->task, &s->sched->current, w) && !sums_are_held(w))
 			identity_set_current(s, 0); /* for the run that ends: it called exec */
+		if (with & WITH_LATENCY)
+			latency_leave(w, s->now, s->now);
 		return arrived;
 	}
-	wait_begin(s);
+	wait_begin(s, with);
 	return arrived;
 }
 
@@ -269,7 +285,7 @@ static __always_inline void run_add(const struct switch_ctx *s, __u64 begin)
 	s->sched->head++;
 }
 
-static __always_inline void sched_switched(__u64 *ctx, bool with_wakers)
+static __always_inline void sched_switched(__u64 *ctx, __u32 with)
 {
 	struct switch_ctx s = { .ctx = ctx, .task = (void *)ctx[1], .preempted = ctx[0] & 1 };
 	s.cpu = bpf_get_smp_processor_id();
@@ -286,14 +302,27 @@ static __always_inline void sched_switched(__u64 *ctx, bool with_wakers)
 	}
 	s.last = run_at(s.sched, s.sched->head);
 	s.wait = s.task->pid ? bpf_task_storage_get(&waits, s.task, 0, 0) : 0;
-	run_add(&s, s.wait ? switch_out(&s, with_wakers) : s.last->end);
+	run_add(&s, s.wait ? switch_out(&s, with) : s.last->end);
 	BACKEND(entered, (struct task_struct *)ctx[2], s.now);
+	if (with & WITH_LATENCY) {
+		struct task_struct *next = (void *)ctx[2];
+		latency_switched_in(next->pid ? bpf_task_storage_get(&waits, next, 0, 0) : 0,
+				    s.now);
+	}
 }
 
 SEC("tp_btf/sched_switch")
 int on_switch(__u64 *ctx)
 {
-	sched_switched(ctx, false);
+	sched_switched(ctx, 0);
+	return 0;
+}
+
+/* Loaded instead of on_switch. */
+SEC("tp_btf/sched_switch")
+int on_switch_latency(__u64 *ctx)
+{
+	sched_switched(ctx, WITH_LATENCY);
 	return 0;
 }
 

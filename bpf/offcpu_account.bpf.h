@@ -167,6 +167,18 @@ __noinline int row_add_blame(__u32 key, const struct occupant *who, __u64 ns, __
 	return 0;
 }
 
+/* Add what the wait weighed, with the stack of row. What finds no row is summed without it. */
+static __always_inline void latency_add_stacked(__u32 key, struct row *row, struct thread_wait *w)
+{
+	row->kind = ROW_LATENCY;
+	for (int i = 0; i < 2; i++) {
+		row->event = (__u8)(i ? cfg.event_runq : cfg.event_off);
+		row->value = w->latency.weight[i];
+		if (row->value && row_add(key, row) >= 0)
+			w->latency.weight[i] = 0;
+	}
+}
+
 /*
  * Add a wait with its stack, `off` ns blocked and `runq` ns runnable. Return what found no row: bit
  * 0 blocked, bit 1 runnable; those are summed without their stack.
@@ -200,6 +212,8 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 			half_count_waits(h, cfg.event_runq, 1);
 			left &= ~2;
 		}
+		if (cfg.latency)
+			latency_add_stacked(key, row, w);
 	}
 	row->n_python = 0;
 	row->thinning = 0;
@@ -289,6 +303,32 @@ static __always_inline void lengths_flush(__u32 key, struct thread_wait *w)
 	}
 }
 
+/* Move what waits weighed without their stacks into rows. */
+static __always_inline void latency_flush(struct half *h, __u32 key, struct row *row,
+					  struct thread_wait *w)
+{
+	struct wait_others *o = bpf_map_lookup_elem(&wait_others, &key);
+	row->kind = ROW_WAIT;
+	row->tid = w->tid;
+	row->occupant = OCCUPANT_OTHER;
+	row->wait.bucket = 0;
+	row->wait.flags = WAIT_LATENCY;
+	for (int i = 0; i < 2; i++) {
+		struct wait_sum *sum = &w->latency.sum[i];
+		row->event = (__u8)(i ? cfg.event_runq : cfg.event_off);
+		row->samples = sum->n;
+		row->value = sum->ns;
+		if (sum->n && row_add(key, row) < 0) {
+			count_several(h, COUNTER_latency_rows_full, sum->n);
+			if (o) {
+				o->latency[i].n += sum->n;
+				o->latency[i].ns += sum->ns;
+			}
+		}
+		sum->n = sum->ns = 0;
+	}
+}
+
 /*
  * Move all sums of w into rows, unless the iterator holds them. With summed_since 0 they are the
  * caller's alone, held or not (sums_flush_last).
@@ -310,6 +350,8 @@ __noinline int sums_flush(__u32 cpu, struct thread_wait *w)
 			w->sum[i].n = w->sum[i].ns = 0;
 		}
 		lengths_flush(key, w);
+		if (cfg.latency)
+			latency_flush(h, key, row, w);
 		for (__u32 i = 0; i < BLAME_SUMS; i++) {
 			if (!w->blame[i].n)
 				continue;

@@ -7,6 +7,7 @@
 #ifndef ASCRIBE_OFFCPU_ITER_BPF_H
 #define ASCRIBE_OFFCPU_ITER_BPF_H
 
+#include "latency.bpf.h"
 #include "offcpu_account.bpf.h"
 #include "offcpu_clock.bpf.h"
 #include "regs.bpf.h"
@@ -136,6 +137,22 @@ static __always_inline void iter_write_wait(struct seq_file *seq, struct wire_wa
 		bpf_seq_write(seq, o, n);
 }
 
+/* Report what the part weighed, with the same stack. */
+static __always_inline void iter_write_weight(struct seq_file *seq, struct wire_wait *o,
+					      struct thread_wait *w, __u64 n, __u64 now)
+{
+	bool runq = false;
+	__u64 ns = latency_take(w, now, &runq);
+	o->row.kind = ROW_LATENCY;
+	o->row.stack = 0;
+	iter_write_wait(seq, o, n, runq ? cfg.event_runq : cfg.event_off, ns);
+	for (int i = 0; waits_over && i < 2; i++) { /* its next switch out is never seen */
+		iter_write_wait(seq, o, n, i ? cfg.event_runq : cfg.event_off,
+				w->latency.weight[i]);
+		w->latency.weight[i] = 0;
+	}
+}
+
 /*
  * Report what of a wait is not reported yet. The exchange on `since` fails when the wait ended
  * meanwhile.
@@ -156,7 +173,7 @@ static __always_inline void iter_report_wait(struct seq_file *seq, struct wire_w
 	o->row.first_ns = since;
 	o->row.samples = 1;
 	o->row.earlier = !w->began;
-	__u64 n = iter_append_hang(o, t, w, iter_stack(o, t, w));
+	__u64 n_stack = iter_stack(o, t, w), n = iter_append_hang(o, t, w, n_stack);
 	if (__sync_val_compare_and_swap(&w->since, raw, until) != raw)
 		return;
 	__u64 queued = !blocked ? since : woken ? woken : until;
@@ -166,6 +183,8 @@ static __always_inline void iter_report_wait(struct seq_file *seq, struct wire_w
 		queued = until;
 	iter_write_wait(seq, o, n, cfg.event_off, queued - since);
 	iter_write_wait(seq, o, n, cfg.event_runq, until - queued);
+	if (cfg.latency)
+		iter_write_weight(seq, o, w, n_stack, now);
 }
 
 /* ---- sums ---- */
@@ -187,6 +206,21 @@ __noinline int iter_take_length(struct thread_wait *w, __u32 i)
 	return o->row.samples != 0;
 }
 
+static __always_inline void iter_report_latency(struct seq_file *seq, struct wire_wait *o,
+						struct thread_wait *w)
+{
+	o->row.wait.flags = WAIT_LATENCY;
+	for (int i = 0; i < 2; i++) {
+		struct wait_sum *sum = &w->latency.sum[i];
+		o->row.event = (__u8)(i ? cfg.event_runq : cfg.event_off);
+		o->row.samples = sum->n;
+		o->row.value = sum->ns;
+		sum->n = sum->ns = 0;
+		if (o->row.samples)
+			bpf_seq_write(seq, o, sizeof(o->row));
+	}
+}
+
 static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_wait *o,
 					     struct thread_wait *w)
 {
@@ -206,6 +240,8 @@ static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_w
 		if (o->row.samples)
 			bpf_seq_write(seq, o, sizeof(o->row));
 	}
+	if (cfg.latency)
+		iter_report_latency(seq, o, w);
 	o->row.wait.flags = (__u16)kthread;
 	o->row.value = 0;
 	for (__u64 i = 0; i < LENGTH_WORDS; i++) {
@@ -260,6 +296,8 @@ static __always_inline void iter_report_thread(struct seq_file *seq, struct task
 		return;
 	if (now > waits_until)
 		now = waits_until;
+	if (cfg.latency)
+		latency_recount(w);
 	iter_hold_sums(seq, o, w);
 	iter_report_wait(seq, o, t, w, now);
 }

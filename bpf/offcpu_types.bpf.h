@@ -37,6 +37,18 @@ struct blame_sum {
 	__u64 n;
 };
 
+/* What latency.bpf.h knows of a thread. */
+struct latency_thread {
+	__u64 key;	 /* of its group, if it is a member */
+	__u64 mark;	 /* the clock of its tier when its wait began, or was reported last */
+	__u64 seen;	 /* BOOTTIME at which its label was read last, or of the switch in */
+	__u64 weight[2]; /* ns, of the wait that is not accounted yet: off-cpu, runq */
+	struct wait_sum sum[2];
+	__u32 member;  /* MEMBER_* of latency.bpf.h */
+	__u16 arrived; /* `seen` is the switch in */
+	__u16 reserved;
+};
+
 /*
  * One thread. All times are CLOCK_BOOTTIME, which never steps.
  *
@@ -82,6 +94,8 @@ struct thread_wait {
 	__u16 length[2][LENGTHS];
 
 	struct blame_sum blame[BLAME_SUMS];
+
+	struct latency_thread latency;
 };
 
 #define LINE_OF(member) ((__builtin_offsetof(struct thread_wait, member) + 8) % 64)

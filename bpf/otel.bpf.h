@@ -56,6 +56,7 @@ __noinline int append_otel(__u64 record)
 	*(__u64 *)(to + last) &= (1ull << (8 * (size & 7))) - 1;
 	*e = (struct label_entry){ .source = (__u8)c->n_source,
 				   .what = ENTRY_OTEL,
+				   .is_key = c->source.key_index,
 				   .len = (__u16)size };
 	entry_done(c, size);
 	return 0;

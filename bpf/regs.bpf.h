@@ -28,6 +28,8 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 #define REGS_PC(r) ((r)->ip)
 #define REGS_FP(r) ((r)->bp)
 #define REGS_SP(r) ((r)->sp)
+/* The system call that the thread is in; no number of one, where an exception stopped it */
+#define REGS_SYSCALL(r) ((__s64)(r)->orig_ax)
 #define REGS_RETURN_BYTES 8 /* that a return pops */
 /* The first arguments of a call */
 #define REGS_ARG1(r) ((r)->di)
@@ -75,6 +77,7 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 #define REGS_PC(r) ((r)->user_regs.pc)
 #define REGS_FP(r) ((r)->user_regs.regs[UNWIND_ARM_FP])
 #define REGS_SP(r) ((r)->user_regs.sp)
+#define REGS_SYSCALL(r) ((__s64)(r)->syscallno)
 #define REGS_RETURN_BYTES 0
 #define REGS_ARG1(r) ((r)->user_regs.regs[0])
 #define REGS_ARG2(r) ((r)->user_regs.regs[1])

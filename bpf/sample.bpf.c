@@ -11,6 +11,7 @@
 #include "ids.bpf.h"
 #include "jitter.bpf.h"
 #include "labels.bpf.h"
+#include "latency.bpf.h"
 #include "offcpu.bpf.h"
 #include "probe_value.bpf.h"
 #include "python.bpf.h"
@@ -56,7 +57,8 @@ __noinline int count_failed(__u32 half_key, __u64 failed)
 
 /* A sample of a thread: stored, on its way to user space, or counted as lost. */
 static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_key,
-					struct task_struct *t, struct row *key, bool in_user)
+					struct task_struct *t, struct row *key, bool in_user,
+					bool weighs)
 {
 	struct image im = { .tgid = process_id(t) };
 	struct stack_lengths len;
@@ -81,8 +83,11 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 		count(h, COUNTER_stacks_full);
 		return;
 	}
-	if (key->kind == ROW_TASK)
+	if (key->kind == ROW_TASK) {
 		key->set_id = read_labels(&im, &labels);
+		if (weighs && cfg.latency && key->event == cfg.latency_event)
+			latency_weigh_sample(&im, key);
+	}
 	if (key->value == VALUE_UNKNOWN) {
 		key->value = 0;
 		labels.failed |= 1ull << (COUNTER_value_unknown - COUNTER_labels_cut);
@@ -104,11 +109,17 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	if (len.n_kernel >= cfg.max_frames)
 		count(h, COUNTER_kernel_truncated);
 	count(h, len.user_end);
+	if (weighs && cfg.latency && key->first_ns && len.user_end != COUNTER_copied)
+		latency_add_row(half_key, key);
 }
+
+/* Which program takes the sample: a constant, so that it has no code for what others do. */
+enum sample_of { OF_CLOCK, OF_TRACEPOINT, OF_PROBE }; /* OF_CLOCK: and other counters */
 
 /* hit: HEAP_NONE, but for probes, where ctx has the registers. */
 static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event,
-				      __u64 period, bool in_user, enum heap_hit hit)
+				      __u64 period, bool in_user, enum heap_hit hit,
+				      enum sample_of of)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 	bool idle = !t->pid;
@@ -141,13 +152,15 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 		key.kind = ROW_IDLE;
 		count(h, row_add(half_key, &key) < 0 ? COUNTER_rows_full : COUNTER_idle);
 	} else {
-		const __u32 how = cfg.any_argument ? cfg.argument[event & (MAX_EVENTS - 1)] : 0;
+		const __u32 how = of == OF_PROBE && cfg.any_argument
+					  ? cfg.argument[event & (MAX_EVENTS - 1)]
+					  : 0;
 		if (how && !argument_note(bpf_get_attach_cookie(ctx), how))
 			key.value = VALUE_UNKNOWN;
-		sample_task(ctx, h, half_key, t, &key, in_user);
+		sample_task(ctx, h, half_key, t, &key, in_user, of == OF_CLOCK);
 		if (how)
 			argument_drop();
-		if (cfg.spreads[event] && period != VALUE_UNKNOWN)
+		if (of == OF_PROBE && cfg.spreads[event] && period != VALUE_UNKNOWN)
 			value_spread(half_key, &key);
 	}
 	ask_for_drain(h);
@@ -183,7 +196,7 @@ __noinline int count_run(__u32 key)
  * its row, but for clocks. hit: as for sample_in.
  */
 static __always_inline void sample(void *ctx, __u32 event, __u64 tick, __u64 value, bool in_user,
-				   enum heap_hit hit)
+				   enum heap_hit hit, enum sample_of of)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	event &= MAX_EVENTS - 1;
@@ -207,7 +220,8 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 tick, __u64 val
 		if (jitter_is_due(event, tick)) {
 			__u64 period_ns = cfg.period_ns[event];
 			h->run_begin = bpf_ktime_get_ns();
-			sample_in(ctx, h, key, event, period_ns ? period_ns : value, in_user, hit);
+			sample_in(ctx, h, key, event, period_ns ? period_ns : value, in_user, hit,
+				  of);
 			count_run(key);
 		}
 	}
@@ -218,7 +232,7 @@ SEC("perf_event")
 int on_event(struct bpf_perf_event_data *ctx)
 {
 	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), ctx->sample_period, ctx->sample_period,
-	       in_user_mode(ctx), HEAP_NONE);
+	       in_user_mode(ctx), HEAP_NONE, OF_CLOCK);
 	return 0;
 }
 
@@ -226,7 +240,7 @@ int on_event(struct bpf_perf_event_data *ctx)
 SEC("tracepoint")
 int on_tracepoint(void *ctx)
 {
-	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, 1, false, HEAP_NONE);
+	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, 1, false, HEAP_NONE, OF_TRACEPOINT);
 	return 0;
 }
 
@@ -260,7 +274,7 @@ int on_probe(struct pt_regs *ctx)
 										    : HEAP_ALLOC;
 		const __u64 value = hit ? 1 : probe_value(cookie, REGS_SP(ctx));
 		if (value != VALUE_NONE)
-			sample(ctx, event, 1, value, true, hit);
+			sample(ctx, event, 1, value, true, hit, OF_PROBE);
 	}
 	if (is_guarded())
 		bpf_preempt_enable();

@@ -332,7 +332,14 @@ __noinline int waker_over(__u32 cpu, struct thread_wait *w, __u64 off)
 SEC("tp_btf/sched_switch")
 int on_switch_waker(__u64 *ctx)
 {
-	sched_switched(ctx, true);
+	sched_switched(ctx, WITH_WAKERS);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int on_switch_waker_latency(__u64 *ctx)
+{
+	sched_switched(ctx, WITH_WAKERS | WITH_LATENCY);
 	return 0;
 }
 

@@ -53,7 +53,8 @@ struct label_source {
 	__u8 kind;
 	__u8 start;
 	__u8 fault; /* the counter of a failed read; the next one is that of wrong content */
-	__u8 reserved;
+	/* LABEL_OTEL, NODE: 1 + the index of the key of record --latency; 0: it is not known */
+	__u8 key_index;
 	__u32 module; /* TLS module */
 	__s64 at;
 	__u64 base; /* paths: where the file is loaded */
@@ -103,7 +104,7 @@ struct label_step {
 	__u8 flags;
 	__u16 len;
 	__u16 field;
-	__u16 reserved;
+	__u16 is_key; /* of an emitting step: the field is the key of record --latency */
 	__s64 imm;
 };
 
@@ -146,7 +147,7 @@ struct label_entry {
 	__u8 source;
 	__u8 what;
 	__u8 cut;
-	__u8 reserved;
+	__u8 is_key; /* is_key of the step, key_index of the source */
 	__u16 len;
 	__u16 len2; /* ENTRY_PAIR, ENTRY_ABSENT: of the second part; else the field */
 };

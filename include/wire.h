@@ -17,6 +17,7 @@
 #define ASCRIBE_WIRE_H
 
 #include "label_wire.h"
+#include "latency.h"
 #include "unwind_wire.h"
 
 enum counter {
@@ -121,6 +122,8 @@ enum row_kind {
 	ROW_BLAME = 4, /* run queue time during which one occupant ran */
 	ROW_WAKER = 5, /* blocked time by who ended it */
 	ROW_FREE = 6,  /* a sampled allocation was freed: first_ns is its address */
+	/* With --latency: the weight of a sample or wait, in ns, with its stack; it is no sample */
+	ROW_LATENCY = 7,
 };
 
 /*
@@ -141,6 +144,7 @@ enum row_kind {
  */
 #define WAIT_SUMMED 1
 #define WAIT_KTHREAD 2 /* of a kernel thread */
+#define WAIT_LATENCY 4 /* ROW_WAIT: value is the weight of waits without a stack, as of LATENCY */
 /*
  * In waker_flags, shifted: 1 plus the index in the arena of the blocked thread's own stack. A row
  * TASK or KTHREAD of the same half has that stack. 0: it was not sampled.
@@ -195,7 +199,7 @@ struct wire_hang {
 struct wait_others {
 	struct wait_other {
 		__u64 n, ns;
-	} all[2], blame, waker; /* all: what counts as samples */
+	} all[2], blame, waker, latency[2]; /* all: what counts as samples; [0]: off-cpu */
 	__u64 length[2 * WAIT_BUCKETS];
 };
 
@@ -331,7 +335,7 @@ struct wire_copy {
 	__u32 half; /* its id */
 	__u32 cpu;
 	__u32 n_stack; /* bytes of the stack, from COPY_BELOW below the stack pointer on */
-	__u32 reserved;
+	__u32 weight;  /* of a ROW_LATENCY with this stack, ns; 0: none */
 	__u64 other_at;
 	__u64 n_other; /* bytes of another one, from other_at on */
 	__u64 kernel[KERNEL_FRAMES_MAX + 1];
@@ -429,6 +433,10 @@ struct config {
 	__u32 any_argument;	      /* 1: of some event an argument is a label */
 	/* ENTRY_INT or ENTRY_BYTES, and its number << 8; 0: no argument of the event is a label */
 	__u32 argument[MAX_EVENTS];
+	__u32 latency;	     /* weights by label value are asked for */
+	__u32 latency_mask;  /* groups - 1, a power of two minus one */
+	__u32 latency_event; /* the clock whose samples are weighed */
+	__u64 latency_key;   /* latency_text of the label's key */
 };
 
 /* Samples of a clock that count as outside of the selection. */

@@ -19,7 +19,7 @@ import { WaitsPane } from './waits_pane.js';
 import { WhyPane } from './why_pane.js';
 
 const LIVE_MS = 2000, LIVE_S = 30, FIRST_S = 900, STACKED_S = 600, SERIES = 50, SELECTOR_MAX = 8000;
-const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$|^waker$/;
+const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$|^waker$|^latency$/;
 /*
  * Who it is, which every sample has, comes first; then what programs call their work; then the rest
  * of the system's.
@@ -332,7 +332,7 @@ class App {
 		this.has_waits = names.includes('runq') || names.includes('off-cpu');
 		this.has_wakers = names.includes('waker');
 		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits,
-			this.has_wakers);
+			this.has_wakers, names.includes('latency'));
 	}
 
 	async start() {

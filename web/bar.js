@@ -13,6 +13,7 @@ const METRICS = [['cpu', 'CPU time'], ['off', 'blocked'], ['runq', 'waiting for 
 const MEMORY = [['inuse_space', 'live memory'], ['alloc_space', 'allocated memory'],
 	['inuse_objects', 'live allocations'], ['alloc_objects', 'allocations']];
 const WAKER = [['waker', 'blocked, by who ended it']];
+const LATENCY = [['latency', 'wall-clock time of label values']];
 
 export class Bar {
 	constructor(app, host) {
@@ -136,8 +137,9 @@ export class Bar {
 	}
 
 	/* One choice of what is summed: samples of an event, or times. */
-	showEvents(events, waits, wakers) {
+	showEvents(events, waits, wakers, latency) {
 		const times = [...(waits ? METRICS : []), ...(wakers ? WAKER : []),
+			...(latency ? LATENCY : []),
 			...(events.includes('alloc_space') ? MEMORY : [])];
 		this.event.replaceChildren(h('option', { value: 'event:' },
 			events.length ? brief(events[0], 40) : 'event'),

@@ -106,7 +106,8 @@ export class FactsPane extends Pane {
 	select(a) {
 		const few = a.samples < FEW && !a.metric,
 			what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time',
-			cpu: 'CPU', waker: 'blocked' }[a.metric] || '',
+			cpu: 'CPU', waker: 'blocked',
+			latency: 'of wall-clock time' }[a.metric] || '',
 			memory = a.metric && !what;
 		const cut = (a.coarse || 0) + (a.gone || 0);
 		this.chosen.className = few || cut ? 'bad' : '';

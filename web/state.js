@@ -19,7 +19,7 @@ const FIELDS = {
 	to: ['', when],
 	where: ['', text(8192)],
 	event: ['', text(256)],
-	metric: ['', choice('', 'cpu', 'off', 'runq', 'wall', 'waker')],
+	metric: ['', choice('', 'cpu', 'off', 'runq', 'wall', 'waker', 'latency')],
 	by: ['', text(255)],
 	tab: ['flame', choice('flame', 'diff', 'functions', 'waits', 'blame', 'why')],
 	view: ['', choice('', 'inverted', 'sandwich')],

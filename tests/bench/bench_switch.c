@@ -3,11 +3,15 @@
  * What a context switch costs: bench_switch SECONDS [nothing|RECORDER]. On each CPU two threads
  * wake each other through pipes, so that nearly all they do is switch. Prints JSON: CPU nanoseconds
  * of these threads for each switch (others on the machine do not count), switches, seconds. With
- * nothing or a recorder: what that costs of them (see toggle.h).
+ * nothing or a recorder: what that costs of them (see toggle.h). LABELLED=1: the threads of a CPU
+ * have a label, tenant.
  */
+#include <ascribe/label.h>
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -18,6 +22,7 @@
 #define CPUS_MAX 256
 
 static volatile int stop;
+static int labelled;
 
 struct side {
 	int cpu, from, to, first;
@@ -42,11 +47,17 @@ static void *play(void *arg)
 	struct side *s = arg;
 	struct rusage a, b;
 	cpu_set_t set;
+	struct ascribe_label_set labels;
+	struct ascribe_scope scope;
 	char c = 0;
 	s->tid = gettid();
 	CPU_ZERO(&set);
 	CPU_SET((unsigned)s->cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
+	ascribe_set_init(&labels);
+	ascribe_set_add_int(&labels, "tenant", s->cpu);
+	if (labelled)
+		ascribe_attach(&scope, &labels);
 	getrusage(RUSAGE_THREAD, &a);
 	double begin = now(CLOCK_THREAD_CPUTIME_ID);
 	if (s->first && write(s->to, &c, 1) != 1)
@@ -56,6 +67,8 @@ static void *play(void *arg)
 	s->cpu_seconds = now(CLOCK_THREAD_CPUTIME_ID) - begin;
 	getrusage(RUSAGE_THREAD, &b);
 	s->switches = (unsigned long)(b.ru_nvcsw - a.ru_nvcsw + b.ru_nivcsw - a.ru_nivcsw);
+	if (labelled)
+		ascribe_detach(&scope);
 	close(s->to); /* the other side's read ends */
 	return NULL;
 }
@@ -94,6 +107,7 @@ int main(int argc, char **argv)
 	if (n > CPUS_MAX)
 		n = CPUS_MAX;
 	double begin = now(CLOCK_MONOTONIC);
+	labelled = getenv("LABELLED") != NULL;
 	for (int i = 0; i < n; i++) {
 		if (pipe(ab) || pipe(ba))
 			return 1;

@@ -73,13 +73,18 @@ for _ in $(seq "$runs"); do
 	options= && profiled "$build/bench/bench_switch" 1 >samples.json
 	options=--wall && profiled "$build/bench/bench_switch" 1 >wall.json
 	options="--wall --waker" && profiled "$build/bench/bench_switch" 1 >waker.json
+	options="--latency tenant" && profiled "$build/bench/bench_switch" 1 >latency.json
+	export LABELLED=1
+	options=--wall && profiled "$build/bench/bench_switch" 1 >labelled.json
+	options="--latency tenant" && profiled "$build/bench/bench_switch" 1 >weighed.json
+	unset LABELLED
 	[[ $others != *bpftrace* ]] || beside bpftrace off.bt >bpftrace.json
 	[[ $others != *perf* ]] || {
 		beside perf record -q -a -e sched:sched_switch -o perf.data >perf.json
 		beside perf sched record -o perf.data >perfsched.json
 	}
 	paste plain.json | awk -F'[:,}]' '{ printf "%.0f\n", $4 / $6 }' >>rate
-	for k in samples wall waker bpftrace perf perfsched; do
+	for k in samples wall waker latency labelled weighed bpftrace perf perfsched; do
 		[ ! -f $k.json ] || echo "$(field ns <$k.json) $(field ns <plain.json)" |
 			awk '{ print $1 - $2 }' >>$k.more
 	done
@@ -89,7 +94,9 @@ done
 echo "unprofiled $(median plain.ns) ns of CPU a switch, $(median rate) switches a second; runs differ by more than what is looked for"
 judge "a switch costs more, --wall, run beside run" "$(median wall.more)" 250 ns
 for k in "samples sampling alone, 99 Hz" \
-	"waker --wall --waker" "bpftrace bpftrace: off-CPU time by command, a histogram each, no stack" \
+	"waker --wall --waker" "latency --latency, threads without labels" \
+	"labelled --wall, threads with labels" "weighed --latency, threads with labels" \
+	"bpftrace bpftrace: off-CPU time by command, a histogram each, no stack" \
 	"perf perf record -e sched:sched_switch, no stack" "perfsched perf sched record"; do
 	[ ! -f "${k%% *}.more" ] || printf '%-76s %8.0f ns\n' "${k#* }" "$(median "${k%% *}.more")"
 done

@@ -312,6 +312,7 @@ int main(void)
 		{ "brief", test_brief, false },
 		{ "waits", test_waits, false },
 		{ "wakers", test_wakers, false },
+		{ "latency", test_latency, false },
 		{ "hotplug", test_hotplug, true },
 		{ "daemon", test_daemon, false },
 		{ "events", test_events, false },

@@ -123,6 +123,21 @@ void test_wakers(void)
 	json_decref(functions);
 }
 
+/*
+ * Weights by label value: each of two tenants is active for at most as long as the command takes,
+ * and the weights of all of its threads are no more than that.
+ */
+void test_latency(void)
+{
+	record_waits("latency", "--latency tenant", "guest labels 2");
+	json_t *latency = ask("report /tmp/latency --metric latency --by tenant -n 0");
+	double a = rows(latency, "seconds", "tenant", "a", NULL),
+	       b = rows(latency, "seconds", "tenant", "b", NULL);
+	check(a > 0.5 && a < 3 && b > 0.2 && b < 3, "latency-tenants",
+	      "in some 2 s tenant a has %.3f s of wall-clock time, b %.3f s", a, b);
+	json_decref(latency);
+}
+
 static double monotonic(void)
 {
 	struct timespec t;

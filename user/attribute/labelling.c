@@ -38,7 +38,7 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	for (unsigned i = 0; i < cfg->n_events; i++)
 		l->arguments |= cfg->event[i].label != 0;
 	l->sets_max = cfg->label_sets ? cfg->label_sets : PROC_SETS_MAX;
-	int rc = sources_new(&l->sources, s, r, cfg->recipes);
+	int rc = sources_new(&l->sources, s, r, cfg->recipes, cfg->latency);
 	if (rc) {
 		free(l);
 		return rc;
@@ -184,7 +184,10 @@ static void look_at(struct labelling *l, struct subject *k)
 	if (l->look)
 		waiting |= find_sources(l, im, k, &e);
 	e.labels_late = waiting & SOURCES_LATE || (waiting & SOURCES_NOT_YET && k->tries > 1);
-	if (sampler_publish(l->sampler, &e, k->labelled ? k->labelled->sources.source : NULL))
+	struct label_source sources[LABEL_SOURCES];
+	if (k->labelled)
+		sources_publish(l->sources, &k->labelled->sources, sources);
+	if (sampler_publish(l->sampler, &e, sources))
 		waiting |= SOURCES_NOT_YET; /* no room near its place in the table: others end */
 	if (l->on_known)
 		l->on_known(l->known_ctx, im);

@@ -42,6 +42,11 @@ static struct file_path *add_file_path(struct sources *s, const struct path *p)
 				 .n_fields = p->n_fields };
 	f->n_steps = n;
 	memcpy(f->field, p->field, p->n_fields * sizeof(p->field[0]));
+	for (uint32_t i = f->step; i < f->step + n; i++) {
+		struct label_step *step = &s->steps[i];
+		step->is_key = *s->key && step->field < f->n_fields &&
+			       !strcmp(f->field[step->field].key, s->key);
+	}
 	if (!n)
 		err_set(&s->warning, -E2BIG, "%s: no room for more label paths", p->recipe->name);
 	return f;

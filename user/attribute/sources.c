@@ -77,7 +77,7 @@ static void add_built_in(struct sources *s)
 }
 
 int sources_new(struct sources **ret, struct sampler *sampler, struct resolver *r,
-		const struct recipes *recipes)
+		const struct recipes *recipes, const char *key)
 {
 	struct sources *s = calloc(1, sizeof(*s));
 	if (!s)
@@ -85,6 +85,7 @@ int sources_new(struct sources **ret, struct sampler *sampler, struct resolver *
 	s->sampler = sampler;
 	s->resolver = r;
 	s->recipes = recipes;
+	snprintf(s->key, sizeof(s->key), "%s", key);
 	s->steps = sampler_label_steps(sampler);
 	add_built_in(s);
 	*ret = s;
@@ -464,6 +465,19 @@ int sources_find(struct sources *s, const struct proc_image *im, struct source_l
 		}
 	}
 	return l.waiting;
+}
+
+void sources_publish(const struct sources *s, const struct source_list *list,
+		     struct label_source ret[LABEL_SOURCES])
+{
+	uint8_t index = 0;
+	for (size_t i = 0; i < list->otel.n_keys && i < UINT8_MAX && *s->key; i++)
+		if (list->otel.keys[i] && !strcmp(list->otel.keys[i], s->key))
+			index = (uint8_t)(i + 1);
+	memcpy(ret, list->source, sizeof(list->source));
+	for (uint32_t i = 0; i < list->n; i++)
+		if (ret[i].kind == LABEL_OTEL || ret[i].kind == LABEL_NODE)
+			ret[i].key_index = index;
 }
 
 const char *sources_warning(const struct sources *s)

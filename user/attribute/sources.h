@@ -31,9 +31,12 @@ struct source_list {
 
 struct sources;
 
-/* recipes (NULL: none) is borrowed until sources_free. */
+/*
+ * recipes (NULL: none) is borrowed until sources_free. key: the BPF programs are told where its
+ * value is; "": none.
+ */
 int sources_new(struct sources **ret, struct sampler *s, struct resolver *r,
-		const struct recipes *recipes);
+		const struct recipes *recipes, const char *key);
 void sources_free(struct sources *s);
 
 /*
@@ -56,6 +59,10 @@ bool sources_has(struct sources *s, const struct proc_image *im, const struct pr
  * An attribute's name was not known: read the process context again, unless that was done just now.
  */
 void sources_read_otel(struct source_list *list, uint32_t tgid);
+
+/* Copy the sources for the BPF programs, with the index of the key in OpenTelemetry's names. */
+void sources_publish(const struct sources *s, const struct source_list *list,
+		     struct label_source ret[LABEL_SOURCES]);
 
 /* What was wrong with a recipe for a file that runs here; "" when nothing was. */
 const char *sources_warning(const struct sources *s);

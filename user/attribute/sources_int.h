@@ -37,6 +37,7 @@ struct sources {
 	struct facts *facts[FACTS_BUCKETS];
 	size_t n_facts;
 	const struct recipes *recipes;
+	char key[SAMPLER_LATENCY_KEY]; /* of record --latency; "": none */
 	struct err warning;
 	struct label_step *steps; /* shared with the BPF program */
 	uint32_t n_steps;

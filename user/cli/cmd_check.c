@@ -255,11 +255,13 @@ static void check_events(struct checks *c)
 			    "no tracepoint events: mount -t tracefs tracefs /sys/kernel/tracing");
 }
 
-/* The real thing: load and attach what record uses, and with `waits` what --wall --waker use. */
+/* The real thing: load and attach what record uses, with `waits` also --waker and --latency. */
 static void try_sampler(struct checks *c, bool waits)
 {
 	struct sampler_config cfg = { .n_events = 1, .hz = 99, .window_s = 10, .wakers = waits };
 	const char *name = waits ? "BPF for --wall" : "BPF";
+	if (waits)
+		cfg.latency[0] = 'k'; /* any key */
 	struct sampler *s = NULL;
 	struct sampler_memory memory;
 	struct err err = { 0 };

@@ -241,6 +241,7 @@ static bool same_recording(const struct daemon_settings *a, const struct daemon_
 	return a->n_events == b->n_events &&
 	       !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) &&
 	       a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
+	       !strcmp(a->o.latency ? a->o.latency : "", b->o.latency ? b->o.latency : "") &&
 	       a->o.jvm_attach == b->o.jvm_attach && a->o.cmdline == b->o.cmdline &&
 	       a->o.unwind_max == b->o.unwind_max && target_same(&a->target, &b->target) &&
 	       selection_options_same(&a->o.selection, &b->o.selection) &&

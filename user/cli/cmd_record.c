@@ -43,6 +43,7 @@ struct record_options {
 	struct target_options target;
 	struct opt_list events, debuginfod;
 	struct label_rules labels;
+	const char *latency;
 	const char *out, *recipes, *debuginfod_cache, *host, *where, *token_file, *ca_file;
 	bool no_recipes;
 };
@@ -115,6 +116,10 @@ static const struct opt options[] = {
 	  "with --wall: also who ended each wait that was no wait for a CPU: its labels, and the "
 	  "stack it had; see report --metric waker and blame --wakers",
 	  offsetof(struct record_options, waker), 0, 0 },
+	{ "latency", 0, OPT_STRING, "KEY",
+	  "all time, weighed by the values of this label (query_id, tenant): what each value costs "
+	  "of wall-clock time, and which code of it ran alone; see report --metric latency",
+	  offsetof(struct record_options, latency), 0, 0 },
 	{ "host", 0, OPT_STRING, "URL",
 	  "let the daemon there record, beside its own samples: http://, https:// or unix:/ and a "
 	  "path; with -F up to 999 and -d up to 60s (default 10s)",
@@ -154,15 +159,17 @@ static const struct opt_command command = {
 		 "With COMMAND, that and its children are profiled while it runs, and its exit "
 		 "status is passed on. As root; members of a daemon's group may have the daemon of "
 		 "this host record.",
-	.examples = "  ascribe record -d 10s                     # the whole host, ten seconds\n"
-		    "  ascribe record -F 999 -- ./server --once   # one command\n"
-		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"
-		    "  ascribe record -e page-faults -d 1m\n"
-		    "  ascribe record --label-drop 'auth*' --label-redact user -d 1m\n"
-		    "  ascribe record --wall -d 30s               # and what they waited for\n"
-		    "  ascribe record --wall --waker -d 30s       # and who ended it\n"
-		    "  ascribe record --host https://node-1:4041 --token-file t -F 999 -d 10s\n"
-		    "  ascribe record --debuginfod https://debuginfod.debian.net -d 1m\n",
+	.examples =
+		"  ascribe record -d 10s                     # the whole host, ten seconds\n"
+		"  ascribe record -F 999 -- ./server --once   # one command\n"
+		"  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"
+		"  ascribe record -e page-faults -d 1m\n"
+		"  ascribe record --label-drop 'auth*' --label-redact user -d 1m\n"
+		"  ascribe record --wall -d 30s               # and what they waited for\n"
+		"  ascribe record --wall --waker -d 30s       # and who ended it\n"
+		"  ascribe record --latency tenant -d 30s     # and each tenant's wall-clock time\n"
+		"  ascribe record --host https://node-1:4041 --token-file t -F 999 -d 10s\n"
+		"  ascribe record --debuginfod https://debuginfod.debian.net -d 1m\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = SIZE_MAX,
@@ -204,18 +211,26 @@ static int parse_events(struct recording *r, struct err *err)
 	if (sets)
 		r->cfg.label_sets = (size_t)strtoul(sets, NULL, 10);
 	r->cfg.no_labels = labels && !strcmp(labels, "none");
-	int rc = events_parse(r->cfg.event, &r->cfg.n_events, l->v, l->n, r->cfg.hz, err);
+	static char clock_name[] = "cpu-clock",
+		    *const clock = clock_name; /* what --latency weighs, with a PMU too */
+	int rc = r->o->latency && !l->n
+			 ? events_parse(r->cfg.event, &r->cfg.n_events, &clock, 1, r->cfg.hz, err)
+			 : events_parse(r->cfg.event, &r->cfg.n_events, l->v, l->n, r->cfg.hz, err);
 	if (!rc && r->o->period)
 		rc = events_set_period(r->cfg.event, r->cfg.n_events, r->o->period, err);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < r->cfg.n_events; i++)
 		r->o->wall |= r->cfg.event[i].wait;
+	r->o->wall |= r->o->latency != NULL;
 	if (r->o->wall && (rc = events_add_waits(r->cfg.event, &r->cfg.n_events, MAX_EVENTS, err)))
 		return rc;
 	if (r->o->waker && !r->o->wall)
 		return err_set(err, -EINVAL, "--waker goes with --wall");
 	r->cfg.wakers = r->o->waker;
+	rc = sampler_set_latency(&r->cfg, r->o->latency, err);
+	if (rc)
+		return rc;
 	r->cfg.jvm_attach = r->o->jvm_attach;
 	r->cfg.cmdline = !r->filter || filter_find(r->filter, "cmdline", 7) != FILTER_DROP;
 	/* May we at all? Asked before any file is touched. */
@@ -295,8 +310,8 @@ static bool is_for_us(const struct record_options *o, const struct opt_args *arg
 {
 	const struct label_rules *l = &o->labels;
 	return args->n || target_kinds(&o->target) || o->target.excluded.n || o->events.n ||
-	       o->wall || o->waker || o->jvm_attach || o->debuginfod.n || o->recipes ||
-	       o->no_recipes || l->keep.n || l->drop.n || l->redact.n;
+	       o->wall || o->waker || o->latency || o->jvm_attach || o->debuginfod.n ||
+	       o->recipes || o->no_recipes || l->keep.n || l->drop.n || l->redact.n;
 }
 
 /* Without the rights to record, use the daemon of this host where it does what is asked for. */

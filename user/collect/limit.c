@@ -24,7 +24,7 @@ void limit_count(struct collector *c, uint64_t samples)
 
 void limit_rows(struct collector *c)
 {
-	uint32_t events[MAX_EVENTS + 5];
+	uint32_t events[MAX_EVENTS + 7];
 	uint64_t samples;
 	if (!c->detail.rows_max || store_n_rows(c->store) <= c->detail.rows_max)
 		return; /* the usual case, for each row */
@@ -35,6 +35,10 @@ void limit_rows(struct collector *c)
 	if (c->waits.wakers) {
 		events[f.n_events++] = c->waits.waker;
 		events[f.n_events++] = c->waits.waker_idle;
+	}
+	if (c->waits.latency) {
+		events[f.n_events++] = c->waits.weighed[0];
+		events[f.n_events++] = c->waits.weighed[1];
 	}
 	if (c->heap.on) {
 		events[f.n_events++] = c->heap.alloc_objects;

@@ -9,6 +9,12 @@
 #include <errno.h>
 #include <string.h>
 
+/* Is it of a user thread with its stack: a sample, a wait, or the weight of one? */
+static bool is_task(const struct row *row)
+{
+	return row->kind == ROW_TASK || row->kind == ROW_LATENCY;
+}
+
 /*
  * Behind the system's labels and the application's come those of trampolines. True: some have no
  * answer yet.
@@ -16,7 +22,7 @@
 static bool row_labels(struct collector *c, const struct row *row, const struct proc_image *im,
 		       const struct label *more, size_t n_more, struct sets_labels *l)
 {
-	sets_of(&c->sets, row, im, SETS_THREAD, row->kind != ROW_TASK, l);
+	sets_of(&c->sets, row, im, SETS_THREAD, !is_task(row), l);
 	for (size_t i = 0; i < n_more; i++)
 		l->v[l->n++] = more[i];
 	return l->late;
@@ -28,7 +34,7 @@ static bool row_labels(struct collector *c, const struct row *row, const struct 
  */
 static bool has_user_frames(const struct row *row)
 {
-	return row->n_user && row->kind == ROW_TASK;
+	return row->n_user && is_task(row);
 }
 
 /*
@@ -81,7 +87,7 @@ static size_t trampoline_labels(struct collector *c, const struct row *row,
 {
 	uint64_t flags = 0; /* of the labels of the set alone */
 	*ret_unknown = *ret_late = false;
-	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK ||
+	if (!trampolines_any(c->trampolines) || !is_task(row) ||
 	    s->n_kernel + s->n_user > STACK_WORDS_MAX)
 		return 0;
 	memcpy(c->folded, s->frames, (s->n_kernel + s->n_user) * sizeof(uint64_t));
@@ -133,6 +139,13 @@ static bool is_kthread(const struct row *row)
 	}
 }
 
+/* Does it have the weight of samples or waits that are rows of their own? */
+static bool is_weight(const struct row *row)
+{
+	return row->kind == ROW_LATENCY ||
+	       (row->kind == ROW_WAIT && row->wait.flags & WAIT_LATENCY);
+}
+
 bool rows_left_out(struct collector *c, unsigned cpu, const struct row *row, bool last)
 {
 	bool late;
@@ -180,6 +193,7 @@ static bool add_wait(struct collector *c, const struct sampler_half *h, const st
 		w->counter[COUNTER_blame_unknown] += row->samples;
 	if (rc)
 		w->counter[summed	     ? COUNTER_user_memory
+			   : is_weight(row)  ? COUNTER_latency_rows_full
 			   : is_wait(c, row) ? COUNTER_wait_parts_full
 					     : COUNTER_value_spread_full] += row->samples;
 	else if (summed)
@@ -245,7 +259,7 @@ static int find_sample(struct collector *c, const struct sampler_half *h, const 
 	s.n_python = rows_python(c, row, s.frames + s.n_kernel + s.n_user, py);
 	s.python_cut =
 		s.n_python >= PYTHON_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
-	if (wait && row->earlier && row->kind == ROW_TASK && !row->n_user)
+	if (wait && row->earlier && is_task(row) && !row->n_user)
 		s.root = c->waits.earlier;
 	if (wait)
 		resolver_trim_switch(c->resolver, &s);
@@ -304,6 +318,8 @@ static struct proc_image *sample_image(struct collector *c, const struct row *ro
 /* Samples of another rate are another event of the same name: queries add up such rates. */
 static uint32_t stored_event(const struct collector *c, const struct row *row)
 {
+	if (row->kind == ROW_LATENCY)
+		return waits_weighed(&c->waits, row);
 	return is_wait(c, row) || row->thinning >= RATES_MAX
 		       ? c->event_id[row->event]
 		       : c->rate_id[row->event][row->thinning];
@@ -333,17 +349,21 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 	rc = rc ? rc
 		: store_add_row(c->store, p->set, stack, stored_event(c, row),
 				row->samples * c->cfg.weight, row->value);
+	const bool weight = is_weight(row);
 	if (rc) {
-		w->counter[COUNTER_user_memory] += row->samples;
+		w->counter[weight ? COUNTER_latency_rows_full : COUNTER_user_memory] +=
+			row->samples;
 		return true;
 	}
+	if (wait)
+		waits_note_stack(&c->waits, row, im, p->set, stack, stored_event(c, row));
+	if (weight) /* the sample itself is another row */
+		return true;
 	if (p->heap.ptr && heap_add_alloc(&c->heap, row, &p->heap, p->set, stack))
 		w->counter[COUNTER_heap_untracked] += row->samples;
 	count_stored(w, row->samples, wait);
 	if (full && row->kind != ROW_IDLE)
 		limit_count(c, row->samples);
-	if (wait)
-		waits_note_stack(&c->waits, row, im, p->set, stack, c->event_id[row->event]);
 	if (wait && stack == c->waits.no_stack)
 		w->counter[COUNTER_wait_summed] += row->samples;
 	/* The kernel saw no label: those of trampolines are found here */
@@ -400,7 +420,9 @@ static void rows_add(struct collector *c, const struct sampler_half *h, const st
 	else if (row->kind == ROW_WAKER)
 		wakers_add(c, h, row);
 	else if (is_heap(c, row) ? !add_heap(c, h, row) : !add_sample(c, h, row, &none))
-		w->counter[COUNTER_user_memory] += is_heap(c, row) ? 1 : row->samples;
+		w->counter[row->kind == ROW_LATENCY ? COUNTER_latency_rows_full
+						    : COUNTER_user_memory] +=
+			is_heap(c, row) ? 1 : row->samples;
 }
 
 /* A row that was put aside. */
@@ -423,12 +445,18 @@ static bool try_again(void *ctx, const struct sample *s, bool last)
 
 /* A sample that came as a copy: a row of its own, without Python frames. */
 static void on_copy(void *ctx, unsigned cpu, const struct row *row, const uint64_t *frames,
-		    enum counter end)
+		    uint64_t weight, enum counter end)
 {
 	struct collector *c = ctx;
 	uint32_t n_words = (uint32_t)row->n_kernel + row->n_user;
 	struct sampler_half h = { .cpu = cpu, .arena = frames, .arena_words = n_words };
 	rows_add(c, &h, row);
+	if (weight) {
+		struct row of = *row;
+		of.kind = ROW_LATENCY;
+		of.value = weight;
+		rows_add(c, &h, &of);
+	}
 	window_cpu(c->window, h.cpu)->counter[end]++;
 	news_attend(c);
 }
@@ -553,6 +581,12 @@ void rows_end_window(struct collector *c)
 	w->counter[COUNTER_blame_cut] += causes.cut[CAUSE_BLAME];
 	w->counter[COUNTER_waker_cut] += causes.cut[CAUSE_WAKER];
 	w->counter[COUNTER_wait_parts_full] += causes.failed;
+	struct sampler_latency flaws;
+	sampler_latency_end_window(c->sampler, &flaws);
+	w->counter[COUNTER_latency_alone] += flaws.alone;
+	w->counter[COUNTER_latency_locked] += flaws.locked;
+	w->counter[COUNTER_latency_recounted] += flaws.recounted;
+	w->used |= flaws.alone || flaws.locked || flaws.recounted;
 	struct heap_lost heap;
 	if (heap_end_window(&c->heap, c->procs, (uint64_t)c->closing_end_boot_ns, &heap))
 		heap.untracked++;

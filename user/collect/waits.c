@@ -35,9 +35,12 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 	if (!w->on)
 		return 0;
 	w->wakers = cfg->wakers;
+	w->latency = cfg->latency[0];
 	int rc = add_event(w, "blame", &w->blame);
 	rc = rc || !w->wakers ? rc : add_event(w, WAKER_EVENT, &w->waker);
 	rc = rc || !w->wakers ? rc : add_event(w, WAKER_IDLE_EVENT, &w->waker_idle);
+	rc = rc || !w->latency ? rc : add_event(w, LATENCY_OFF_EVENT, &w->weighed[0]);
+	rc = rc || !w->latency ? rc : add_event(w, LATENCY_EVENT, &w->weighed[1]);
 	if (!rc && !w->causes.sets.n)
 		rc = causes_init(&w->causes);
 	rc = rc ? rc
@@ -213,21 +216,30 @@ int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct 
 	return add_cause(w, &c, row, who, k->by, name, &l, io_try);
 }
 
-/* Waits without a stack: those that count as samples, or those of one length; hits of one value. */
+uint32_t waits_weighed(const struct waits *w, const struct row *row)
+{
+	return w->weighed[row->event != w->off];
+}
+
+/*
+ * Waits without a stack: those that count as samples, their weights, or those of one length; hits
+ * of one value.
+ */
 static int add_waits(struct waits *w, const struct row *row, const struct proc_image *im,
 		     struct sets_labels *l, const uint32_t *event_id)
 {
-	bool summed = row->wait.flags & WAIT_SUMMED;
-	const uint32_t stack = w->no_stack;
+	bool weights = row->wait.flags & WAIT_LATENCY,
+	     summed = weights || row->wait.flags & WAIT_SUMMED;
+	const uint32_t stack = w->no_stack,
+		       event = weights ? waits_weighed(w, row) : event_id[row->event];
 	uint32_t set;
 	int rc = sets_store(l, w->store, &set);
 	if (!rc && !summed)
 		return spreads_add(&w->spreads, set, row->event, row->wait.bucket, row->samples);
 	rc = rc ? rc
-		: store_add_row(w->store, set, stack, event_id[row->event],
-				row->samples * w->weight, row->value);
+		: store_add_row(w->store, set, stack, event, row->samples * w->weight, row->value);
 	if (!rc)
-		waits_note_stack(w, row, im, set, stack, event_id[row->event]);
+		waits_note_stack(w, row, im, set, stack, event);
 	return rc;
 }
 
@@ -235,7 +247,7 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 	      const struct proc_image *im, const uint32_t *event_id, struct waits_try *io_try)
 {
 	static struct sets_labels l; /* 30 KiB */
-	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
+	bool summed = row->kind == ROW_WAIT && row->wait.flags & (WAIT_SUMMED | WAIT_LATENCY);
 	sets_of(w->sets, row, im, summed ? SETS_THREAD : SETS_WORK, row->wait.flags & WAIT_KTHREAD,
 		&l);
 	if (row->kind == ROW_BLAME)
@@ -276,6 +288,9 @@ int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_
 			       o->all[i].n * w->weight);
 		*ret_stored += rc ? 0 : o->all[i].n;
 	}
+	for (unsigned i = 0; !rc && w->latency && i < 2; i++)
+		rc = add_other(w, &o->latency[i], set, w->no_stack, w->weighed[i],
+			       o->latency[i].n * w->weight);
 	rc = rc ? rc : add_other_lengths(w, o, set);
 	sets_add_occupant(w->sets, NULL, NULL, "(other)", &l);
 	rc = rc ? rc : sets_store(&l, w->store, &set);

@@ -13,6 +13,10 @@
  *                   ...), with the waker's stack; WAITS_INTERRUPT where no thread woke it. Waits
  *                   for work are in waker.idle: see collect/causes.h
  *
+ *   latency, latency.off
+ *                   with --latency: the weights of samples and of time in run queues, and of
+ *                   blocked time, as rows of cpu-clock, runq and off-cpu
+ *
  * Values are nanoseconds.
  */
 #ifndef ASCRIBE_COLLECT_WAITS_H
@@ -34,10 +38,11 @@ struct waits {
 	struct store_writer *store;
 	/* Samples of the store per wait: sampler_config.weight. Times and lengths are not scaled */
 	unsigned weight;
-	bool on, wakers;
+	bool on, wakers, latency;
 	struct spreads spreads;		   /* lengths of waits; of probes, too */
 	uint32_t off, runq;		   /* indices of the events in rows */
 	uint32_t blame, waker, waker_idle; /* ids of the store */
+	uint32_t weighed[2];		   /* likewise: latency.off, latency */
 	uint32_t no_stack, interrupt;
 	uint32_t earlier;     /* stack: the root of waits that began before the recording */
 	struct causes causes; /* of the window: rows of blame, waker and waker.idle */
@@ -97,6 +102,9 @@ int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_
  */
 const struct occupant *waits_occupant(const struct sampler_half *h, const struct row *row,
 				      const char **ret_name);
+
+/* Return the event of the store for the weight in a row: ROW_LATENCY, or ROW_WAIT with its flag. */
+uint32_t waits_weighed(const struct waits *w, const struct row *row);
 
 /* What is known of a ROW_WAKER beyond the row. */
 struct waits_waker {

@@ -77,7 +77,8 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 			e->ns_per_sample = 1000000000ull / (cfg.hz * weight);
 	}
 	struct collector *c;
-	int rc = collector_open(&c, &cfg, d->writer, &warning, err);
+	int rc = sampler_set_latency(&cfg, d->s.o.latency, err);
+	rc = rc ? rc : collector_open(&c, &cfg, d->writer, &warning, err);
 	if (rc)
 		return rc;
 	d->redactor.credentials = d->s.o.labels.credentials;

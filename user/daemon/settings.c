@@ -56,6 +56,8 @@ static const struct opt options[] = {
 	  AT(jvm_attach), 0, 0 },
 	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0,
 	  0 },
+	{ "latency", 0, OPT_STRING, "KEY",
+	  "likewise: weigh time by the values of this label, as in record", AT(latency), 0, 0 },
 	{ "cmdline", 0, OPT_FLAG, NULL,
 	  "label samples with the command line (120 bytes). Off by default: it may hold secrets, "
 	  "and whoever reads the store sees them",
@@ -293,14 +295,28 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 	return 0;
 }
 
-static int check_waker(struct daemon_settings *s, struct err *err)
+static int check_waits(const struct daemon_settings *s, struct err *err)
 {
 	bool waits = false;
 	for (unsigned i = 0; i < s->n_events; i++)
 		waits |= s->event[i].wait;
-	return s->o.waker && !waits
-		       ? err_set(err, -EINVAL, "goes with wall, or the event " EVENT_OFF)
-		       : 0;
+	return waits ? 0 : err_set(err, -EINVAL, "goes with wall, or the event " EVENT_OFF);
+}
+
+static int check_waker(struct daemon_settings *s, struct err *err)
+{
+	return s->o.waker ? check_waits(s, err) : 0;
+}
+
+static int check_latency(struct daemon_settings *s, struct err *err)
+{
+	static struct sampler_config cfg;
+	if (!s->o.latency)
+		return 0;
+	cfg.n_events = s->n_events;
+	memcpy(cfg.event, s->event, sizeof(s->event[0]) * s->n_events);
+	int rc = check_waits(s, err);
+	return rc ? rc : sampler_set_latency(&cfg, s->o.latency, err);
 }
 
 static int parse_labels(struct daemon_settings *s, struct err *err)
@@ -320,7 +336,7 @@ static void make_capture(struct daemon_options *o)
 	if (!o->capture_ns)
 		return;
 	o->wall = o->waker = o->stand_by = false;
-	o->postgres = NULL;
+	o->latency = o->postgres = NULL;
 	o->cpu_max = "0";
 }
 
@@ -424,6 +440,7 @@ static const struct {
 	{ "cpu-max", parse_cpu },
 	{ "event", parse_events },
 	{ "waker", check_waker },
+	{ "latency", check_latency },
 	{ "debuginfod", parse_debuginfod },
 	{ "socket-mode", settings_parse_mode },
 	{ "token-file", settings_read_token },

@@ -102,6 +102,8 @@ static bool is_of_metric(const struct filling *f, const struct fleet_event *e)
 	bool off = !strcmp(e->name, WAIT_EVENT), runq = !strcmp(e->name, "runq");
 	if (m == QUERY_WAKER)
 		return !strcmp(e->name, WAKER_EVENT) || !strcmp(e->name, WAKER_IDLE_EVENT);
+	if (m == QUERY_LATENCY)
+		return !strcmp(e->name, LATENCY_EVENT) || !strcmp(e->name, LATENCY_OFF_EVENT);
 	if (m == QUERY_BLAME)
 		return !strcmp(e->name, "blame");
 	/* How long the waits of each key were. */

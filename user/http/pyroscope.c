@@ -21,10 +21,11 @@ static uint32_t cpu_event(const struct store *s)
 /* Events whose times count, not how often they were. */
 static enum query_metric metric_of(const struct store_event *e)
 {
-	return !strcmp(e->name, "off-cpu") ? QUERY_OFF
-	       : !strcmp(e->name, "runq")  ? QUERY_RUNQ
-	       : !strcmp(e->name, "waker") ? QUERY_WAKER
-					   : QUERY_SAMPLES;
+	return !strcmp(e->name, "off-cpu")   ? QUERY_OFF
+	       : !strcmp(e->name, "runq")    ? QUERY_RUNQ
+	       : !strcmp(e->name, "waker")   ? QUERY_WAKER
+	       : !strcmp(e->name, "latency") ? QUERY_LATENCY
+					     : QUERY_SAMPLES;
 }
 
 void pyro_of_type(const struct store *s, uint32_t event, struct query_spec *spec)

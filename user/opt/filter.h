@@ -129,7 +129,8 @@ struct filter {
 	  "METRIC", \
 	  "time instead of samples: cpu, off (blocked), runq (waiting for a CPU), wall (all " \
 	  "three); needs a recording with --wall. waker: blocked, by who ended it (--waker): " \
-	  "stacks are the waker's, and its labels have by. before them. value: what the hits of " \
+	  "stacks are the waker's, and its labels have by. before them. latency: wall-clock time " \
+	  "of label values, what ran alone counts in full (--latency). value: what the hits of " \
 	  "--event measured, as the time of calls (uretprobe). Memory (record -e heap): " \
 	  "alloc_space, alloc_objects; inuse_space (heap for short) and inuse_objects, averages " \
 	  "of the range", \

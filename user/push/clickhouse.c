@@ -295,7 +295,7 @@ static int add_row(struct push_message *m, const struct store_event *e, const st
 	const char *wait;
 	int rc = load_set(m, row->set);
 	rc = rc ? rc : name_stack(m, row, &stack);
-	rc = rc ? rc : name_wait(m, !strcmp(e->name, WAIT_EVENT), row->stack, &wait);
+	rc = rc ? rc : name_wait(m, query_is_blocked(e->name), row->stack, &wait);
 	rc = rc ? rc : buf_add_u32(b, clickhouse_time(m->block));
 	rc = rc ? rc : row_binary_name(b, c->host);
 	rc = rc ? rc : row_binary_name(b, e->name);

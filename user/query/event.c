@@ -43,16 +43,27 @@ static int default_event(const struct store *s, struct selector *sel, uint32_t *
 }
 
 static const char *const metric_names[] = {
-	"",	 "cpu", "off-cpu",	 "runq",	"wall",		 "blame",
-	"waker", "",	"alloc_objects", "alloc_space", "inuse_objects", "inuse_space",
+	"",
+	"cpu",
+	"off-cpu",
+	"runq",
+	"wall",
+	"blame",
+	"waker",
+	LATENCY_EVENT,
+	"",
+	"alloc_objects",
+	"alloc_space",
+	"inuse_objects",
+	"inuse_space",
 }; /* QUERY_VALUE: as its event */
 
 int query_metric_named(const char *name, enum query_metric *ret)
 {
 	static const char *const names[] = {
-		[QUERY_CPU] = "cpu",	[QUERY_OFF] = "off",	 [QUERY_RUNQ] = "runq",
-		[QUERY_WALL] = "wall",	[QUERY_BLAME] = "blame", [QUERY_WAKER] = "waker",
-		[QUERY_VALUE] = "value"
+		[QUERY_CPU] = "cpu",	     [QUERY_OFF] = "off",     [QUERY_RUNQ] = "runq",
+		[QUERY_WALL] = "wall",	     [QUERY_BLAME] = "blame", [QUERY_WAKER] = "waker",
+		[QUERY_LATENCY] = "latency", [QUERY_VALUE] = "value"
 	};
 	*ret = QUERY_SAMPLES;
 	for (int i = QUERY_CPU; name && i <= QUERY_INUSE_SPACE; i++)
@@ -69,6 +80,19 @@ const char *query_cpu_event(const struct store *s)
 		if (store_event(s, i)->ns_per_sample)
 			return store_event(s, i)->name;
 	return "";
+}
+
+static uint64_t query_cpu_ns(const struct store *s)
+{
+	for (uint32_t i = 0; i < store_n_events(s); i++)
+		if (store_event(s, i)->ns_per_sample)
+			return store_event(s, i)->ns_per_sample;
+	return 0;
+}
+
+bool query_is_blocked(const char *event)
+{
+	return !strcmp(event, WAIT_EVENT) || !strcmp(event, LATENCY_OFF_EVENT);
 }
 
 /* The units of what the recorder stores: who imports profiles may give an event such a name. */
@@ -90,6 +114,7 @@ static int choose_metric(struct measures *m, struct query *q, const struct query
 		struct measure *v = &m->of[i];
 		bool wait = !strcmp(e->name, metric_names[QUERY_OFF]) ||
 			    !strcmp(e->name, metric_names[QUERY_RUNQ]);
+		bool part = metric == QUERY_LATENCY && !strcmp(e->name, LATENCY_OFF_EVENT);
 		bool idle = metric == QUERY_WAKER && !strcmp(e->name, WAKER_IDLE_EVENT);
 		if ((metric == QUERY_CPU || metric == QUERY_WALL) && !strcmp(e->name, cpu)) {
 			*v = (struct measure){ .counts = true, .per_sample = e->ns_per_sample };
@@ -98,7 +123,7 @@ static int choose_metric(struct measures *m, struct query *q, const struct query
 		} else if ((metric == QUERY_WALL && wait) ||
 			   (metric != QUERY_CPU && !query_metric_is_heap(metric) &&
 			    !strcmp(e->name, name)) ||
-			   idle || is_heap_event(e, metric)) {
+			   part || idle || is_heap_event(e, metric)) {
 			*v = (struct measure){ .counts = true, .value = true, .idle = idle };
 			any = true;
 		}
@@ -106,14 +131,18 @@ static int choose_metric(struct measures *m, struct query *q, const struct query
 	if (!any && store_n_events(q->store) && query_metric_is_heap(metric))
 		return err_set(err, -EINVAL, "no %s in the store: record with -e heap", name);
 	if (!any && store_n_events(q->store))
-		return err_set(err, -EINVAL, "no %s times in the store: record with --wall%s", name,
-			       metric == QUERY_WAKER ? " --waker" : "");
+		return err_set(err, -EINVAL, "no %s times in the store: record with %s", name,
+			       metric == QUERY_WAKER	 ? "--wall --waker"
+			       : metric == QUERY_LATENCY ? "--latency KEY"
+							 : "--wall");
 	const bool objects = metric == QUERY_ALLOC_OBJECTS || metric == QUERY_INUSE_OBJECTS;
 	q->metric = query_metric_is_heap(metric)
 			    ? (struct store_event){ name, objects ? "objects" : "bytes", 0, 1 }
 			    : (struct store_event){ name, "nanoseconds", 1, 1 };
 	if (query_metric_is_heap(metric) && !objects)
 		q->info.grain = QUERY_HEAP_MEAN;
+	if (metric == QUERY_LATENCY) /* its time on CPUs is sampled */
+		q->info.grain = query_cpu_ns(q->store);
 	m->stock = query_metric_is_stock(metric);
 	q->event = 0;
 	q->info.event = &q->metric;
@@ -131,12 +160,14 @@ bool query_is_profile(const struct store_event *e)
 		if (i != QUERY_ALLOC_SPACE && !strcmp(e->name, metric_names[i]))
 			return false;
 	return strcmp(e->name, "blame") && strcmp(e->name, WAKER_IDLE_EVENT) &&
+	       strcmp(e->name, LATENCY_OFF_EVENT) &&
 	       (n < sizeof(end) || strcmp(e->name + n - (sizeof(end) - 1), end));
 }
 
 bool query_counts_samples(const struct store_event *e)
 {
-	return query_is_profile(e) && strcmp(e->name, WAKER_EVENT);
+	return query_is_profile(e) && strcmp(e->name, WAKER_EVENT) &&
+	       strcmp(e->name, LATENCY_EVENT);
 }
 
 /*
@@ -214,8 +245,11 @@ int measures_choose(struct measures *m, struct query *q, const struct query_spec
 		return err_sys(err, -ENOMEM, "cannot query");
 	int rc = m->metric && spec->metric != QUERY_VALUE ? choose_metric(m, q, spec, sel, err)
 							  : choose_event(m, q, spec, sel, err);
-	for (uint32_t i = 0; !rc && i < store_n_events(q->store); i++)
-		m->of[i].blocked = !strcmp(store_event(q->store, i)->name, WAIT_EVENT);
+	for (uint32_t i = 0; !rc && i < store_n_events(q->store); i++) {
+		const char *name = store_event(q->store, i)->name;
+		m->of[i].blocked = query_is_blocked(name);
+		m->of[i].labelled = !strcmp(name, LATENCY_OFF_EVENT);
+	}
 	return rc;
 }
 

@@ -16,6 +16,8 @@ struct measure {
 	uint64_t per_sample; /* else this much for each of its samples */
 	bool blocked;	     /* its stacks say why a thread waited */
 	bool idle;	     /* all of its rows are of idle waits */
+	/* Its threads have a label: a condition variable alone does not say that they are idle */
+	bool labelled;
 };
 
 struct measures {

@@ -55,6 +55,8 @@ enum query_metric {
 	QUERY_BLAME, /* waiting for a CPU, by whom (labels by.*) */
 	/* Blocked, by who ended it (labels by.*), with that one's stacks (record --waker) */
 	QUERY_WAKER,
+	/* All time, weighed by label values: wall-clock time of them (record --latency) */
+	QUERY_LATENCY,
 	/* What the hits of an event measured, in its unit: of one event, as QUERY_SAMPLES */
 	QUERY_VALUE,
 	QUERY_ALLOC_OBJECTS, /* allocations that were made, */
@@ -90,7 +92,7 @@ static inline const char *query_counts(const struct store_event *e)
 
 /* The names that query_metric_named takes, but for blame, which has a command of its own. */
 #define QUERY_METRICS \
-	"cpu, off, runq, wall, waker, value, heap (that is inuse_space), inuse_objects, alloc_space, " \
+	"cpu, off, runq, wall, waker, latency, value, heap (that is inuse_space), inuse_objects, alloc_space, " \
 	"alloc_objects"
 
 /* How functions are called, and which of them are one. */
@@ -102,7 +104,7 @@ enum query_names {
 
 /*
  * Is it an event to ask for? Not one of a histogram's buckets (NAME.lengths), without stacks
- * (blame), or the idle part of another (waker.idle).
+ * (blame), or a part of another (waker.idle, latency.off).
  */
 bool query_is_profile(const struct store_event *e);
 
@@ -113,8 +115,8 @@ bool query_is_profile(const struct store_event *e);
 const char *query_cpu_event(const struct store *s);
 
 /*
- * Do its rows count as samples of the recorder? Not those of `waker`: that time is in `off-cpu`,
- * too.
+ * Do its rows count as samples of the recorder? Not those of `waker` and `latency`: they have the
+ * time of other events once more.
  */
 bool query_counts_samples(const struct store_event *e);
 

@@ -17,7 +17,7 @@ struct query {
 	uint32_t event;		   /* id; UINT32_MAX: the store has none */
 	struct store_event metric; /* what info.event is with a metric */
 	bool rates;   /* of another event of that name, too: it was recorded at several rates */
-	bool blocked; /* its rows are of WAIT_EVENT: they have wait keys */
+	bool blocked; /* its rows are of blocked threads: they have wait keys */
 	bool woken;   /* its rows are of QUERY_WAKER: they have QUERY_WAKER_FUNCTION */
 	struct wait_reasons reasons;
 	uint64_t *counters; /* what info.lost and info.flagged point to */

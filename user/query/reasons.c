@@ -36,9 +36,12 @@ int waits_leave_out(const struct wait_choice *w, struct query *q, const struct m
 	int rc = wait_reason_of(&q->reasons, q->store, row->stack, &r);
 	if (rc)
 		return rc;
-	bool idle = r->class == WAIT_CLASS_IDLE && !w->idle && !w->named;
+	uint8_t class = r->class;
+	if (class == WAIT_CLASS_IDLE && r->weak && v->labelled)
+		class = WAIT_CLASS_OTHER;
+	bool idle = class == WAIT_CLASS_IDLE && !w->idle && !w->named;
 	if (idle)
 		q->info.idle_waits += v->value ? row->value : row->samples * v->per_sample;
-	*ret = idle || !w->admits[r->class];
+	*ret = idle || !w->admits[class];
 	return 0;
 }

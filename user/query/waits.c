@@ -74,6 +74,7 @@ static struct wait_reason work_out(struct wait_reasons *w, const struct store *s
 		last = frame;
 	}
 	r.class = (uint8_t)wait_decided(&d, began_earlier(s, last));
+	r.weak = d.rule == WAIT_RULE_WEAK;
 	return r;
 }
 

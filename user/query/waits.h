@@ -9,8 +9,10 @@
 
 #include "query/wait_frames.h"
 
-#define WAIT_EVENT "off-cpu" /* the event of blocked threads */
-#define WAKER_EVENT "waker"  /* blocked time by who ended it, */
+#define WAIT_EVENT "off-cpu"		/* the event of blocked threads */
+#define LATENCY_EVENT "latency"		/* wall-clock time of label values: on and for CPUs, */
+#define LATENCY_OFF_EVENT "latency.off" /* and blocked */
+#define WAKER_EVENT "waker"		/* blocked time by who ended it, */
 #define WAKER_IDLE_EVENT \
 	"waker.idle" /* and that of idle waits: the recorder knows the blocked thread's stack */
 /* the outermost frame of waits that were under way at its begin */
@@ -23,6 +25,7 @@ struct wait_reason {
 	 */
 	uint32_t frame;
 	uint8_t class; /* enum wait_class */
+	bool weak;     /* by a weak rule: WAIT_RULE_WEAK */
 };
 
 #define WAIT_STACKS 32768
@@ -42,7 +45,10 @@ struct wait_reasons {
 
 void wait_reasons_fini(struct wait_reasons *w);
 
-/* Of a stack of event WAIT_EVENT. Borrowed until the next call. 0 or -ENOMEM. */
+/* Are its rows of blocked threads, whose stacks say why? */
+bool query_is_blocked(const char *event);
+
+/* Of a stack of such an event. Borrowed until the next call. 0 or -ENOMEM. */
 int wait_reason_of(struct wait_reasons *w, const struct store *s, uint32_t stack,
 		   const struct wait_reason **ret);
 

@@ -26,7 +26,7 @@ struct loading {
 	const struct sampler_config *cfg;
 	unsigned n_cpus;
 	uint32_t n_procs;
-	bool waits, wakers; /* the scheduler is watched; and who wakes */
+	bool waits, wakers, latency; /* the scheduler is watched; who wakes; weights by label */
 	struct probe_support probes;
 	struct wait_support support;
 	struct sizes sizes;
@@ -166,14 +166,50 @@ static uint32_t token_shift(unsigned hz)
 	return shift;
 }
 
+/* As latency_text() of bpf/latency_group.bpf.h. */
+static uint64_t latency_hash(const char *text)
+{
+	uint64_t hash = LATENCY_HASH, word;
+	for (size_t at = 0, len = strlen(text); at < len; at += sizeof(word)) {
+		word = 0;
+		memcpy(&word, text + at, len - at < sizeof(word) ? len - at : sizeof(word));
+		hash = latency_hash_word(hash, word);
+	}
+	return hash | 1;
+}
+
+/* The tables of groups are as small as a map can be where no weights are asked for. */
+static int set_latency(struct loading *l)
+{
+	struct sample_bpf *k = l->skel;
+	struct config *c = (struct config *)&k->rodata->cfg;
+	const uint32_t groups = l->latency ? LATENCY_GROUPS : 1;
+	c->latency = l->latency;
+	c->latency_mask = groups - 1;
+	c->latency_key = latency_hash(l->cfg->latency);
+	c->latency_event = MAX_EVENTS; /* none */
+	for (unsigned i = l->cfg->n_events; i-- > 0;)
+		if (c->period_ns[i])
+			c->latency_event = i; /* the first */
+	bpf_program__set_autoload(k->progs.on_wakeup_latency, l->latency);
+	int rc = bpf_map__set_max_entries(k->maps.latency_groups, groups);
+	return rc ? rc
+		  : bpf_map__set_max_entries(k->maps.set_groups, l->latency ? 1u << SEEN_BITS : 1);
+}
+
 static int set_waits(struct loading *l)
 {
 	struct sample_bpf *k = l->skel;
-	struct bpf_program *programs[] = { k->progs.on_thread,	   k->progs.on_threads,
-					   k->progs.on_switch,	   k->progs.on_wakeup,
-					   k->progs.on_wakeup_new, k->progs.on_migrate };
-	struct bpf_program *wakers[] = { k->progs.on_waking, k->progs.on_switch_waker,
-					 k->progs.on_thread_waker, k->progs.on_threads_waker };
+	struct bpf_program *programs[] = { k->progs.on_thread, k->progs.on_threads,
+					   k->progs.on_wakeup, k->progs.on_wakeup_new,
+					   k->progs.on_migrate };
+	struct bpf_program *wakers[] = { k->progs.on_waking, k->progs.on_thread_waker,
+					 k->progs.on_threads_waker };
+	/* One of them, by what a context switch does beside: bit 0 wakers, bit 1 weights */
+	struct bpf_program *switches[] = { k->progs.on_switch, k->progs.on_switch_waker,
+					   k->progs.on_switch_latency,
+					   k->progs.on_switch_waker_latency };
+	const size_t with = (size_t)l->wakers | (size_t)l->latency << 1;
 	struct bpf_map *maps[] = { k->maps.waits,      k->maps.wait_stacks, k->maps.call_sites,
 				   k->maps.sched_cpus, k->maps.waits_out,   k->maps.wait_others };
 	int rc = bpf_map__set_autocreate(k->maps.wakings, l->wakers);
@@ -186,8 +222,8 @@ static int set_waits(struct loading *l)
 			l->support.queue_times ? k->progs.on_wakeup : k->progs.on_migrate, false);
 	for (size_t i = 0; i < sizeof(wakers) / sizeof(wakers[0]); i++)
 		bpf_program__set_autoload(wakers[i], l->wakers);
-	if (l->wakers)
-		bpf_program__set_autoload(k->progs.on_switch, false);
+	for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++)
+		bpf_program__set_autoload(switches[i], l->waits && i == with);
 	((struct config *)&k->rodata->cfg)->wakers = l->wakers;
 	((struct config *)&k->rodata->cfg)->preempt_count = l->support.wake.preempt_count;
 	((struct config *)&k->rodata->cfg)->bottom_half = l->support.wake.bottom_half;
@@ -326,6 +362,7 @@ static int set_sizes(struct loading *l)
 	bpf_program__set_autoload(k->progs.on_exit, follows && inner);
 	rc = rc ? rc : set_choice(l, c);
 	rc = rc ? rc : set_waits(l);
+	rc = rc ? rc : set_latency(l);
 	return rc ? rc : set_chosen_sizes(l, c);
 }
 
@@ -402,6 +439,7 @@ int programs_load(struct programs *ret, const struct programs_wanted *wanted, st
 	for (size_t i = 0; i < N_PROGRAM_FDS; i++)
 		p.fd[i] = -1;
 	l.wakers = l.waits && l.cfg->wakers;
+	l.latency = l.waits && l.cfg->latency[0];
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 	libbpf_set_print(on_libbpf);
 	last_warning[0] = 0;

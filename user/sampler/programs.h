@@ -22,6 +22,7 @@
 	X(unwind_rules) \
 	X(unwind_shards) \
 	X(wait_others) \
+	X(latency_groups) \
 	X(ring) \
 	X(copies) \
 	X(bss) \
@@ -43,8 +44,11 @@
 	X(on_wakeup_new) \
 	X(on_migrate) \
 	X(on_waking) \
+	X(on_wakeup_latency) \
 	X(on_switch) \
-	X(on_switch_waker)
+	X(on_switch_latency) \
+	X(on_switch_waker) \
+	X(on_switch_waker_latency)
 
 enum program_fd {
 #define X(name) MAP_##name,

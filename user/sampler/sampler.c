@@ -212,6 +212,7 @@ static struct sampler *make(const struct sampler_config *cfg)
 	s->n_procs = cfg->processes ? cfg->processes : SAMPLER_PROCESSES;
 	s->waits = sampler_config_waits(cfg);
 	s->wakers = s->waits && cfg->wakers;
+	s->latency = s->waits && cfg->latency[0];
 	s->rings = s->fork = s->ended = s->calls_exit = s->threads = -1;
 	memset(s->programs.fd, -1, sizeof(s->programs.fd));
 	memset(s->tracepoint, -1, sizeof(s->tracepoint));

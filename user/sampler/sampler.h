@@ -25,6 +25,8 @@ struct sampler_probe {
 	struct probe_place place;
 };
 
+#define SAMPLER_LATENCY_KEY 64
+
 struct sampler_config {
 	struct event event[MAX_EVENTS];
 	unsigned n_events;
@@ -66,6 +68,11 @@ struct sampler_config {
 	bool jvm_attach; /* for user/stacks/resolve: ask JVMs for the names of their code */
 	bool wakers;	 /* with waits: who ends them */
 	/*
+	 * With waits: the key of a label. Weigh samples and waits by how many threads are active
+	 * for the same value of it; "": do not
+	 */
+	char latency[SAMPLER_LATENCY_KEY];
+	/*
 	 * With waits: how long labels that were read count, and the shortest wait whose waker has a
 	 * stack; 0: 1 ms
 	 */
@@ -82,6 +89,12 @@ struct sampler_config {
 	size_t unwind_bytes;  /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 	size_t symbols_bytes; /* of symbol tables that are kept; 0: SYMBOLIZER_TABLE_BYTES */
 };
+
+/*
+ * Weigh by the label with this key; NULL: do not. -EINVAL: there cannot be such a label, or no
+ * event is a clock.
+ */
+int sampler_set_latency(struct sampler_config *cfg, const char *key, struct err *err);
 
 struct sampler;
 
@@ -198,6 +211,16 @@ uint32_t sampler_row_words(const struct row *row);
 int sampler_waits(struct sampler *s,
 		  void (*on_wait)(void *ctx, const struct row *row, const uint64_t *words),
 		  void *ctx);
+
+/*
+ * What went wrong with weights since the last call: threads that found no group, clocks that were
+ * not read in time, threads that were counted after their end. Call it after sampler_waits, at the
+ * end of each window: it begins the next count.
+ */
+struct sampler_latency {
+	uint64_t alone, locked, recounted;
+};
+void sampler_latency_end_window(struct sampler *s, struct sampler_latency *ret);
 
 /*
  * The accounting of a CPU since the start: what its events say fired (in samples), and what reached

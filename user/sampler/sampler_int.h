@@ -7,8 +7,8 @@
 
 #include "sample.skel.h"
 
-#define SAMPLER_SCHED_LINKS 8
-#define SAMPLER_SWITCH_LINKS 6 /* from here on those of sched_switch */
+#define SAMPLER_SCHED_LINKS 11
+#define SAMPLER_SWITCH_LINKS 7 /* from here on those of sched_switch */
 
 struct cpu {
 	int fd[MAX_EVENTS];   /* -1: not open */
@@ -61,8 +61,10 @@ struct sampler {
 	size_t n_probes;
 	/* Links of programs; -1: none */
 	int tracepoint[MAX_EVENTS], fork, ended, calls_exit, sched[SAMPLER_SCHED_LINKS], threads;
-	bool waits, wakers;	    /* the scheduler is watched; and who wakes */
-	struct wait_others *others; /* of each half; NULL: no waits */
+	bool waits, wakers, latency;  /* the scheduler is watched; who wakes; weights */
+	struct wait_others *others;   /* of each half; NULL: no waits */
+	struct latency_group *groups; /* LATENCY_GROUPS; NULL: no weights */
+	struct latency_flaws flaws;   /* told already */
 	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
 	void *record_ctx;
 	void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack);
@@ -138,5 +140,9 @@ int sampler_attach_waits(struct sampler *s, struct err *err);
 void sampler_begin_waits(struct sampler *s); /* what is waited for counts from now on */
 void sampler_end_waits(struct sampler *s);   /* what is waited for counts until now */
 void sampler_detach_waits(struct sampler *s);
+
+/* The groups of weights (sampler_latency.c). */
+int sampler_map_latency(struct sampler *s, struct err *err);
+void sampler_unmap_latency(struct sampler *s);
 
 #endif

@@ -25,13 +25,15 @@ int sampler_map_waits(struct sampler *s, struct err *err)
 	const struct sampler_table others = { MAP_wait_others,
 					      s->programs.sizes.n_halves * sizeof(*s->others),
 					      (void **)&s->others };
-	return sampler_map_tables(s, &others, 1, err);
+	int rc = sampler_map_tables(s, &others, 1, err);
+	return rc ? rc : sampler_map_latency(s, err);
 }
 
 void sampler_unmap_waits(struct sampler *s)
 {
 	if (s->others)
 		munmap(s->others, s->programs.sizes.n_halves * sizeof(*s->others));
+	sampler_unmap_latency(s);
 }
 
 uint32_t sampler_row_words(const struct row *row)
@@ -118,9 +120,11 @@ static int make_wakings(struct sampler *s)
  */
 int sampler_attach_waits(struct sampler *s, struct err *err)
 {
-	static const enum program_fd scheduler[] = { PROGRAM_on_wakeup,	 PROGRAM_on_wakeup_new,
-						     PROGRAM_on_migrate, PROGRAM_on_waking,
-						     PROGRAM_on_switch,	 PROGRAM_on_switch_waker };
+	static const enum program_fd scheduler[] = {
+		PROGRAM_on_wakeup,	 PROGRAM_on_wakeup_new,	    PROGRAM_on_migrate,
+		PROGRAM_on_waking,	 PROGRAM_on_wakeup_latency, PROGRAM_on_switch,
+		PROGRAM_on_switch_waker, PROGRAM_on_switch_latency, PROGRAM_on_switch_waker_latency
+	};
 	if (!s->waits)
 		return 0;
 	int rc = sampler_attach_traced(s, PROGRAM_on_thread, &s->sched[0]);

@@ -13,6 +13,7 @@ struct copy {
 	struct row row;
 	uint32_t half; /* its id */
 	unsigned cpu;
+	uint32_t weight;
 	bool taken;
 	enum counter end;    /* set after unwinding */
 	uint64_t *frames;    /* [n_kernel + n_user], set after unwinding */
@@ -146,6 +147,7 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	/* An allocation has both (struct heap_hit of the programs) */
 	p->row.samples += !p->row.samples;
 	p->row.first_ns = p->row.first_ns ? p->row.first_ns : p->row.last_ns;
+	p->weight = w->weight;
 	p->half = w->half;
 	p->cpu = w->cpu;
 	*c->last = p;
@@ -207,7 +209,7 @@ void copies_take(struct copies *c, uint32_t key)
 
 bool copies_hand_out(struct copies *c, bool now,
 		     void (*row)(void *ctx, unsigned cpu, const struct row *row,
-				 const uint64_t *frames, enum counter end),
+				 const uint64_t *frames, uint64_t weight, enum counter end),
 		     void *ctx)
 {
 	struct proc_id blocked = { 0 };
@@ -224,7 +226,7 @@ bool copies_hand_out(struct copies *c, bool now,
 		*at = p->next;
 		if (!*at)
 			c->last = at;
-		row(ctx, p->cpu, &p->row, p->frames, p->end);
+		row(ctx, p->cpu, &p->row, p->frames, p->weight, p->end);
 		copy_free(p);
 	}
 	return left;

@@ -43,13 +43,13 @@ uint64_t copies_newest(const struct copies *c, uint32_t key);
 void copies_take(struct copies *c, uint32_t key);
 
 /*
- * Pass the samples that were taken and unwound to row, each with its frames (row->stack is 0) and
- * the counter for the end of its user stack. With `now`, unwind the others first, with the rules
- * that exist. Return true if some are left.
+ * Pass the samples that were taken and unwound to row, each with its frames (row->stack is 0), its
+ * weight (struct wire_copy) and the counter for the end of its user stack. With `now`, unwind the
+ * others first, with the rules that exist. Return true if some are left.
  */
 bool copies_hand_out(struct copies *c, bool now,
 		     void (*row)(void *ctx, unsigned cpu, const struct row *row,
-				 const uint64_t *frames, enum counter end),
+				 const uint64_t *frames, uint64_t weight, enum counter end),
 		     void *ctx);
 
 #endif

@@ -18,6 +18,8 @@ struct bpf_perf_event_data {
 /* arch/arm64/include/asm/ptrace.h: what stands behind is not read. */
 struct pt_regs {
 	struct user_pt_regs user_regs;
+	__u64 orig_x0;
+	__s32 syscallno; /* -1: an exception */
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
