@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/wait_frames.h"
 
+#include "query/frame_words.h"
+
 #include <string.h>
 
 const char *const wait_class_names[WAIT_CLASSES] = {
@@ -11,40 +13,16 @@ const char *const wait_class_names[WAIT_CLASSES] = {
 	[WAIT_CLASS_UNKNOWN] = "unknown",
 };
 
-/*
- * A name matches a word when it is that word, up to an argument list, a version or the mark of a
- * clone. A word that ends in '*' is a prefix; one that begins with '*' may stand anywhere.
- */
 struct rule {
-	const char *words; /* separated by blanks */
+	const char *words; /* frame_words.h */
 	enum wait_class class;
 	enum wait_rule rule;
 };
 
-static bool word_matches(const char *word, size_t len, const char *name)
-{
-	if (word[0] == '*')
-		return memmem(name, strlen(name), word + 1, len - 1) != NULL;
-	if (word[len - 1] == '*')
-		return !strncmp(name, word, len - 1);
-	return !strncmp(name, word, len) && (!name[len] || strchr("(@.<", name[len]));
-}
-
-static bool any_word(const char *words, const char *name)
-{
-	for (size_t len; *words; words += len) {
-		words += strspn(words, " ");
-		len = strcspn(words, " ");
-		if (len && word_matches(words, len, name))
-			return true;
-	}
-	return false;
-}
-
 static void apply(const struct rule *rules, size_t n, const char *name, struct wait_frame *f)
 {
 	for (size_t i = 0; i < n && !f->rule; i++) {
-		if (!any_word(rules[i].words, name))
+		if (!frame_words_match(rules[i].words, name))
 			continue;
 		f->class = (uint8_t)rules[i].class;
 		f->rule = (uint8_t)rules[i].rule;
@@ -236,14 +214,16 @@ static bool in_system_directory(const char *module, const char *base)
 static enum wait_owner owner_of(const char *function, const char *module, const char *base,
 				const char *file)
 {
-	if (any_word(libc_files, base))
+	if (frame_words_match(libc_files, base))
 		return WAIT_OWNER_LIBC;
 	/* Reserved names, of static programs */
-	if (any_word(libc_functions, function) || (function[0] == '_' && function[1] == '_'))
+	if (frame_words_match(libc_functions, function) ||
+	    (function[0] == '_' && function[1] == '_'))
 		return WAIT_OWNER_LIBC;
-	if (any_word(runtime_files, base) || strstr(module, "/lib-dynload/"))
+	if (frame_words_match(runtime_files, base) || strstr(module, "/lib-dynload/"))
 		return WAIT_OWNER_RUNTIME;
-	if (any_word(runtime_functions, function) || any_word(server_functions, function))
+	if (frame_words_match(runtime_functions, function) ||
+	    frame_words_match(server_functions, function))
 		return WAIT_OWNER_RUNTIME;
 	if (is_shared_object(base) && in_system_directory(module, base))
 		return WAIT_OWNER_RUNTIME;
@@ -261,7 +241,7 @@ static void user_frame(const char *function, const char *module, const char *fil
 	APPLY(libc, function, f);
 	APPLY(runtimes, function, f);
 	APPLY(programs, function, f);
-	if (!f->rule && any_word(client_files, base)) {
+	if (!f->rule && frame_words_match(client_files, base)) {
 		f->class = WAIT_CLASS_NETWORK;
 		f->rule = WAIT_RULE_FIRM;
 	}
@@ -276,12 +256,15 @@ struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, cons
 		kernel_frame(function, &f);
 	else if (kind == FRAME_USER)
 		user_frame(function, module, file, &f);
+	f.lock = lock_frame_of(kind == FRAME_KERNEL, function);
 	return f;
 }
 
 void wait_see_towards_root(struct wait_decision *d, const struct wait_frame *f)
 {
 	d->futex |= f->futex;
+	d->release |= f->lock.release;
+	d->lock = (uint8_t)lock_kind_towards_root(d->lock, f->lock.kind);
 	if (d->rule == WAIT_RULE_FIRM || !f->rule)
 		return;
 	d->rule = f->rule;
@@ -291,6 +274,8 @@ void wait_see_towards_root(struct wait_decision *d, const struct wait_frame *f)
 void wait_see_towards_leaf(struct wait_decision *d, const struct wait_frame *f)
 {
 	d->futex |= f->futex;
+	d->release |= f->lock.release;
+	d->lock = (uint8_t)lock_kind_towards_leaf(d->lock, f->lock.kind);
 	if (f->rule != WAIT_RULE_FIRM && (d->rule || !f->rule))
 		return;
 	d->rule = f->rule;

@@ -6,6 +6,7 @@
 #ifndef ASCRIBE_QUERY_WAIT_FRAMES_H
 #define ASCRIBE_QUERY_WAIT_FRAMES_H
 
+#include "query/lock_frames.h"
 #include "store/store.h"
 
 enum wait_class {
@@ -46,6 +47,7 @@ struct wait_frame {
 	uint8_t rule;  /* enum wait_rule */
 	uint8_t owner; /* enum wait_owner */
 	bool futex;    /* the system call, which tells nothing by itself */
+	struct lock_frame lock;
 };
 
 /* function, module and file as in struct store_frame; "" where unknown. */
@@ -58,6 +60,8 @@ struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, cons
  */
 struct wait_decision {
 	uint8_t class, rule; /* of the frame that decides so far */
+	uint8_t lock;	     /* enum lock_kind, so far */
+	bool release;	     /* some frame releases a lock */
 	bool futex;
 };
 

@@ -379,6 +379,8 @@ int resolver_stack(struct resolver *r, const struct proc_image *im, const struct
 		return rc;
 	*ret_stack = b.stack;
 	ret_flags->wait = (uint8_t)wait_decided(&b.wait, s->root != 0);
+	ret_flags->lock = b.wait.lock;
+	ret_flags->release = b.wait.release;
 	return 0;
 }
 

@@ -108,8 +108,10 @@ struct resolver_flags {
 	bool lines_saved;
 	/* Some user frame lies in a cold file, which was not read: resolver_set_detail */
 	bool names_saved;
-	/* Enum wait_class: why a thread with this stack waits, after resolver_note_reasons */
+	/* Enum wait_class: why a thread with this stack waits, after resolver_note_reasons; */
 	uint8_t wait;
+	uint8_t lock; /* likewise, enum lock_kind: for which lock; */
+	bool release; /* and whether a function of the stack releases a lock */
 };
 
 /*
