@@ -11,6 +11,7 @@
 #include "elf/section.h"
 #include "elf/tls.h"
 #include "elf/usdt.h"
+#include "elf/variable_at.h"
 #include "fuzz/input.h"
 #include "sampler/probe_arg.h"
 #include "symbols/symbols.h"
@@ -64,6 +65,25 @@ static void ask_variables(const uint8_t *data, size_t size)
 						steps) <= ACCESSOR_STEPS_MAX);
 		elf_section_fini(&text);
 	}
+	elf_image_fini(&img);
+}
+
+/* Names of variables by address: at the beginning of each segment, and further on. */
+static void ask_addresses(const uint8_t *data, size_t size)
+{
+	struct elf_variable_at v[ELF_VARIABLE_AT_MAX];
+	struct elf_image img;
+	size_t n = 0;
+	if (elf_image_open_memory(&img, data, size, "fuzz", NULL))
+		return;
+	for (size_t i = 0; i < img.n_loads && n + 8 <= ELF_VARIABLE_AT_MAX; i++)
+		for (uint64_t k = 0; k < 8; k++)
+			v[n++].vaddr = img.loads[i].vaddr + k * (img.loads[i].memsz / 8);
+	if (!elf_variables_at(&img, v, n))
+		for (size_t i = 0; i < n; i++)
+			require(!*v[i].name || v[i].vaddr - v[i].start < v[i].size);
+	for (size_t i = 0; i < n; i++)
+		require(memchr(v[i].name, 0, sizeof(v[i].name)) != NULL);
 	elf_image_fini(&img);
 }
 
@@ -175,6 +195,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint64_t vaddr, bias;
 	struct err err;
 	ask_variables(data, size);
+	ask_addresses(data, size);
 	ask_file(data, size);
 	ask_cut(data, size);
 	decode_accessor(data, size);

@@ -247,10 +247,13 @@ uint32_t proc_thread(uint32_t tgid);
  * Read the line of /proc/TGID/maps with this address. -ENOENT: nothing is mapped there, or the
  * process has ended.
  */
+#define PROC_LINE_NAME_MAX 160
 struct proc_line {
 	uint64_t start, end, pgoff; /* as in struct proc_map */
 	uint64_t dev, ino;	    /* 0: no file */
-	bool exec;
+	bool exec, shared;
+	/* The path, "[heap]", "[stack]" or "", with its end where it is too long */
+	char name[PROC_LINE_NAME_MAX];
 };
 int proc_line_at(uint32_t tgid, uint64_t addr, struct proc_line *ret);
 

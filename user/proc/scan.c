@@ -126,7 +126,10 @@ static int ask_bytes(const struct reader_request *q, const char *text, void *out
 int proc_line_at(uint32_t tgid, uint64_t addr, struct proc_line *ret)
 {
 	const struct reader_request q = { .op = READ_LINE, .tgid = tgid, .a = addr };
-	return ask_bytes(&q, NULL, ret, sizeof(*ret));
+	int rc = ask_bytes(&q, NULL, ret, sizeof(*ret));
+	if (!rc)
+		ret->name[sizeof(ret->name) - 1] = 0;
+	return rc;
 }
 
 int proc_find_mapping(uint32_t tgid, const char *texts, uint64_t *ret_start)

@@ -392,15 +392,26 @@ static int read_maps(const struct reader_request *q, struct buf *out)
 	return rc ? rc : buf_add(out, &now, sizeof(now));
 }
 
+/* The end of a path says more than its beginning. */
+static void set_name(struct proc_line *l, const char *path)
+{
+	size_t len = strcspn(path, "\n"),
+	       cut = len < sizeof(l->name) ? 0 : len - sizeof(l->name) + 1;
+	memcpy(l->name, path + cut, len - cut);
+	l->name[len - cut] = 0;
+}
+
 static int read_line(const struct reader_request *q, struct buf *out)
 {
 	FILE *f = open_proc(q->tgid, "maps");
 	char line[PATH_MAX + 128], *path;
-	struct proc_line l;
+	struct proc_line l = { 0 };
 	int rc = -ENOENT;
 	for (size_t i = 0; f && rc && i < LINES_MAX && fgets(line, sizeof(line), f); i++)
-		if (proc_parse_line(line, &l, &path) && q->a >= l.start && q->a < l.end)
+		if (proc_parse_line(line, &l, &path) && q->a >= l.start && q->a < l.end) {
+			set_name(&l, path);
 			rc = buf_add(out, &l, sizeof(l));
+		}
 	if (f)
 		fclose(f);
 	return rc;

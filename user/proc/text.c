@@ -99,6 +99,8 @@ bool proc_parse_line(char *line, struct proc_line *ret, char **ret_path)
 		return false;
 	ret->dev = makedev(maj, min);
 	ret->exec = prot[2] == 'x';
+	ret->shared = prot[3] == 's';
+	ret->name[0] = 0;
 	*ret_path = line + at;
 	return true;
 }

@@ -7,6 +7,7 @@
 
 #include "symbols/lines.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -190,6 +191,16 @@ size_t binary_build_id(const struct binary *b, const uint8_t **ret)
 int binary_bias(const struct binary *b, uint64_t start, uint64_t pgoff, uint64_t *ret_bias)
 {
 	return elf_image_bias(&b->facts.img, start, pgoff, ret_bias);
+}
+
+bool binary_has_data(const struct binary *b, uint64_t vaddr)
+{
+	const struct elf_image *img = &b->facts.img;
+	for (size_t i = 0; i < img->n_loads; i++)
+		if (!(img->loads[i].flags & PF_X) &&
+		    vaddr - img->loads[i].vaddr < img->loads[i].memsz)
+			return true;
+	return false;
 }
 
 int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset)

@@ -200,6 +200,9 @@ size_t binary_build_id(const struct binary *b, const uint8_t **ret);
 /* How far an executable mapping of the file has moved its vaddrs: elf_image_bias. */
 int binary_bias(const struct binary *b, uint64_t start, uint64_t pgoff, uint64_t *ret_bias);
 
+/* Is the vaddr in a segment of the file that is no code? Variables are in such. */
+bool binary_has_data(const struct binary *b, uint64_t vaddr);
+
 /* Where in the file a vaddr is from: elf_image_offset. */
 int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset);
 
