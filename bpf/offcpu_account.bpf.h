@@ -110,27 +110,33 @@ static __always_inline bool same_occupant(const struct occupant *who, const stru
 	return !differ;
 }
 
-/* Return the occupant's index in the arena of half `key`, or one of OCCUPANT_*. */
+/*
+ * Return the occupant's index in the arena of half `key`, or one of OCCUPANT_*. futex: behind it,
+ * unless that is 0.
+ */
 static __always_inline __u32 occupant_intern(__u32 key, struct sched_cpu *sc,
-					     const struct occupant *who)
+					     const struct occupant *who, __u64 futex)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (OCCUPANT_CACHE - 1);
-	if (!who->tgid)
+	__u64 k = (who->tgid ^ (who->set_id >> 32) ^ (futex >> 3)) & (OCCUPANT_CACHE - 1);
+	if (!who->tgid && !futex)
 		return (__u32)who->start_ns;
 	barrier_var(k);
 	if (!h || k >= OCCUPANT_CACHE)
 		return OCCUPANT_OTHER;
-	if (sc->occupants[k].active == sc->active && same_occupant(who, &sc->occupants[k].who))
+	if (sc->occupants[k].active == sc->active && sc->occupants[k].futex == futex &&
+	    same_occupant(who, &sc->occupants[k].who))
 		return sc->occupants[k].at;
 	struct occupant *tail = (void *)arena_tail(h);
 	if (!tail)
 		return OCCUPANT_OTHER;
 	*tail = *who;
-	int at = stack_intern(key, OCCUPANT_WORDS, 0, 0);
+	*(__u64 *)(tail + 1) = futex;
+	int at = stack_intern(key, OCCUPANT_WORDS + (futex ? FUTEX_WORDS : 0), 0, 0);
 	if (at < 0)
 		return OCCUPANT_OTHER;
 	sc->occupants[k].who = *who;
+	sc->occupants[k].futex = futex;
 	sc->occupants[k].at = (__u32)at;
 	sc->occupants[k].active = sc->active;
 	return (__u32)at;
@@ -151,7 +157,7 @@ __noinline int row_add_blame(__u32 key, const struct occupant *who, __u64 ns, __
 	row->kind = ROW_BLAME;
 	row->tid = 0; /* as of lengths */
 	row->event = (__u8)cfg.event_runq;
-	row->occupant = occupant_intern(key, sc, who);
+	row->occupant = occupant_intern(key, sc, who, 0);
 	row->wait.bucket = 0;
 	row->wait.flags = sc->kthread;
 	row->samples = n;
@@ -195,7 +201,7 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 	struct row *row = row_begin(sc, w);
 	row->kind = w->kthread ? ROW_KTHREAD : ROW_TASK;
 	row->samples = 1;
-	if (h && !wait_stack_take(key, w->stack, 0, row)) {
+	if (h && !wait_stack_take(key, w->stack, 0, 0, row)) {
 		row->thinning = w->thinning & 15;
 		row->earlier = !w->began;
 		row->event = (__u8)cfg.event_off;

@@ -7,6 +7,7 @@
 #ifndef ASCRIBE_OFFCPU_ITER_BPF_H
 #define ASCRIBE_OFFCPU_ITER_BPF_H
 
+#include "futex.bpf.h"
 #include "latency.bpf.h"
 #include "offcpu_account.bpf.h"
 #include "offcpu_clock.bpf.h"
@@ -131,7 +132,7 @@ static __always_inline void iter_write_wait(struct seq_file *seq, struct wire_wa
 {
 	o->row.event = (__u8)event;
 	o->row.value = ns;
-	n = sizeof(o->row) + n * 8;
+	n = WIRE_WAIT_BYTES + n * 8;
 	barrier_var(n);
 	if (ns && n <= sizeof(*o))
 		bpf_seq_write(seq, o, n);
@@ -173,6 +174,9 @@ static __always_inline void iter_report_wait(struct seq_file *seq, struct wire_w
 	o->row.first_ns = since;
 	o->row.samples = 1;
 	o->row.earlier = !w->began;
+	o->futex = blocked && cfg.wakers ? futex_of(t) : 0;
+	if (o->futex == FUTEX_OF_MANY)
+		o->futex = 0;
 	__u64 n_stack = iter_stack(o, t, w), n = iter_append_hang(o, t, w, n_stack);
 	if (__sync_val_compare_and_swap(&w->since, raw, until) != raw)
 		return;
@@ -217,7 +221,7 @@ static __always_inline void iter_report_latency(struct seq_file *seq, struct wir
 		o->row.value = sum->ns;
 		sum->n = sum->ns = 0;
 		if (o->row.samples)
-			bpf_seq_write(seq, o, sizeof(o->row));
+			bpf_seq_write(seq, o, WIRE_WAIT_BYTES);
 	}
 }
 
@@ -238,7 +242,7 @@ static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_w
 		o->row.value = w->sum[i].ns;
 		w->sum[i].n = w->sum[i].ns = 0;
 		if (o->row.samples)
-			bpf_seq_write(seq, o, sizeof(o->row));
+			bpf_seq_write(seq, o, WIRE_WAIT_BYTES);
 	}
 	if (cfg.latency)
 		iter_report_latency(seq, o, w);
@@ -250,7 +254,7 @@ static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_w
 			continue;
 		for (__u32 k = 0; k < 4; k++)
 			if (iter_take_length(w, (__u32)i * 4 + k))
-				bpf_seq_write(seq, o, sizeof(o->row));
+				bpf_seq_write(seq, o, WIRE_WAIT_BYTES);
 	}
 	o->row.event = (__u8)cfg.event_runq;
 	o->row.kind = ROW_BLAME;
@@ -264,7 +268,7 @@ static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_w
 		o->row.value = sum->ns;
 		*(struct occupant *)o->words = sum->who;
 		sum->n = sum->ns = 0;
-		bpf_seq_write(seq, o, sizeof(o->row) + sizeof(struct occupant));
+		bpf_seq_write(seq, o, WIRE_WAIT_BYTES + sizeof(struct occupant));
 	}
 }
 

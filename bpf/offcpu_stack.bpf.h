@@ -216,10 +216,12 @@ __noinline __u32 wait_stack_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_u
 }
 
 /*
- * Move a kept stack into the table of half `key`, behind the words of `who` unless that is NULL,
- * and name it in *row. Its entry is free then, also after a failure. 0 or -1.
+ * Move a kept stack into the table of half `key`, behind the words of `who` unless that is NULL and
+ * a futex unless that is 0, and name it in *row. Its entry is free then, also after a failure. 0 or
+ * -1.
  */
-__noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *who, struct row *row)
+__noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *who, __u64 futex,
+			       struct row *row)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	__u32 i = stack - 1;
@@ -227,7 +229,7 @@ __noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *wh
 	if (!h || !s || !row)
 		return -1;
 	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python,
-	      before = who ? OCCUPANT_WORDS : 0;
+	      before = who ? OCCUPANT_WORDS + (futex ? FUTEX_WORDS : 0) : 0;
 	__u64 *tail = arena_tail(h), n = n_kernel + n_user + n_python;
 	barrier_var(n);
 	int rc = -1;
@@ -236,6 +238,8 @@ __noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *wh
 #pragma unroll
 		for (int k = 0; who && k < OCCUPANT_WORDS; k++)
 			tail[k] = word[k];
+		if (who && futex)
+			tail[OCCUPANT_WORDS] = futex;
 		rc = stack_intern(key, before + n_kernel, n_user, n_python);
 	}
 	__sync_lock_test_and_set(&s->owner, 0);

@@ -167,6 +167,7 @@ struct sched_cpu {
 	struct label_flags flags; /* counted with samples, not here */
 	struct {
 		struct occupant who;
+		__u64 futex;	  /* behind it; 0: none */
 		__u32 at, active; /* arena index, in that half */
 	} occupants[OCCUPANT_CACHE];
 	struct stack_tokens tokens_unknown; /* for call sites without an expectation */
@@ -178,6 +179,8 @@ struct sched_cpu {
 	struct {
 		__u32 at, active; /* arena index plus 1, in that half; 0: none */
 	} blocked_stack;	  /* of the blocked time that was accounted last, for waker.bpf.h */
+	__u64 futex;		  /* likewise: in which the thread was blocked; 0: none */
+	__u64 released;		  /* likewise: WAKER_RELEASED or 0 */
 	struct occupant current;  /* the running thread: current_identify() */
 	/* cfg.run_mask + 1; a cache line each */
 	struct cpu_run runs[] __attribute__((aligned(64)));

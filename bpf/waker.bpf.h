@@ -17,10 +17,15 @@
  * the next switch out. Until then the thread may be woken again, before it is blocked a second
  * time. Such a wake-up finds it on its CPU and is noted in `early`, which counts only where no
  * other waker is known.
+ *
+ * Both threads' system calls are looked at. A thread blocked in a futex call waits for a lock or
+ * the like, whose address is the call's first argument. Where the waker is in a futex call with the
+ * same argument, it released that futex: it is the last holder of a mutex.
  */
 #ifndef ASCRIBE_WAKER_BPF_H
 #define ASCRIBE_WAKER_BPF_H
 
+#include "futex.bpf.h"
 #include "offcpu.bpf.h"
 
 /* 8 tokens for wakers' stacks, where a wait's stack has one: cfg.token_shift */
@@ -35,16 +40,21 @@
 #define IN_SOFTIRQ 0x100
 #define SOFTIRQ_FRAMES 64
 
+/* Two processes may map a futex at different addresses, whose bits in a page are the same. */
+#define FUTEX_SAME 0xfff
+
 struct waker {
 	struct occupant who; /* tgid 0: no process; start_ns is one of OCCUPANT_* */
 	__u64 at;	     /* CLOCK_BOOTTIME; 0: none, or being written */
 	__u32 stack; /* index in wait_stacks plus 1; 0: none. Its owner is the blocked thread */
 	__u32 reserved;
+	__u64 futex; /* that its futex call names; 0: it was in no such call */
 };
 
 struct waking {
 	struct waker woken; /* the first that ended the wait which is not accounted yet */
 	struct waker early; /* the last that found the thread on its CPU */
+	__u64 futex;	    /* in which the thread is blocked since its last switch out; 0: none */
 	/* As a waker itself: its label set when it was last read. */
 	__u64 set_id;
 	__u64 labels_until;
@@ -118,6 +128,18 @@ static __always_inline bool in_interrupt(void *ctx, struct task_struct *by, stru
 	return !own;
 }
 
+/* ---- futexes ---- */
+
+/* Note in sc the futex of the wait that is over, and whether its waker released it. */
+static __always_inline void futex_over(struct sched_cpu *sc, const struct thread_wait *w,
+				       __u64 futex, const struct occupant *who, __u64 released)
+{
+	if (futex == FUTEX_OF_MANY)
+		futex = who->tgid == w->who.tgid ? released : 0;
+	sc->futex = futex;
+	sc->released = futex && released && !((futex ^ released) & FUTEX_SAME) ? WAKER_RELEASED : 0;
+}
+
 /* ---- the waker ---- */
 
 /*
@@ -180,6 +202,7 @@ static __always_inline void waker_note(void *ctx, struct task_struct *t, __u32 t
 	sc->image.start_ns = k->who.start_ns;
 	sc->image.exec_id = k->who.exec_id;
 	k->who.set_id = t->flags & PF_KTHREAD ? 0 : waker_labels(sc, t, take, now);
+	k->futex = futex_of(t);
 	if (take)
 		k->stack = wait_stack_unwind(ctx, t, sc, key, tid);
 	half_leave(c);
@@ -187,8 +210,8 @@ static __always_inline void waker_note(void *ctx, struct task_struct *t, __u32 t
 
 static __always_inline void waker_set_none(struct waker *k, __u64 which)
 {
-	k->who.tgid = 0;
-	k->who.start_ns = which;
+	k->who = (struct occupant){ .start_ns = which };
+	k->futex = 0;
 }
 
 /*
@@ -264,13 +287,16 @@ __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occu
 		row->event = (__u8)cfg.event_off;
 		/* No tid: by the labels of the work alone */
 		row->waker_flags = w->kthread ? WAIT_KTHREAD : 0;
+		if (sc->futex)
+			row->waker_flags |= WAKER_FUTEX | (__u32)sc->released;
 		row->n_kernel = row->n_user = 0;
 		row_set_blocked_stack(row, sc, w);
 		row->samples = 1;
 		row->value = off;
-		if (!stack || wait_stack_take(key, stack, who, row))
-			row->occupant = occupant_intern(key, sc, who);
-		if (row->occupant == OCCUPANT_OTHER)
+		if (!stack || wait_stack_take(key, stack, who, sc->futex, row))
+			row->occupant = occupant_intern(key, sc, who, sc->futex);
+		if (row->occupant == OCCUPANT_OTHER ||
+		    (!who->tgid && who->start_ns == OCCUPANT_OTHER))
 			count(h, COUNTER_waker_unknown);
 		if (row_add(key, row) < 0) {
 			count(h, COUNTER_wait_parts_full);
@@ -292,12 +318,13 @@ __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occu
  * writing it.
  */
 static __always_inline bool waker_early(struct waking *all, const struct thread_wait *w,
-					struct occupant *ret)
+					struct occupant *ret, __u64 *ret_futex)
 {
 	__u64 at = __sync_fetch_and_add(&all->early.at, 0);
 	if (!at || !w->began || at - w->began + EARLY_NEAR >= 2 * EARLY_NEAR)
 		return false;
 	*ret = all->early.who;
+	*ret_futex = all->early.futex;
 	return __sync_fetch_and_add(&all->early.at, 0) == at;
 }
 
@@ -308,19 +335,26 @@ __noinline int waker_over(__u32 cpu, struct thread_wait *w, __u64 off)
 		return 0;
 	struct waking *all = bpf_task_storage_get(&wakings, bpf_get_current_task_btf(), 0, 0);
 	sc->other.start_ns = OCCUPANT_OTHER;
+	sc->futex = 0;
 	if (!all) {
 		if (off)
 			row_add_waker(cpu, w, &sc->other, 0, off);
 		return 0;
 	}
 	__u32 stack = all->woken.stack;
+	__u64 released = 0;
 	if (off && all->woken.at) {
+		futex_over(sc, w, all->futex, &all->woken.who, all->woken.futex);
 		row_add_waker(cpu, w, &all->woken.who, stack, off);
 		stack = 0;
+	} else if (off && waker_early(all, w, &sc->waker, &released)) {
+		futex_over(sc, w, all->futex, &sc->waker, released);
+		row_add_waker(cpu, w, &sc->waker, 0, off);
 	} else if (off) {
-		row_add_waker(cpu, w, waker_early(all, w, &sc->waker) ? &sc->waker : &sc->other, 0,
-			      off);
+		futex_over(sc, w, all->futex, &sc->other, 0);
+		row_add_waker(cpu, w, &sc->other, 0, off);
 	}
+	all->futex = futex_of(bpf_get_current_task_btf());
 	if (stack)
 		wait_stack_free(stack, (__u32)bpf_get_current_task_btf()->pid);
 	all->woken.stack = 0;

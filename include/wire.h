@@ -62,7 +62,7 @@ struct row {
 		/* 0 in rows of lengths and of BLAME, which have the labels of the work alone */
 		__u32 tid;
 		/*
-		 * ROW_WAKER, of who was blocked: WAIT_KTHREAD or 0, and its stack
+		 * ROW_WAKER, of who was blocked: WAIT_KTHREAD, WAKER_*, and its stack
 		 * (WAKER_BLOCKED_SHIFT)
 		 */
 		__u32 waker_flags;
@@ -146,16 +146,24 @@ enum row_kind {
 #define WAIT_KTHREAD 2 /* of a kernel thread */
 #define WAIT_LATENCY 4 /* ROW_WAIT: value is the weight of waits without a stack, as of LATENCY */
 /*
+ * In waker_flags: the thread was blocked in a futex call. The occupant (tgid 0: no thread, start_ns
+ * is one of OCCUPANT_*) is followed by the address of the futex, then by the stack.
+ */
+#define WAKER_FUTEX 4
+/* The waker was in a futex call that named the same address: it did not send a signal, say. */
+#define WAKER_RELEASED 8
+/*
  * In waker_flags, shifted: 1 plus the index in the arena of the blocked thread's own stack. A row
  * TASK or KTHREAD of the same half has that stack. 0: it was not sampled.
  */
-#define WAKER_BLOCKED_SHIFT 2
+#define WAKER_BLOCKED_SHIFT 4
 
 #define OCCUPANT_OTHER 0xffffffffu /* not known any more, or not yet */
 #define OCCUPANT_IDLE 0xfffffffeu  /* no process: the CPU was leaving idle */
 /* No process: a device, a timer or another CPU's call woke the thread */
 #define OCCUPANT_INTERRUPT 0xfffffffdu
 #define OCCUPANT_WORDS 6
+#define FUTEX_WORDS 1
 
 /* A thread that ran while others waited for it, or that woke another. */
 struct occupant {
@@ -180,10 +188,12 @@ struct user_registers {
 #define WAIT_WORDS 127
 struct wire_wait {
 	struct row row; /* stack, occupant: 0, or OCCUPANT_*; WAIT_HAS_HANG */
+	__u64 futex;	/* TASK: in which the thread is blocked; 0: none, or not asked for */
 	/* TASK, KTHREAD: the stack, and a struct wire_hang; WAIT: none; BLAME: the occupant */
 	__u64 words[WAIT_WORDS];
 };
 
+#define WIRE_WAIT_BYTES __builtin_offsetof(struct wire_wait, words)
 #define WAIT_HAS_HANG 1 /* in row.stack: behind the words stands a struct wire_hang */
 
 /* A blocked thread without user frames: where user space finds them. */
@@ -482,7 +492,8 @@ enum selection {
 _Static_assert(sizeof(struct row) % 8 == 0 && sizeof(struct row) == 96, "row");
 _Static_assert(__builtin_offsetof(struct row, samples) == ROW_KEY_WORDS * 8, "the key of a row");
 _Static_assert(sizeof(struct stack_ref) == 16, "stack_ref");
-_Static_assert(KERNEL_FRAMES_MAX + OCCUPANT_WORDS < 1 << 8 && STACK_WORDS_MAX < 1 << 12,
+_Static_assert(KERNEL_FRAMES_MAX + OCCUPANT_WORDS + FUTEX_WORDS < 1 << 8 &&
+		       STACK_WORDS_MAX < 1 << 12,
 	       "stack_lengths_word");
 _Static_assert(KERNEL_FRAMES_MAX + USER_FRAMES_MAX <= STACK_WORDS_MAX,
 	       "room for the deepest user stack");

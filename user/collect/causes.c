@@ -104,6 +104,7 @@ static struct causes_row *last_row(struct causes *c, const struct causes_row *of
 	const struct cause_labels all = { &nobody, 1 };
 	struct causes_row key = *of, *found;
 	key.stack = of->event == CAUSE_WAKER ? c->no_stack : 0;
+	key.lock = key.lock_end = 0;
 	found = other_row(c, &key, waited, CAUSES_MAX);
 	return found ? found : other_row(c, &key, &all, CAUSES_MAX + CAUSE_EVENTS);
 }
@@ -112,6 +113,8 @@ int causes_add(struct causes *c, const struct cause *row, bool *ret_cut)
 {
 	struct causes_row key = { .event = row->event,
 				  .stack = row->stack,
+				  .lock = row->lock,
+				  .lock_end = row->lock_end,
 				  .program = row->program,
 				  .named = row->named,
 				  .process = { row->process[0], row->process[1] } };
@@ -202,9 +205,23 @@ static void cut_pairs(struct causes *c, struct causes_result *ret)
 	free(pairs);
 }
 
+/* Locks of little time lose their names. Of the others it is known now which are one. */
+static void cut_locks(struct causes *c, struct locks *locks, struct causes_result *ret)
+{
+	for (size_t i = 0; i < c->n; i++)
+		locks_add_time(locks, c->v[i].lock, row_ns(&c->v[i]));
+	locks_rank(locks);
+	for (size_t i = 0; i < c->n; i++) {
+		c->v[i].lock_group = locks_group(locks, c->v[i].lock);
+		c->v[i].lock_idle = lock_kind_is_idle(locks_kind(locks, c->v[i].lock));
+		if (locks_is_cut(locks, c->v[i].lock))
+			ret->locks_cut += row_n(&c->v[i]);
+	}
+}
+
 /* ---- which part was idle ---- */
 
-enum level { BY_PAIR, BY_WAITED, BY_PROGRAM, LEVELS };
+enum level { BY_LOCK, BY_PAIR, BY_WAITED, BY_PROGRAM, LEVELS };
 
 /* What the samples of one group stand for. */
 struct group {
@@ -220,7 +237,10 @@ struct groups {
 
 static uint64_t level_key(const struct causes_row *r, enum level level)
 {
-	uint64_t k = level == BY_PAIR ? r->pair : level == BY_WAITED ? r->waited : r->program;
+	uint64_t k = level == BY_LOCK	  ? r->lock_group
+		     : level == BY_PAIR	  ? r->pair
+		     : level == BY_WAITED ? r->waited
+					  : r->program;
 	return (k + 1) * 0x9e3779b97f4a7c15ull | 1;
 }
 
@@ -256,10 +276,15 @@ static void divide(const struct groups *g, struct causes_row *r)
 {
 	struct cause_sum all = r->sum[CAUSE_UNKNOWN], idle = { 0, 0 };
 	const struct group *of = NULL;
-	for (int level = 0; all.n && level < LEVELS && !of; level++) {
+	int level = r->lock >= LOCK_ID_FIRST ? BY_LOCK : BY_PAIR;
+	for (; all.n && level < LEVELS && !of; level++) {
 		of = group_of(g, r, level);
-		if (of->n_samples < (level == BY_PROGRAM ? 1 : CAUSES_ENOUGH))
+		if (of->n_samples < (level == BY_PROGRAM || level == BY_LOCK ? 1 : CAUSES_ENOUGH))
 			of = NULL;
+		if (level == BY_LOCK && !of && r->lock_idle) {
+			idle = all;
+			break;
+		}
 	}
 	if (of) {
 		idle.n = share(all.n, of->stands[CAUSE_IDLE].n, of->stands[CAUSE_BUSY].n);
@@ -291,17 +316,25 @@ static void divide_all(struct causes *c)
 /* ---- storing ---- */
 
 /* Return the label set of a row in the store. */
-static int row_set(struct causes *c, const struct causes_row *r, struct store_writer *store,
+static int row_set(struct causes *c, const struct causes_store *to, const struct causes_row *r,
 		   uint32_t *ret)
 {
 	const struct label *v;
-	struct label other[SET_MORE];
+	struct label other[SET_MORE], all[LOCK_LABELS + SET_MORE];
 	size_t n = setpool_get(&c->sets, r->cut ? r->waited : r->pair, &v);
 	if (r->cut) {
 		n = add_other(v, n, other);
 		v = other;
 	}
-	return store_add_set(store, v, n, ret);
+	size_t own = r->event == CAUSE_WAKER && to->locks
+			     ? locks_labels(to->locks, r->lock, r->lock_end, all)
+			     : 0;
+	if (own) { /* they win over those of a program */
+		memcpy(all + own, v, n * sizeof(*v));
+		n = set_size(labels_normalize(all, own + n));
+		v = all;
+	}
+	return store_add_set(to->store, v, n, ret);
 }
 
 static int store_sum(const struct causes_store *to, const struct causes_row *r, uint32_t set,
@@ -318,7 +351,7 @@ static void store_row(struct causes *c, const struct causes_store *to, const str
 	const struct cause_sum *idle = &r->sum[CAUSE_IDLE];
 	uint32_t set;
 	add_sum(&busy, r->sum[CAUSE_UNKNOWN].n, r->sum[CAUSE_UNKNOWN].ns);
-	int rc = row_set(c, r, to->store, &set);
+	int rc = row_set(c, to, r, &set);
 	if (rc || store_sum(to, r, set, r->event == CAUSE_BLAME ? to->blame : to->waker, &busy))
 		ret->failed += busy.n;
 	if (rc || store_sum(to, r, set, to->waker_idle, idle))
@@ -333,6 +366,8 @@ void causes_flush(struct causes *c, const struct causes_store *to, struct causes
 	idhash_clear(&c->hash); /* the rows change their places */
 	qsort(c->v, c->n, sizeof(*c->v), by_pair);
 	cut_pairs(c, ret);
+	if (to->locks)
+		cut_locks(c, to->locks, ret);
 	divide_all(c);
 	for (size_t i = 0; i < c->n; i++)
 		store_row(c, to, &c->v[i], ret);

@@ -12,16 +12,19 @@
  *     pair with few samples, by those of all pairs of the same blocked work, else of the same
  *     program.
  *
+ * The lock of a blocked time is a part of its row, and becomes labels then (collect/locks.h).
+ *
  * Sums stay exact, of each event pair and of each label set of the threads that waited.
  */
 #ifndef ASCRIBE_COLLECT_CAUSES_H
 #define ASCRIBE_COLLECT_CAUSES_H
 
+#include "collect/locks.h"
 #include "collect/pairs.h"
 #include "store/dict/setpool.h"
 #include "store/store.h"
 
-#define CAUSES_MAX (1u << 14) /* distinct rows of one window; 176 bytes each */
+#define CAUSES_MAX (1u << 14) /* distinct rows of one window; 184 bytes each */
 #define CAUSES_PAIRS 512      /* pairs of one window and event that keep their names */
 #define CAUSES_ENOUGH 8	      /* samples that say which part of a pair's time was idle */
 
@@ -38,12 +41,15 @@ struct cause_sum {
 struct causes_row {
 	/* enum cause_event; sets of the pool: of who waited, of both */
 	uint32_t event, waited, pair;
-	uint32_t stack; /* of the store */
+	uint32_t stack;		 /* of the store */
+	uint32_t lock, lock_end; /* LOCK_ID_*, LOCK_END_* */
 	struct cause_sum sum[CAUSE_PARTS];
 	struct cause_sum stands[2]; /* for waits that were not sampled: CAUSE_BUSY, CAUSE_IDLE */
 	uint64_t n_samples;	    /* of `stands` */
 	uint64_t program;	    /* of who waited: a hash */
 	uint64_t process[2];	    /* hashes */
+	uint32_t lock_group;	    /* locks_group, at the end of the window */
+	bool lock_idle;		    /* likewise: waits for a lock of this kind are idle */
 	bool named;		    /* the cause is a thread */
 	bool cut;		    /* of more pairs than are kept */
 };
@@ -75,6 +81,7 @@ struct cause {
 	/* The stack that `part` is known by was taken with probability 4^-thinning */
 	unsigned thinning;
 	uint32_t stack;
+	uint32_t lock, lock_end; /* LOCK_ID_*, LOCK_END_* */
 	uint64_t n, ns;
 	struct cause_labels waited,
 		pair;	     /* of who waited; those and the cause's, with "by." before the keys */
@@ -92,6 +99,7 @@ int causes_add(struct causes *c, const struct cause *row, bool *ret_cut);
 /* Where rows go: the events' ids, and how many samples of the store a wait counts. */
 struct causes_store {
 	struct store_writer *store;
+	struct locks *locks; /* NULL: no row has any */
 	uint32_t blame, waker, waker_idle;
 	unsigned weight; /* of `waker` and `waker.idle` */
 };
@@ -99,6 +107,7 @@ struct causes_store {
 /* What did not go as it should, in waits. */
 struct causes_result {
 	uint64_t cut[CAUSE_EVENTS]; /* of pairs that did not keep their names */
+	uint64_t locks_cut;	    /* of locks likewise */
 	uint64_t failed;	    /* not stored */
 };
 

@@ -6,6 +6,7 @@
 #include "hist/metrics.h"
 #include "proc/reader.h"
 #include "sandbox/nursery.h"
+#include "symbols/variables.h"
 #include "unwind/request.h"
 #include "util/counters.h"
 #include "util/clock.h"
@@ -75,10 +76,12 @@ static void add_ring(void *ctx, unsigned cpu)
 }
 
 /* What children do: they are this program, executed anew, so the table is a constant. */
-static const sandbox_op parser_ops[] = {
-	SYMBOLS_OPS_LIST, [UNWIND_OP] = unwind_op, [FILE_FACTS_OP] = file_facts_op,
-	[FILE_PATH_OP] = file_path_op, [PROBE_OP] = probe_op
-};
+static const sandbox_op parser_ops[] = { SYMBOLS_OPS_LIST,
+					 [UNWIND_OP] = unwind_op,
+					 [FILE_FACTS_OP] = file_facts_op,
+					 [FILE_PATH_OP] = file_path_op,
+					 [PROBE_OP] = probe_op,
+					 [VARIABLES_OP] = variables_op };
 
 static const struct sandbox_config parsing = {
 	.nursery = collector_nursery_op,
@@ -147,6 +150,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	if (!rc && cfg->wakers) {
 		resolver_note_reasons(c->resolver, &c->reasons);
 		pythons_note_reasons(c->pythons, &c->reasons);
+		rc = locks_new(&c->locks, c->procs, c->resolver);
+		c->waits.locks = c->locks;
 	}
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg);
 	rc = rc || !cfg->selection_rules
@@ -474,6 +479,7 @@ void collector_close(struct collector *c)
 	trampolines_free(c->trampolines);
 	copies_free(c->copies);
 	unwinding_free(c->unwinding);
+	locks_free(c->locks);
 	procs_free(c->procs);
 	pythons_free(c->pythons);
 	resolver_free(c->resolver);

@@ -40,6 +40,7 @@ struct blocked_stack {
 	uint32_t at;	  /* in the arena */
 	uint32_t lengths; /* stack_lengths_word */
 	uint8_t part;	  /* enum cause_part; CAUSE_UNKNOWN: not worked out yet */
+	uint8_t lock;	  /* enum lock_kind; when part is worked out */
 };
 
 struct blocked_stacks {
@@ -82,6 +83,7 @@ struct collector {
 	struct chooser *chooser; /* NULL: every cgroup is recorded, at one rate */
 	struct sets sets;
 	struct waits waits;
+	struct locks *locks; /* NULL: wakers are not recorded */
 	struct heap heap;
 	struct own_metrics own;
 	struct store_writer *store;
@@ -185,7 +187,7 @@ bool rows_wait(const struct collector *c);
  * Add a record of the iterator over threads: a part of a wait that goes on, or sums that are in no
  * half.
  */
-void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words);
+void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words, uint64_t futex);
 
 /* Store what is only known at the end of a window. Call it before the window's totals are made. */
 void rows_end_window(struct collector *c);
@@ -211,7 +213,8 @@ uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t 
 		     struct rows_python *ret);
 
 /* Add the part so far of a wait that goes on; words are those of its stack. */
-void rows_add_part(struct collector *c, const struct row *row, const uint64_t *words);
+void rows_add_part(struct collector *c, const struct row *row, const uint64_t *words,
+		   uint64_t futex);
 
 /* ---- windows.c ---- */
 
@@ -235,7 +238,7 @@ int windows_write(struct collector *c, struct err *err);
  * Take the part so far of a wait without user frames, to be added with them: now if they are known,
  * else by hangs_go_on. False: it is not taken.
  */
-bool hangs_take(struct collector *c, const struct row *row, const uint64_t *words,
+bool hangs_take(struct collector *c, const struct row *row, const uint64_t *words, uint64_t futex,
 		const struct wire_hang *hang);
 /* Go on with what was taken. now: add it with the frames that there are. */
 void hangs_go_on(struct collector *c, bool now);
@@ -256,6 +259,7 @@ bool wakers_try(struct collector *c, const struct sampler_half *h, const struct 
 /*
  * Add the part so far of blocked time that goes on; row is a record of the iterator with a stack.
  */
-void wakers_add_part(struct collector *c, const struct row *row, const uint64_t *words);
+void wakers_add_part(struct collector *c, const struct row *row, const uint64_t *words,
+		     uint64_t futex);
 
 #endif

@@ -26,6 +26,7 @@
 struct hang {
 	struct row row;
 	uint64_t words[WAIT_WORDS]; /* kernel frames, then user frames */
+	uint64_t futex;		    /* of struct wire_wait */
 	struct wire_hang at;
 	size_t n_stack; /* bytes read; 0: not yet */
 	uint8_t stack[COPY_STACK_MAX];
@@ -120,14 +121,14 @@ static void count_python(struct collector *c, const struct row *row)
 /* ---- choosing ---- */
 
 static void add_known(struct collector *c, const struct row *row, const uint64_t *words,
-		      const struct hang_known *k)
+		      uint64_t futex, const struct hang_known *k)
 {
 	struct row of = *row;
 	uint64_t all[WAIT_WORDS];
 	of.n_user = k->n_user; /* it was made to fit */
 	memcpy(all, words, of.n_kernel * sizeof(*all));
 	memcpy(all + of.n_kernel, k->user, of.n_user * sizeof(*all));
-	rows_add_part(c, &of, all);
+	rows_add_part(c, &of, all, futex);
 }
 
 /* Find a place: a free one, or that of the wait that began last, if it began later. */
@@ -146,11 +147,11 @@ static struct hang *find_place(struct collector *c, uint64_t began)
 			last = h->v[i];
 	if (!last || last->at.began <= began)
 		return NULL;
-	rows_add_part(c, &last->row, last->words);
+	rows_add_part(c, &last->row, last->words, last->futex);
 	return last;
 }
 
-bool hangs_take(struct collector *c, const struct row *row, const uint64_t *words,
+bool hangs_take(struct collector *c, const struct row *row, const uint64_t *words, uint64_t futex,
 		const struct wire_hang *hang)
 {
 	struct wire_hang at;
@@ -159,7 +160,7 @@ bool hangs_take(struct collector *c, const struct row *row, const uint64_t *word
 	if (k && row->n_kernel + k->n_user <= WAIT_WORDS) {
 		k->seen = true;
 		if (k->n_user)
-			add_known(c, row, words, k);
+			add_known(c, row, words, futex, k);
 		else if (k->python)
 			count_python(c, row);
 		return k->n_user;
@@ -170,6 +171,7 @@ bool hangs_take(struct collector *c, const struct row *row, const uint64_t *word
 	if (!p)
 		return false;
 	p->row = *row;
+	p->futex = futex;
 	p->at = at;
 	p->n_stack = 0;
 	memcpy(p->words, words, row->n_kernel * sizeof(*words));
@@ -246,7 +248,7 @@ void hangs_go_on(struct collector *c, bool now)
 		if (rc != -EINPROGRESS)
 			known_add(h, &p->row, p->at.switches, p->words + p->row.n_kernel,
 				  rc == -ENOTSUP);
-		rows_add_part(c, &p->row, p->words);
+		rows_add_part(c, &p->row, p->words, p->futex);
 		free(p);
 	}
 	h->n = n;

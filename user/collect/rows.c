@@ -527,7 +527,8 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 		add_others(c, w, h->others);
 }
 
-void rows_add_part(struct collector *c, const struct row *row, const uint64_t *words)
+void rows_add_part(struct collector *c, const struct row *row, const uint64_t *words,
+		   uint64_t futex)
 {
 	struct window_cpu *w = window_cpu(c->window, 0);
 	const struct sampler_half h = { .arena = words, .arena_words = sampler_row_words(row) };
@@ -545,11 +546,11 @@ void rows_add_part(struct collector *c, const struct row *row, const uint64_t *w
 		w->counter[COUNTER_wait_no_user_stack] += row->samples;
 	if (c->waits.wakers) {
 		w->counter[COUNTER_waker_unknown] += row->samples;
-		wakers_add_part(c, row, words);
+		wakers_add_part(c, row, words, futex);
 	}
 }
 
-void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words)
+void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words, uint64_t futex)
 {
 	struct collector *c = ctx;
 	struct window_cpu *w = window_cpu(c->window, 0);
@@ -568,8 +569,8 @@ void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words)
 	struct row of = *row;
 	of.stack = 0;
 	if (row->stack != WAIT_HAS_HANG || row->event != c->waits.off ||
-	    !hangs_take(c, &of, words, (const void *)(words + sampler_row_words(row))))
-		rows_add_part(c, &of, words);
+	    !hangs_take(c, &of, words, futex, (const void *)(words + sampler_row_words(row))))
+		rows_add_part(c, &of, words, futex);
 }
 
 void rows_end_window(struct collector *c)
@@ -580,6 +581,7 @@ void rows_end_window(struct collector *c)
 	w->counter[COUNTER_wait_estimated] += n;
 	w->counter[COUNTER_blame_cut] += causes.cut[CAUSE_BLAME];
 	w->counter[COUNTER_waker_cut] += causes.cut[CAUSE_WAKER];
+	w->counter[COUNTER_lock_cut] += causes.locks_cut;
 	w->counter[COUNTER_wait_parts_full] += causes.failed;
 	struct sampler_latency flaws;
 	sampler_latency_end_window(c->sampler, &flaws);
@@ -594,6 +596,7 @@ void rows_end_window(struct collector *c)
 	w->counter[COUNTER_heap_free_unknown] += heap.unknown;
 	w->counter[COUNTER_heap_untracked] += heap.untracked;
 	w->used |= heap.frees || heap.unknown || heap.untracked;
-	w->used |= n || causes.cut[CAUSE_BLAME] || causes.cut[CAUSE_WAKER] || causes.failed;
+	w->used |= n || causes.cut[CAUSE_BLAME] || causes.cut[CAUSE_WAKER] || causes.locks_cut ||
+		   causes.failed;
 	limit_rows(c);
 }

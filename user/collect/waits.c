@@ -66,15 +66,22 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 static const char *occupant_of(const struct sampler_half *h, uint32_t at, uint32_t n_words,
 			       const struct occupant **ret)
 {
+	const struct occupant *who = NULL;
 	*ret = NULL;
-	if (at == OCCUPANT_IDLE)
+	if (h && at <= h->arena_words && h->arena_words - at >= n_words)
+		who = (const struct occupant *)(const void *)(h->arena + at);
+	if (who && who->tgid) {
+		*ret = who;
+		return NULL;
+	}
+	switch (who ? who->start_ns : at) {
+	case OCCUPANT_IDLE:
 		return "(idle)";
-	if (at == OCCUPANT_INTERRUPT)
+	case OCCUPANT_INTERRUPT:
 		return "(interrupt)";
-	if (!h || at > h->arena_words || h->arena_words - at < n_words)
+	default:
 		return "(other)";
-	*ret = (const struct occupant *)(const void *)(h->arena + at);
-	return NULL;
+	}
 }
 
 static uint64_t process_hash(uint32_t tgid, uint64_t start_ns)
@@ -115,7 +122,8 @@ void waits_note_stack(struct waits *w, const struct row *row, const struct proc_
 
 uint64_t waits_end(struct waits *w, struct causes_result *ret)
 {
-	const struct causes_store to = { w->store, w->blame, w->waker, w->waker_idle, w->weight };
+	const struct causes_store to = { w->store, w->locks,	  w->blame,
+					 w->waker, w->waker_idle, w->weight };
 	*ret = (struct causes_result){ 0 };
 	if (!w->on)
 		return 0;
@@ -205,12 +213,16 @@ int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct 
 		    const struct waits_waker *k, struct waits_try *io_try)
 {
 	static struct sets_labels l;
-	struct cause c = { .event = CAUSE_WAKER, .part = k->part, .thinning = row->thinning };
+	struct cause c = { .event = CAUSE_WAKER,
+			   .part = k->part,
+			   .thinning = row->thinning,
+			   .lock = k->lock,
+			   .lock_end = k->lock_end };
 	const char *name;
 	const struct occupant *who = waits_occupant(h, row, &name);
-	c.stack = k->stack				? *k->stack
-		  : row->occupant == OCCUPANT_INTERRUPT ? w->interrupt
-							: w->no_stack;
+	c.stack = k->stack			     ? *k->stack
+		  : k->lock_end & LOCK_END_INTERRUPT ? w->interrupt
+						     : w->no_stack;
 	c.program = program_hash(row, k->image);
 	sets_of(w->sets, row, k->image, SETS_WORK, row->waker_flags & WAIT_KTHREAD, &l);
 	return add_cause(w, &c, row, who, k->by, name, &l, io_try);

@@ -11,7 +11,8 @@
  *   waker, waker.idle
  *                   with --waker: off-cpu by the labels of the work and of the waker (by.comm,
  *                   ...), with the waker's stack; WAITS_INTERRUPT where no thread woke it. Waits
- *                   for work are in waker.idle: see collect/causes.h
+ *                   for work are in waker.idle: see collect/causes.h. Where the thread waited for a
+ *                   lock, lock.name, lock.kind and lock.by say for which: collect/locks.h
  *
  *   latency, latency.off
  *                   with --latency: the weights of samples and of time in run queues, and of
@@ -46,6 +47,7 @@ struct waits {
 	uint32_t no_stack, interrupt;
 	uint32_t earlier;     /* stack: the root of waits that began before the recording */
 	struct causes causes; /* of the window: rows of blame, waker and waker.idle */
+	struct locks *locks;  /* with wakers; not owned */
 	struct label
 		/* A copy of the waiting thread's labels, in add_cause */
 		waited[2 * SETS_LABELS_MAX];
@@ -112,6 +114,7 @@ struct waits_waker {
 		*by;	       /* of the blocked thread's process, of the waker's; NULL: unknown */
 	const uint32_t *stack; /* the waker's in the store; NULL: none was taken */
 	enum cause_part part;  /* by the blocked thread's own stack */
+	uint32_t lock, lock_end; /* of collect/locks.h */
 };
 
 /* Add a ROW_WAKER. 0 or -errno. */

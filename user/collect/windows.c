@@ -151,6 +151,8 @@ int windows_write(struct collector *c, struct err *err)
 	}
 	renew(c);
 	waits_window(&c->waits);
+	if (c->locks)
+		locks_window(c->locks);
 	c->t0_ns = t1;
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);

@@ -138,8 +138,8 @@ static const char *const of_samples[] = {
 };
 static const char *const of_parts[] = { "wait_parts_full", "blame_cut" };
 static const char *const of_waits[] = {
-	"wait_summed",	 "wait_estimated", "wait_no_place",	 "wait_rows_full", "blame_unknown",
-	"waker_unknown", "waker_cut",	   "wait_no_user_stack", "wait_python",
+	"wait_summed",	 "wait_estimated", "wait_no_place", "wait_rows_full",	  "blame_unknown",
+	"waker_unknown", "waker_cut",	   "lock_cut",	    "wait_no_user_stack", "wait_python",
 };
 
 #define ONE_OF(names, name) is_one_of(names, sizeof(names) / sizeof((names)[0]), name)

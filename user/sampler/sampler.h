@@ -204,13 +204,14 @@ uint32_t sampler_row_words(const struct row *row);
 
 /*
  * Report the parts of waits that go on, and sums of waits that are in no half. `words` are those of
- * sampler_row_words, and a struct wire_hang where the row says so. Call it after sampler_drain, at
+ * sampler_row_words, and a struct wire_hang where the row says so; futex is that of struct
+ * wire_wait. Call it after sampler_drain, at
  * the end of each window and after sampler_stop: what it reported is in no row later. 0 or -errno
  * of the iterator; without waits 0.
  */
-int sampler_waits(struct sampler *s,
-		  void (*on_wait)(void *ctx, const struct row *row, const uint64_t *words),
-		  void *ctx);
+typedef void sampler_on_wait(void *ctx, const struct row *row, const uint64_t *words,
+			     uint64_t futex);
+int sampler_waits(struct sampler *s, sampler_on_wait *on_wait, void *ctx);
 
 /*
  * What went wrong with weights since the last call: threads that found no group, clocks that were

@@ -45,7 +45,7 @@ uint32_t sampler_row_words(const struct row *row)
 	case ROW_BLAME:
 		return OCCUPANT_WORDS;
 	case ROW_WAKER:
-		return OCCUPANT_WORDS + stack;
+		return OCCUPANT_WORDS + (row->waker_flags & WAKER_FUTEX ? FUTEX_WORDS : 0) + stack;
 	default:
 		return stack;
 	}
@@ -56,8 +56,7 @@ uint32_t sampler_row_words(const struct row *row)
  * It asks the program again for a thread whose records did not fit, but the program reports a wait
  * once. So 8 KiB are read at a time, to which no thread adds 24.
  */
-static int iterate(int threads, void (*on_wait)(void *, const struct row *, const uint64_t *),
-		   void *ctx)
+static int iterate(int threads, sampler_on_wait *on_wait, void *ctx)
 {
 	static struct wire_wait buf[1 + ITERATOR_READ / sizeof(struct wire_wait) + 1];
 	size_t have = 0;
@@ -75,19 +74,17 @@ static int iterate(int threads, void (*on_wait)(void *, const struct row *, cons
 		have += (size_t)n;
 		size_t at = 0;
 		for (;;) {
-			struct row row;
-			if (have - at < sizeof(row))
+			const struct wire_wait *o = (const void *)((char *)buf + at);
+			if (have - at < WIRE_WAIT_BYTES)
 				break;
-			memcpy(&row, (char *)buf + at, sizeof(row));
-			size_t size = sizeof(row) + sampler_row_words(&row) * sizeof(uint64_t);
+			const struct row row = o->row;
+			size_t size = WIRE_WAIT_BYTES + sampler_row_words(&row) * sizeof(uint64_t);
 			if (row.kind == ROW_TASK && row.stack == WAIT_HAS_HANG)
 				size += sizeof(struct wire_hang);
 			if (size > sizeof(buf[0]) || have - at < size)
 				break;
 			if (on_wait)
-				on_wait(ctx, &row,
-					(const uint64_t *)(const void *)((char *)buf + at +
-									 sizeof(row)));
+				on_wait(ctx, &row, (const uint64_t *)o->words, o->futex);
 			at += size;
 		}
 		have -= at;
@@ -97,8 +94,7 @@ static int iterate(int threads, void (*on_wait)(void *, const struct row *, cons
 	return rc;
 }
 
-int sampler_waits(struct sampler *s, void (*on_wait)(void *, const struct row *, const uint64_t *),
-		  void *ctx)
+int sampler_waits(struct sampler *s, sampler_on_wait *on_wait, void *ctx)
 {
 	return s->threads >= 0 ? iterate(s->threads, on_wait, ctx) : 0;
 }
