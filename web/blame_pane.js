@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who caused waits: a line for each who waited, a column for each who was running in that time, or
- * who woke those that were blocked. The second needs a recording with --waker, and can leave out
- * idle waits.
+ * who woke those that were blocked; or the locks for which they were blocked. The last two need a
+ * recording with --waker, and can leave out idle waits.
  */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h, refill, tell } from './dom.js';
 import { foldOccupants } from './fold.js';
 import { brief, percent, seconds } from './format.js';
+import { locksTable } from './locks_table.js';
 import { and } from './selector.js';
 
-const PARTIES = 12;
+const PARTIES = 12, LOCKS = 50;
 /*
  * Pixels: the least of a cell and of a name (style.css, .matrix); a cell where columns are left out
  * anyway, so that names fit; a box too narrow to leave columns out
@@ -27,6 +28,7 @@ const KINDS = {
 		amount: 'blocked', lines: 'Rows were blocked, columns woke them.',
 		caption: 'Seconds blocked, by who was blocked and who woke them',
 			empty: 'Nobody was blocked.' },
+	locks: { label: 'Which locks' },
 };
 
 const nameOf = (p, v) => p.rest ? '(all others)'
@@ -38,7 +40,8 @@ export class BlamePane extends Pane {
 		this.kind = h('select', { name: 'blame', 'aria-label': 'Kind of blame',
 			onchange: () => this.update() },
 			h('option', { value: '' }, 'who was running'),
-				h('option', { value: 'waker' }, 'who woke them'));
+				h('option', { value: 'waker' }, 'who woke them'),
+				h('option', { value: 'locks' }, 'which locks'));
 		this.idle = h('input', { type: 'checkbox', name: 'blame-idle',
 			onchange: () => this.app.go({ idle: this.idle.checked ? '1' : '' }) });
 		this.idleLabel = h('label',
@@ -48,8 +51,8 @@ export class BlamePane extends Pane {
 		this.body = h('div.scroll', { tabIndex: 0, role: 'region' });
 		host.append(h('div.tools', null, this.kind, this.idleLabel, this.status), this.note,
 			this.body);
-		new ResizeObserver(() => this.answer && this.fitting() !== this.fits && this.draw())
-			.observe(this.body);
+		new ResizeObserver(() => this.answer?.cells && this.fitting() !== this.fits &&
+			this.draw()).observe(this.body);
 	}
 
 	/* How many occupants there is room for; all of them where the table scrolls by itself. */
@@ -69,10 +72,11 @@ export class BlamePane extends Pane {
 		const metric = this.kind.value;
 		this.idleLabel.hidden = !metric;
 		this.idle.checked = !!s.idle;
-		const params = { from, to, where, by: s.by, limit: PARTIES, metric,
-			idle: metric ? s.idle : '' };
-		return this.load(JSON.stringify(params), again,
-			signal => ask('blame', params, signal), answer => {
+		const locks = metric === 'locks';
+		const params = { from, to, where, by: s.by, limit: locks ? LOCKS : PARTIES,
+			metric: locks ? '' : metric, idle: metric ? s.idle : '' };
+		return this.load(metric + JSON.stringify(params), again,
+			signal => ask(locks ? 'locks' : 'blame', params, signal), answer => {
 			this.answer = answer;
 			this.by = s.by;
 			this.words = KINDS[metric];
@@ -81,11 +85,22 @@ export class BlamePane extends Pane {
 	}
 
 	draw() {
+		const a = this.answer, w = this.words;
+		const left = a.idle_waits
+			? ` ${seconds(a.idle_waits / 1e9)} of idle waits left out.` : '';
+		if (!a.locks)
+			return this.drawMatrix(left);
+		tell(this.status,
+			`${seconds(a.seconds)} blocked in locks, by ${brief(this.by, 40)}.${left}`);
+		refill(this.body, [locksTable(a, this.by)]);
+		this.body.setAttribute('aria-label', w.label);
+		this.app.drawn('blame');
+	}
+
+	drawMatrix(left) {
 		const a = this.answer, w = this.words, share = new Map();
 		this.fits = this.fitting();
 		const { occupants, cells } = foldOccupants(a, this.fits), n = occupants.length;
-		const left = a.idle_waits
-			? ` ${seconds(a.idle_waits / 1e9)} of idle waits left out.` : '';
 		for (const c of cells)
 			share.set(c.at[0] * n + c.at[1], c);
 		tell(this.status,

@@ -35,6 +35,7 @@ GET = {
     '/api/v1/diff': ['against={tenant="b"}', 'against={}', 'by=tenant&against={tenant="b"}', 'against_to=now', 'by=comm&against={}'],
     '/api/v1/findings': ['', 'by=tenant', 'by=comm'],
     '/api/v1/why': ['where=' + MY, 'where={tenant="b"}', 'where={comm!="x"}'],
+    '/api/v1/locks': ['', 'by=tenant', 'idle=1', 'where={by.comm=~"scope_.*"}', 'where={lock.kind!=""}'],
     '/api/v1/blame': ['', 'by=tenant', 'by=comm', 'by=exe', 'metric=waker', 'idle=1', 'where={by.comm=~"scope_.*"}', 'where={by.comm!~"scope_a"}'],
     '/api/v1/stat': [''],
     '/api/v1/statements': ['ids=1'],

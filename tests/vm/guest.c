@@ -8,6 +8,7 @@
  *	guest burn MILLISECONDS    one thread, that much CPU time
  *	guest brief N MS           N processes, one after the other, each a `guest burn MS`
  *	guest hits N               call guest_hit() N times
+ *	guest lock ROUNDS          a thread holds a mutex for 20 ms a round, another one wants it
  *	guest touch PAGES          touch so many fresh pages, 512 at a time; prints its page faults
  *
  * Slices of work have pseudo-random lengths (a fixed seed): a fixed length could keep step with the
@@ -282,6 +283,36 @@ static int hits(long n)
 	return 0;
 }
 
+pthread_mutex_t guest_mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int asked; /* rounds for which the other thread may wait */
+
+static void *wait_for_lock(void *rounds)
+{
+	prctl(PR_SET_NAME, "waiter");
+	for (int i = 0; i < *(const int *)rounds; i++) {
+		while (asked <= i)
+			rest(0.001);
+		pthread_mutex_lock(&guest_mutex);
+		pthread_mutex_unlock(&guest_mutex);
+	}
+	return NULL;
+}
+
+static int lock(int rounds)
+{
+	pthread_t t;
+	if (pthread_create(&t, NULL, wait_for_lock, &rounds))
+		return 1;
+	for (int i = 0; i < rounds; i++) {
+		pthread_mutex_lock(&guest_mutex);
+		asked = i + 1;
+		rest(0.02);
+		pthread_mutex_unlock(&guest_mutex);
+		rest(0.01);
+	}
+	return pthread_join(t, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
@@ -296,8 +327,10 @@ int main(int argc, char **argv)
 		return outer(used() + atof(argv[2]) / 1000), 0;
 	if (!strcmp(what, "brief") && argc > 3)
 		return brief(atoi(argv[2]), argv[3]);
+	if (!strcmp(what, "lock"))
+		return lock(atoi(argv[2]));
 	if (!strcmp(what, "touch"))
 		return touch((size_t)atol(argv[2]));
-	fprintf(stderr, "usage: guest labels|spin|burn|brief|touch ...\n");
+	fprintf(stderr, "usage: guest labels|spin|burn|brief|lock|touch ...\n");
 	return 2;
 }

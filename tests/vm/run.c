@@ -313,6 +313,7 @@ int main(void)
 		{ "waits", test_waits, false },
 		{ "wakers", test_wakers, false },
 		{ "latency", test_latency, false },
+		{ "locks", test_locks, false },
 		{ "hotplug", test_hotplug, true },
 		{ "daemon", test_daemon, false },
 		{ "events", test_events, false },

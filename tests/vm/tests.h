@@ -8,6 +8,7 @@ void test_labels(void);
 void test_waits(void);
 void test_wakers(void);
 void test_latency(void);
+void test_locks(void);
 void test_waits_hotplug(void);
 void test_waits_clock(void);
 void test_waits_suspend(void);

@@ -138,6 +138,34 @@ void test_latency(void)
 	json_decref(latency);
 }
 
+/* For which lock they were, and who held it: 20 rounds of nearly 20 ms. */
+void test_locks(void)
+{
+	size_t i;
+	json_t *row;
+	const char *first = "none";
+	double held = 0, all = 0;
+	begin_early_in_window();
+	record_waits("locks", "--waker", "guest lock 20");
+	json_t *locks = ask("blame /tmp/locks --locks -n 0");
+	json_array_foreach(json_object_get(locks, "locks"), i, row)
+	{
+		const char *name = json_string_value(json_object_get(row, "lock")),
+			   *kind = json_string_value(json_object_get(row, "kind")),
+			   *holder = json_string_value(json_object_get(row, "holder"));
+		first = !i && name ? name : first;
+		if (!name || strcmp(name, "guest:guest_mutex") != 0)
+			continue;
+		all += number(row, "seconds");
+		if (kind && !strcmp(kind, "mutex") && holder && !strcmp(holder, "guest"))
+			held += number(row, "seconds");
+	}
+	check(held > 0.25 && held < 0.8 && held > 0.95 * all, "locks",
+	      "a mutex was waited for %.3f s, %.3f s of it until its holder released it; %s", all,
+	      held, first);
+	json_decref(locks);
+}
+
 static double monotonic(void)
 {
 	struct timespec t;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ascribe blame: who was running while others waited for it, or who woke those that were blocked,
- * as a matrix by one label key.
+ * as a matrix by one label key; or the locks in which they were blocked.
  */
 #include "cli/accounting.h"
+#include "cli/blame_locks.h"
 #include "cli/cmd.h"
 #include "export/answer.h"
 #include "opt/text.h"
@@ -21,7 +22,7 @@
 struct blame_options {
 	struct filter filter;
 	struct opt_list by;
-	bool wakers;
+	bool wakers, locks;
 };
 
 static const struct opt options[] = {
@@ -31,18 +32,23 @@ static const struct opt options[] = {
 	  "instead of waits for a CPU those that somebody ended: a column for each who "
 	  "woke others (of a recording with --wall --waker)",
 	  offsetof(struct blame_options, wakers), 0, 0 },
+	{ "locks", 0, OPT_FLAG, NULL,
+	  "instead of a matrix the locks for which threads were blocked, each with who ended "
+	  "the waits and is known to have held it, or not (of a recording with --wall --waker)",
+	  offsetof(struct blame_options, locks), 0, 0 },
 	{ "where", 'w', OPT_STRING, "SELECTOR",
 	  "only who waited with these labels: {tenant=\"a\"}; labels of the thread "
 	  "that was running have by. before them: {by.comm=\"make\"}",
 	  offsetof(struct blame_options, filter.where), 0, 0 },
 	{ "idle", 'i', OPT_FLAG, NULL,
-	  "with --wakers: include idle waits, of a worker for its next work",
+	  "with --wakers and --locks: include idle waits, of a worker for its next work; "
+	  "most of condition variables are",
 	  offsetof(struct blame_options, filter.idle), 0, 0 },
 	RANGE_OPTIONS(struct blame_options, filter),
 	LIMIT_OPTION(
 		struct blame_options, filter,
 		"victims to print, 0 for all (default: 20; with --json all, at most\n2,000); the "
-		"others are summed"),
+		"others are summed. With --locks: lines"),
 	JSON_OPTION(struct blame_options, filter),
 	MEMORY_OPTION(struct blame_options, filter),
 	EXPLAIN_OPTION(struct blame_options, filter),
@@ -58,10 +64,17 @@ static const struct opt_command command = {
 		 "CPU, it was waking up. (other): unknown, since more than 2048 runs of others "
 		 "came between, or the wait is not over. With --wakers it shows who was blocked, "
 		 "and who woke it. (interrupt): no thread did, but a timer, a device or a packet. "
-		 "Idle waits are left out there, unless --idle asks for them.",
+		 "Idle waits are left out there, unless --idle asks for them. With --locks each "
+		 "line is a lock: a futex by its variable, its file or its address, or a lock of "
+		 "the kernel or a server. WHO IS says what is known of who ended the waits: the "
+		 "holder released the lock; a signaller, or a poster, ended a wait for a "
+		 "condition or a semaphore; interrupt: the wait timed out; a waker did it by "
+		 "other means, by a signal perhaps. The stack is the one at the release, not "
+		 "where the lock was taken.",
 	.examples = "  ascribe blame\n"
 		    "  ascribe blame --by tenant\n"
 		    "  ascribe blame --by tenant --wakers\n"
+		    "  ascribe blame --by tenant --locks\n"
 		    "  ascribe blame --by comm --where '{tenant=\"acme\"}'\n",
 	.opts = options,
 	.pages = true,
@@ -178,6 +191,47 @@ static int blame(struct reading *r, const struct blame_options *opts, const char
 	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
+static int print_lock_text(const struct reading *r, const struct query_locks *l, const char *key)
+{
+	const struct query_info *info = query_info(l->query);
+	char range[120];
+	accounting_title(r->store);
+	if (info->blocks) {
+		text_range(info->from_ns, info->to_ns, range);
+		puts(range);
+	}
+	printf("blocked in locks: %.3f s", (double)l->ns / 1e9);
+	if (info->idle_waits)
+		printf("; idle waits left out: %.3f s", (double)info->idle_waits / 1e9);
+	printf("\n");
+	if (l->n)
+		blame_print_locks(l, key);
+	accounting_footer(r->store, info);
+	return 0;
+}
+
+static int locks(struct reading *r, const struct blame_options *opts, const char *key)
+{
+	const struct filter *f = &opts->filter;
+	struct query_spec spec = reading_spec(f, QUERY_KEYS_STACKS, NULL);
+	const struct answer a = { .store = r->store, .where = f->where };
+	size_t max = f->limit != UINT64_MAX ? f->limit : f->json ? 0 : DEFAULT_VICTIMS;
+	struct query_locks *l = NULL;
+	struct err err = { 0 };
+	int rc = query_locks(&l, r->store, &spec, key, max ? max : ALL, &err);
+	if (rc) {
+		cmd_error("%s", err.text);
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	reading_lacks(r->store, f, query_info(l->query));
+	reading_step(r, "locks");
+	rc = f->json ? cmd_print_json(answer_locks(&a, key, l)) : print_lock_text(r, l, key);
+	query_locks_free(l);
+	if (rc == -ENOMEM)
+		cmd_error("out of memory");
+	return rc ? EXIT_FAILED : EXIT_OK;
+}
+
 int cmd_blame(int argc, char **argv)
 {
 	static char blamed[] = "blame", waker[] = "waker", comm[] = "comm";
@@ -187,7 +241,7 @@ int cmd_blame(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	opts.filter.metric = opts.wakers ? waker : blamed;
+	opts.filter.metric = opts.wakers || opts.locks ? waker : blamed;
 	char *key = opts.by.n ? opts.by.v[0] : comm;
 	if (opts.by.n > 1) {
 		cmd_error("blame: --by takes one key");
@@ -200,6 +254,12 @@ int cmd_blame(int argc, char **argv)
 		opt_release(&command, &opts);
 		return EXIT_USAGE;
 	}
+	if (opts.locks && (opts.wakers || opts.filter.clickhouse.url)) {
+		cmd_error("blame: --locks goes without %s",
+			  opts.wakers ? "--wakers" : "--clickhouse");
+		opt_release(&command, &opts);
+		return EXIT_USAGE;
+	}
 	status = reading_check(&opts.filter, "--where", "--from");
 	const struct opt_list keys = { &key, 1 };
 	reading_ask_one(&r, QUERY_KEYS, &keys);
@@ -208,7 +268,7 @@ int cmd_blame(int argc, char **argv)
 	status = status ? status
 			: reading_check_keys(&r, &opts.filter, (const char *const *)&key, 1);
 	if (!status)
-		status = blame(&r, &opts, key);
+		status = opts.locks ? locks(&r, &opts, key) : blame(&r, &opts, key);
 	reading_close(&r);
 	opt_release(&command, &opts);
 	return status;

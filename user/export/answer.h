@@ -16,6 +16,7 @@
 #include "query/series.h"
 #include "query/account.h"
 #include "query/blame.h"
+#include "query/locks.h"
 
 /* What was asked of which store. */
 struct answer {
@@ -62,6 +63,7 @@ struct json_rows answer_table_rows(const struct answer_table *of);
 json_t *answer_lengths(const struct answer *a, const struct query *q,
 		       const struct query_lengths *l);
 json_t *answer_blame(const struct answer *a, const char *key, const struct query_blame *b);
+json_t *answer_locks(const struct answer *a, const char *key, const struct query_locks *l);
 /* [[low, high, count], ...]: a value of a bucket is one of low to high. {"0.5": value, ...}. */
 json_t *answer_buckets(const struct hist_snapshot *h);
 json_t *answer_quantile_values(const struct hist_snapshot *h);

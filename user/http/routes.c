@@ -45,6 +45,8 @@ const struct route routes[] = {
 	{ "/api/v1/why", "why", ASK | ROUTE_SCOPED, 0, api_why, PARAMS(WHERE, "names", "before") },
 	{ "/api/v1/blame", "blame", ASK | ROUTE_SCOPED, 0, api_blame,
 	  PARAMS(WHERE, "by", "limit", "metric") },
+	{ "/api/v1/locks", "locks", ASK | ROUTE_SCOPED, 0, api_locks,
+	  PARAMS(WHERE, "by", "limit") },
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
 	{ "/api/v1/statements", "statements", ROUTE_GET, 0, api_statements, PARAMS("ids") },
 	{ QUERIER "ProfileTypes", "ProfileTypes", CALL | ROUTE_SCOPED, CALL_MAX, pyro_profile_types,

@@ -25,25 +25,30 @@ static struct side victim_of(const struct query_table_row *r, size_t row)
 			      r->present[0] ? r->values[0] : "(none)", r->samples, row };
 }
 
+struct blame_party blame_occupant(const char *value, const char *comm)
+{
+	struct blame_party p = { BLAME_VALUE, value, 0 };
+	if (value && strcmp(value, comm) != 0)
+		return p;
+	if (!strcmp(comm, "(idle)"))
+		p.kind = BLAME_IDLE;
+	else if (!strcmp(comm, "(interrupt)"))
+		p.kind = BLAME_INTERRUPT;
+	else if (!strcmp(comm, "(other)"))
+		p.kind = BLAME_OTHER;
+	else if (!value)
+		p.kind = BLAME_NONE;
+	if (p.kind != BLAME_VALUE)
+		p.name = p.kind == BLAME_NONE ? "(none)" : comm;
+	return p;
+}
+
 static struct side occupant_of(const struct query_table_row *r, size_t row)
 {
-	struct side s = { BLAME_VALUE, r->values[1], r->samples, row };
 	if (r->other)
 		return (struct side){ BLAME_OTHER, "(other)", r->samples, row };
-	if (r->present[1] && strcmp(r->values[1], r->values[2]))
-		return s;
-	/* Nobody is only called so in by.comm: it has no other label. */
-	if (!strcmp(r->values[2], "(idle)"))
-		s.kind = BLAME_IDLE;
-	else if (!strcmp(r->values[2], "(interrupt)"))
-		s.kind = BLAME_INTERRUPT;
-	else if (!strcmp(r->values[2], "(other)"))
-		s.kind = BLAME_OTHER;
-	else if (!r->present[1])
-		s.kind = BLAME_NONE;
-	if (s.kind != BLAME_VALUE)
-		s.name = s.kind == BLAME_NONE ? "(none)" : r->values[2];
-	return s;
+	struct blame_party p = blame_occupant(r->present[1] ? r->values[1] : NULL, r->values[2]);
+	return (struct side){ p.kind, p.name, r->samples, row };
 }
 
 static int by_name(const void *a, const void *b)

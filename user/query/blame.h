@@ -46,6 +46,12 @@ int query_blame(struct query_blame **ret, struct store *s, const struct query_sp
 		const char *key, size_t max_victims, size_t max_occupants, struct err *err);
 void query_blame_free(struct query_blame *b);
 
+/*
+ * Return who was running, or woke others, by the value of the label (NULL: none) and by.comm:
+ * nobody is only called so there. ns is 0.
+ */
+struct blame_party blame_occupant(const char *value, const char *comm);
+
 static inline uint64_t query_blame_ns(const struct query_blame *b, size_t victim, size_t occupant)
 {
 	return b->ns[victim * b->n_occupants + occupant];

@@ -300,6 +300,13 @@ if (process.env.REAL) {
 		assert.match(page.url(), /[?&]idle=1/);
 		const all = await heats('&idle=1');
 		assert.ok(without.idle_waits > 0 && all.seconds > without.seconds);
+		await page.selectOption('select[name=blame]', 'locks');
+		await settled(page);
+		const { locks } = await api(base, 'locks?by=comm&limit=50&idle=1');
+		assert.ok(locks.length > 0);
+		assert.equal(await page.locator('.locks tbody tr').count(), locks.length);
+		assert.match(await said(page, '.locks tbody tr:first-child'),
+			new RegExp(`${locks[0].is}\\s*${locks[0].kind}`));
 		await page.uncheck('input[name=blame-idle]');
 		await page.selectOption('select[name=blame]', '');
 		await settled(page);
