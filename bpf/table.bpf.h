@@ -32,7 +32,7 @@ static __always_inline void count(struct half *h, int counter)
 	count_several(h, counter, 1);
 }
 
-/* Where the three arrays of a half begin, in bytes. */
+/* Where the four arrays of a half begin, in bytes. */
 static __always_inline __u32 rows_at(void)
 {
 	return sizeof(struct half);
@@ -46,6 +46,11 @@ static __always_inline __u32 refs_at(void)
 static __always_inline __u32 arena_at(void)
 {
 	return refs_at() + (cfg.ref_mask + 1) * sizeof(struct stack_ref);
+}
+
+static __always_inline __u32 instants_at(void)
+{
+	return arena_at() + (cfg.arena_mask + 1 + STACK_WORDS_MAX) * 8;
 }
 
 static __always_inline struct row *row_at(struct half *h, __u32 i)
@@ -193,6 +198,26 @@ __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_pyt
 	return (int)r->at;
 }
 
+/* Note when a row got a sample, or one wait. Sums of several waits have no instant. */
+static __always_inline void note_instant(struct half *h, const struct row *k, __u64 n, __u32 row)
+{
+	const __u64 least = cfg.instant_least[k->event & (MAX_EVENTS - 1)];
+	bool is_sample = k->kind < ROW_WAIT || (k->kind == ROW_WAIT && k->wait.flags & WAIT_SUMMED);
+	if (!cfg.instants || !is_sample || (least && (n > 1 || k->value < least)))
+		return;
+	if (h->instants_used >= cfg.instants) {
+		count_several(h, COUNTER_instants_full, n);
+		return;
+	}
+	__u64 at = h->instants_used & (cfg.instants - 1);
+	barrier_var(at);
+	struct instant *i = (void *)((char *)h + instants_at() + at * sizeof(*i));
+	i->at_ns = k->last_ns;
+	i->row = row;
+	i->length_us = least ? (__u32)(k->value / 1000) : 0;
+	h->instants_used++;
+}
+
 /*
  * Samples more in the row of this key, which is made when it is new: its index, or -1 when the
  * table is full. Of `k` the key, samples (0: one), value (both are added) and last_ns (now) are
@@ -205,10 +230,11 @@ __noinline int row_add(__u32 key, const struct row *k)
 		return -1;
 	const __u64 *word = (const __u64 *)k;
 	__u64 hash = ROW_KEY_WORDS, n = k->samples + !k->samples;
+	__u32 p = 0;
 #pragma unroll
 	for (int i = 0; i < ROW_KEY_WORDS; i++)
 		hash = mix(hash, word[i]);
-	for (__u32 p = 0; p < ROW_PROBES; p++) {
+	for (; p < ROW_PROBES; p++) {
 		struct row *r = row_at(h, (__u32)(hash >> 16) + p);
 		if (!r->samples) {
 			if (h->rows_used >=
@@ -218,7 +244,7 @@ __noinline int row_add(__u32 key, const struct row *k)
 			*r = *k;
 			r->samples = n;
 			r->first_ns = k->last_ns;
-			return (int)(((__u32)(hash >> 16) + p) & cfg.row_mask);
+			break;
 		}
 		/*
 		 * All words before one branch: a chain of comparisons costs the verifier three
@@ -233,10 +259,14 @@ __noinline int row_add(__u32 key, const struct row *k)
 			r->samples += n;
 			r->value += k->value;
 			r->last_ns = k->last_ns;
-			return (int)(((__u32)(hash >> 16) + p) & cfg.row_mask);
+			break;
 		}
 	}
-	return -1;
+	if (p == ROW_PROBES)
+		return -1;
+	const __u32 at = ((__u32)(hash >> 16) + p) & cfg.row_mask;
+	note_instant(h, k, n, at);
+	return (int)at;
 }
 
 /*

@@ -6,7 +6,7 @@
  * The map `halves`, mapped by user space, has one half for each CPU and some spare ones:
  *
  *   struct half | struct row [n_rows] | struct stack_ref [n_refs] |
- *   u64 arena [arena_mask + 1 + STACK_WORDS_MAX]
+ *   u64 arena [arena_mask + 1 + STACK_WORDS_MAX] | struct instant [instants]
  *
  * The BPF program of a CPU writes only the half that cpu_state.active names, between two increments
  * of cpu_state.seq (odd: inside). User space gives the CPU a spare half by `active`, waits until
@@ -220,6 +220,13 @@ struct stack_ref {
 	__u32 lengths; /* stack_lengths_word */
 };
 
+/* When a sample was added to a row. Of a wait: when it was over, and how long it was. */
+struct instant {
+	__u64 at_ns; /* BOOTTIME */
+	__u32 row;   /* index in the table of its half */
+	__u32 length_us;
+};
+
 /* How many words of each kind a stack has, in one word. */
 static inline __u32 stack_lengths_word(__u32 n_kernel, __u32 n_user, __u32 n_python)
 {
@@ -248,7 +255,7 @@ struct half {
 	__u32 arena_used; /* words */
 	__u32 asked;	  /* an early drain was asked for */
 	__u32 id;	  /* of cpu_state.active; written by user space */
-	__u32 reserved;
+	__u32 instants_used;
 };
 
 /* Of the BPF side's own structures, so that user space can size their tables. */
@@ -447,6 +454,10 @@ struct config {
 	__u32 latency_mask;  /* groups - 1, a power of two minus one */
 	__u32 latency_event; /* the clock whose samples are weighed */
 	__u64 latency_key;   /* latency_text of the label's key */
+	/* Instants that a half has room for, a power of two; 0: none are kept */
+	__u32 instants;
+	/* Of waits, in ns: those that are shorter have no instant. Of others 0: all have one */
+	__u32 instant_least[MAX_EVENTS];
 };
 
 /* Samples of a clock that count as outside of the selection. */

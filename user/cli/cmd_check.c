@@ -258,7 +258,9 @@ static void check_events(struct checks *c)
 /* The real thing: load and attach what record uses, with `waits` also --waker and --latency. */
 static void try_sampler(struct checks *c, bool waits)
 {
-	struct sampler_config cfg = { .n_events = 1, .hz = 99, .window_s = 10, .wakers = waits };
+	struct sampler_config cfg = {
+		.n_events = 1, .hz = 99, .window_s = 10, .wakers = waits, .instants = true
+	};
 	const char *name = waits ? "BPF for --wall" : "BPF";
 	if (waits)
 		cfg.latency[0] = 'k'; /* any key */

@@ -233,7 +233,9 @@ static bool same_store(const struct store_options *a, const struct store_options
 	       a->grace_ns == b->grace_ns && a->symbols_bytes == b->symbols_bytes &&
 	       a->symbols_memory == b->symbols_memory && a->max_bytes == b->max_bytes &&
 	       a->reserve_bytes == b->reserve_bytes && a->windows_only == b->windows_only &&
-	       a->recent_ns == b->recent_ns && !memcmp(a->keep_ns, b->keep_ns, sizeof(a->keep_ns));
+	       a->recent_ns == b->recent_ns && a->tracks_ns == b->tracks_ns &&
+	       a->tracks_bytes == b->tracks_bytes &&
+	       !memcmp(a->keep_ns, b->keep_ns, sizeof(a->keep_ns));
 }
 
 static bool same_recording(const struct daemon_settings *a, const struct daemon_settings *b)

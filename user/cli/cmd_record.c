@@ -45,7 +45,7 @@ struct record_options {
 	struct label_rules labels;
 	const char *latency;
 	const char *out, *recipes, *debuginfod_cache, *host, *where, *token_file, *ca_file;
-	bool no_recipes;
+	bool no_recipes, tracks;
 };
 
 static const struct opt options[] = {
@@ -120,6 +120,10 @@ static const struct opt options[] = {
 	  "all time, weighed by the values of this label (query_id, tenant): what each value costs "
 	  "of wall-clock time, and which code of it ran alone; see report --metric latency",
 	  offsetof(struct record_options, latency), 0, 0 },
+	{ "tracks", 0, OPT_FLAG, NULL,
+	  "also keep when each sample was taken, on which CPU, and each wait from 1 ms on, for "
+	  "ranges shorter than 10 s",
+	  offsetof(struct record_options, tracks), 0, 0 },
 	{ "host", 0, OPT_STRING, "URL",
 	  "let the daemon there record, beside its own samples: http://, https:// or unix:/ and a "
 	  "path; with -F up to 999 and -d up to 60s (default 10s)",
@@ -231,6 +235,7 @@ static int parse_events(struct recording *r, struct err *err)
 	rc = sampler_set_latency(&r->cfg, r->o->latency, err);
 	if (rc)
 		return rc;
+	r->cfg.instants = r->o->tracks;
 	r->cfg.jvm_attach = r->o->jvm_attach;
 	r->cfg.cmdline = !r->filter || filter_find(r->filter, "cmdline", 7) != FILTER_DROP;
 	/* May we at all? Asked before any file is touched. */
@@ -295,6 +300,7 @@ static int open_store(struct recording *r, struct err *err)
 	struct store_options keep;
 	store_options_default(&keep);
 	keep.windows_only = true;
+	keep.tracks_ns = r->o->tracks ? INT64_MAX : 0;
 	return collector_open_store(&r->writer, r->o->out, r->what, &keep, err);
 }
 
@@ -310,7 +316,7 @@ static bool is_for_us(const struct record_options *o, const struct opt_args *arg
 {
 	const struct label_rules *l = &o->labels;
 	return args->n || target_kinds(&o->target) || o->target.excluded.n || o->events.n ||
-	       o->wall || o->waker || o->latency || o->jvm_attach || o->debuginfod.n ||
+	       o->wall || o->waker || o->latency || o->tracks || o->jvm_attach || o->debuginfod.n ||
 	       o->recipes || o->no_recipes || l->keep.n || l->drop.n || l->redact.n;
 }
 

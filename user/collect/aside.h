@@ -27,6 +27,7 @@ struct sample {
 	bool by_trampolines;  /* it has labels of trampolines */
 	bool no_binding;      /* the label of a trampoline is missing */
 	bool news_lost;	      /* records of the side-band were missing at its time */
+	uint32_t number;      /* of its instants (instants.h) */
 	uint32_t blocked; /* ROW_WAKER: stack_lengths_word of the blocked thread's stack; 0: none */
 	struct heap_hit heap; /* of an allocation */
 	struct resolver_stack stack;

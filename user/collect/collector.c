@@ -122,6 +122,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	c->store = w;
 	c->cfg = *cfg;
 	c->cfg.weight = cfg->weight ? cfg->weight : 1;
+	c->instants.on = cfg->instants;
 	int rc = proc_namespace(&c->cfg.pid_namespace, &e);
 	rc = rc ? rc
 		: open_symbolizer(c, cfg->symbols_bytes,
@@ -470,6 +471,7 @@ void collector_close(struct collector *c)
 	own_fini(&c->own);
 	waits_fini(&c->waits);
 	heap_fini(&c->heap);
+	instants_fini(&c->instants);
 	aside_clear(&c->aside);
 	free(c->blocked.v);
 	hangs_fini(c);

@@ -19,6 +19,7 @@
 #include "collect/aside.h"
 #include "collect/collector.h"
 #include "collect/heap.h"
+#include "collect/instants.h"
 #include "collect/own.h"
 #include "collect/waits.h"
 #include "collect/window.h"
@@ -85,6 +86,7 @@ struct collector {
 	struct waits waits;
 	struct locks *locks; /* NULL: wakers are not recorded */
 	struct heap heap;
+	struct instants instants;
 	struct own_metrics own;
 	struct store_writer *store;
 	struct sampler_config cfg;

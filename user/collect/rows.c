@@ -175,7 +175,7 @@ static void count_stored(struct window_cpu *w, uint64_t n, bool waits)
  * only with put_off: labels are missing.
  */
 static bool add_wait(struct collector *c, const struct sampler_half *h, const struct row *row,
-		     bool put_off)
+		     uint32_t number, bool put_off)
 {
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
 	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
@@ -198,17 +198,21 @@ static bool add_wait(struct collector *c, const struct sampler_half *h, const st
 					     : COUNTER_value_spread_full] += row->samples;
 	else if (summed)
 		count_stored(w, row->samples, true);
+	if (!rc && summed)
+		instants_stored(&c->instants, number, r.set, c->waits.no_stack,
+				c->event_id[row->event]);
 	if (r.late && summed)
 		w->counter[COUNTER_labels_late] += row->samples;
 	return true;
 }
 
 /* The same, or put it aside while labels are missing. */
-static void add_wait_row(struct collector *c, const struct sampler_half *h, const struct row *row)
+static void add_wait_row(struct collector *c, const struct sampler_half *h, const struct row *row,
+			 uint32_t number)
 {
 	const char *name;
-	struct sample s = { .row = *row, .cpu = h->cpu };
-	if (add_wait(c, h, row, true))
+	struct sample s = { .row = *row, .cpu = h->cpu, .number = number };
+	if (add_wait(c, h, row, number, true))
 		return;
 	if (row->kind == ROW_BLAME && waits_occupant(h, row, &name)) {
 		s.stack = (struct resolver_stack){ .frames = h->arena + row->occupant,
@@ -216,7 +220,7 @@ static void add_wait_row(struct collector *c, const struct sampler_half *h, cons
 		s.row.occupant = 0;
 	}
 	if (!rows_put_aside(c, &s))
-		add_wait(c, h, row, false);
+		add_wait(c, h, row, number, false);
 }
 
 /*
@@ -242,7 +246,8 @@ static int label_sample(struct collector *c, const struct proc_image *im, bool l
 
 /* All but the names of its frames. 0 or -errno. */
 static int find_sample(struct collector *c, const struct sampler_half *h, const struct row *row,
-		       const struct heap_hit *hit, struct rows_python *py, struct sample *ret)
+		       uint32_t number, const struct heap_hit *hit, struct rows_python *py,
+		       struct sample *ret)
 {
 	uint32_t n_words = sampler_row_words(row);
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : rows_image(c, row);
@@ -263,7 +268,9 @@ static int find_sample(struct collector *c, const struct sampler_half *h, const 
 		s.root = c->waits.earlier;
 	if (wait)
 		resolver_trim_switch(c->resolver, &s);
-	*ret = (struct sample){ .row = *row, .cpu = h->cpu, .heap = *hit, .stack = s };
+	*ret = (struct sample){
+		.row = *row, .cpu = h->cpu, .number = number, .heap = *hit, .stack = s
+	};
 	ret->news_lost = row->last_ns >= c->lost_from_ns && row->last_ns < c->lost_to_ns;
 	return label_sample(c, im, false, ret);
 }
@@ -362,6 +369,7 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 	if (p->heap.ptr && heap_add_alloc(&c->heap, row, &p->heap, p->set, stack))
 		w->counter[COUNTER_heap_untracked] += row->samples;
 	count_stored(w, row->samples, wait);
+	instants_stored(&c->instants, p->number, p->set, stack, stored_event(c, row));
 	if (full && row->kind != ROW_IDLE)
 		limit_count(c, row->samples);
 	if (wait && stack == c->waits.no_stack)
@@ -378,13 +386,13 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 }
 
 static bool add_sample(struct collector *c, const struct sampler_half *h, const struct row *row,
-		       const struct heap_hit *hit)
+		       uint32_t number, const struct heap_hit *hit)
 {
 	uint32_t n_words = sampler_row_words(row);
 	struct rows_python py;
 	struct sample s;
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack ||
-	    row->event >= MAX_EVENTS || find_sample(c, h, row, hit, &py, &s))
+	    row->event >= MAX_EVENTS || find_sample(c, h, row, number, hit, &py, &s))
 		return false;
 	if (!store_sample(c, &s, true) && !rows_put_aside(c, &s))
 		store_sample(c, &s, false);
@@ -394,6 +402,15 @@ static bool add_sample(struct collector *c, const struct sampler_half *h, const 
 static bool is_heap(const struct collector *c, const struct row *row)
 {
 	return row->event < c->cfg.n_events && c->cfg.event[row->event].heap;
+}
+
+/* The number of a row that is a sample of its own. */
+static uint32_t add_instant(struct collector *c, unsigned cpu, const struct row *row)
+{
+	uint32_t number = instants_add_one(&c->instants, cpu, row);
+	if (c->instants.on && number == INSTANTS_NONE)
+		window_cpu(c->window, cpu)->counter[COUNTER_instants_full] += row->samples;
+	return number;
 }
 
 /* A sampled allocation, or the free of one. False: an allocation found no memory. */
@@ -407,19 +424,21 @@ static bool add_heap(struct collector *c, const struct sampler_half *h, const st
 	}
 	sample.samples = 1;
 	sample.first_ns = row->last_ns;
-	return add_sample(c, h, &sample, &hit);
+	return add_sample(c, h, &sample, add_instant(c, h->cpu, &sample), &hit);
 }
 
-static void rows_add(struct collector *c, const struct sampler_half *h, const struct row *row)
+/* number: of its instants, INSTANTS_NONE: it has none. */
+static void rows_add(struct collector *c, const struct sampler_half *h, const struct row *row,
+		     uint32_t number)
 {
 	static const struct heap_hit none;
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
 	limit_rows(c);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
-		add_wait_row(c, h, row);
+		add_wait_row(c, h, row, number);
 	else if (row->kind == ROW_WAKER)
 		wakers_add(c, h, row);
-	else if (is_heap(c, row) ? !add_heap(c, h, row) : !add_sample(c, h, row, &none))
+	else if (is_heap(c, row) ? !add_heap(c, h, row) : !add_sample(c, h, row, number, &none))
 		w->counter[row->kind == ROW_LATENCY ? COUNTER_latency_rows_full
 						    : COUNTER_user_memory] +=
 			is_heap(c, row) ? 1 : row->samples;
@@ -435,7 +454,7 @@ static bool try_again(void *ctx, const struct sample *s, bool last)
 	switch (s->row.kind) {
 	case ROW_WAIT:
 	case ROW_BLAME:
-		return add_wait(c, &h, &s->row, !last);
+		return add_wait(c, &h, &s->row, s->number, !last);
 	case ROW_WAKER:
 		return wakers_try(c, &h, s, last);
 	default:
@@ -450,12 +469,12 @@ static void on_copy(void *ctx, unsigned cpu, const struct row *row, const uint64
 	struct collector *c = ctx;
 	uint32_t n_words = (uint32_t)row->n_kernel + row->n_user;
 	struct sampler_half h = { .cpu = cpu, .arena = frames, .arena_words = n_words };
-	rows_add(c, &h, row);
+	rows_add(c, &h, row, add_instant(c, cpu, row));
 	if (weight) {
 		struct row of = *row;
 		of.kind = ROW_LATENCY;
 		of.value = weight;
-		rows_add(c, &h, &of);
+		rows_add(c, &h, &of, INSTANTS_NONE);
 	}
 	window_cpu(c->window, h.cpu)->counter[end]++;
 	news_attend(c);
@@ -496,7 +515,7 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 {
 	struct collector *c = ctx;
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
-	uint64_t ran = 0;
+	uint64_t ran = 0, lost;
 	for (unsigned i = 0; i < MAX_EVENTS; i++) {
 		ran += h->head->ran[i];
 		w->outside += h->head->outside[i];
@@ -513,11 +532,13 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 		w->counter[i] += h->head->counters[i];
 	if (copies_newest(c->copies, h->id) >= c->news_ns)
 		news_read(c);
+	const uint32_t first = instants_add_half(&c->instants, h, &lost);
+	w->counter[COUNTER_instants_full] += lost;
 	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
 		if (!h->rows[i].samples)
 			continue;
 		left--;
-		rows_add(c, h, &h->rows[i]);
+		rows_add(c, h, &h->rows[i], first == INSTANTS_NONE ? INSTANTS_NONE : first + i);
 		news_attend(c);
 	}
 	copies_take(c->copies, h->id);
@@ -532,14 +553,14 @@ void rows_add_part(struct collector *c, const struct row *row, const uint64_t *w
 {
 	struct window_cpu *w = window_cpu(c->window, 0);
 	const struct sampler_half h = { .arena = words, .arena_words = sampler_row_words(row) };
-	rows_add(c, &h, row);
+	rows_add(c, &h, row, INSTANTS_NONE);
 	if (row->event == c->waits.runq) {
 		struct row of = *row;
 		of.kind = ROW_BLAME;
 		of.occupant = OCCUPANT_OTHER;
 		of.n_kernel = of.n_user = of.n_python = 0;
 		of.wait.flags = row->kind == ROW_KTHREAD ? WAIT_KTHREAD : 0;
-		rows_add(c, &h, &of);
+		rows_add(c, &h, &of, INSTANTS_NONE);
 		return;
 	}
 	if (row->kind == ROW_TASK && !row->n_user && row->n_kernel)
@@ -563,7 +584,7 @@ void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words, uint6
 	if (summed)
 		w->counter[COUNTER_wait_summed] += row->samples;
 	if (!part) {
-		rows_add(c, &h, row);
+		rows_add(c, &h, row, INSTANTS_NONE);
 		return;
 	}
 	struct row of = *row;

@@ -238,7 +238,7 @@ uint32_t waits_weighed(const struct waits *w, const struct row *row)
  * of one value.
  */
 static int add_waits(struct waits *w, const struct row *row, const struct proc_image *im,
-		     struct sets_labels *l, const uint32_t *event_id)
+		     struct sets_labels *l, const uint32_t *event_id, uint32_t *ret_set)
 {
 	bool weights = row->wait.flags & WAIT_LATENCY,
 	     summed = weights || row->wait.flags & WAIT_SUMMED;
@@ -250,9 +250,11 @@ static int add_waits(struct waits *w, const struct row *row, const struct proc_i
 		return spreads_add(&w->spreads, set, row->event, row->wait.bucket, row->samples);
 	rc = rc ? rc
 		: store_add_row(w->store, set, stack, event, row->samples * w->weight, row->value);
-	if (!rc)
-		waits_note_stack(w, row, im, set, stack, event);
-	return rc;
+	if (rc)
+		return rc;
+	waits_note_stack(w, row, im, set, stack, event);
+	*ret_set = set;
+	return 0;
 }
 
 int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row,
@@ -264,7 +266,8 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 		&l);
 	if (row->kind == ROW_BLAME)
 		return add_blame(w, h, row, &l, io_try);
-	return is_put_off(&l, io_try) ? -EINPROGRESS : add_waits(w, row, im, &l, event_id);
+	return is_put_off(&l, io_try) ? -EINPROGRESS
+				      : add_waits(w, row, im, &l, event_id, &io_try->set);
 }
 
 /* Add the waits that found no row, of one event. */

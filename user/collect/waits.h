@@ -81,8 +81,9 @@ struct waits_try {
 	 * Return -EINPROGRESS while some labels have no answer yet (proc/reader.h), and add nothing
 	 */
 	bool put_off;
-	bool cut;  /* the cause found no room: it is "(other)" */
-	bool late; /* the row was added without such labels */
+	bool cut;     /* the cause found no room: it is "(other)" */
+	bool late;    /* the row was added without such labels */
+	uint32_t set; /* of waits that count as samples: in the store */
 };
 
 /*

@@ -53,6 +53,7 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.waits_saved = limits.waits && !governor_waits(&d->saving.governor),
 		.jvm_attach = d->s.o.jvm_attach,
 		.cmdline = d->s.o.cmdline,
+		.instants = d->s.store.tracks_ns > 0,
 	};
 	shares_configure(&share, &cfg);
 	if (d->s.o.unwind_max)

@@ -58,6 +58,12 @@ static const struct opt options[] = {
 	  0 },
 	{ "latency", 0, OPT_STRING, "KEY",
 	  "likewise: weigh time by the values of this label, as in record", AT(latency), 0, 0 },
+	{ "tracks", 0, OPT_UINT, "MINUTES",
+	  "keep so long when each sample was taken, on which CPU, and with waits each from 1 ms "
+	  "on: for heat maps, and for what is frozen (default 10; 0: not)",
+	  AT(tracks_min), 0, 1440 },
+	{ "tracks-max", 0, OPT_SIZE, "SIZE",
+	  "bytes of that in the store; the oldest go first (default 16MiB)", AT(tracks_max), 0, 0 },
 	{ "cmdline", 0, OPT_FLAG, NULL,
 	  "label samples with the command line (120 bytes). Off by default: it may hold secrets, "
 	  "and whoever reads the store sees them",
@@ -354,11 +360,15 @@ static int check_switch(struct daemon_settings *s, struct err *err)
 				       : err_set(err, -EINVAL, "'%s' does not begin with /", file);
 }
 
+#define MINUTE 60000000000ll
+
 static int parse_quota(struct daemon_settings *s, struct err *err)
 {
 	const struct daemon_options *o = &s->o;
 	store_options_default(&s->store);
 	s->store.max_bytes = o->max_bytes;
+	s->store.tracks_ns = o->capture_ns ? 0 : (int64_t)o->tracks_min * MINUTE;
+	s->store.tracks_bytes = o->tracks_max;
 	s->store.reserve_bytes = o->reserve_bytes;
 	s->store.wide_values = o->wide_values ? (uint32_t)o->wide_values : s->store.wide_values;
 	struct shares share;
@@ -503,7 +513,9 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 					      .quota_cpu_s = 60,
 					      .quota_bytes = 1u << 30,
 					      .quota_memory = 128u << 20,
-					      .audit_max = 16u << 20 },
+					      .audit_max = 16u << 20,
+					      .tracks_min = 10,
+					      .tracks_max = 16u << 20 },
 				       .token = -1,
 				       .capture_token = -1,
 				       .tokens = -1,

@@ -54,7 +54,8 @@ struct filter {
 		  0, \
 		  OPT_TIME, \
 		  "T", \
-		  "end; the windows that overlap the range are read whole", \
+		  "end; windows that overlap the range are read whole, but in ranges " \
+		  "of less than a minute for which there are tracks", \
 		  offsetof(type, member.to_ns), \
 		  0, \
 		  0 }

@@ -24,6 +24,7 @@ struct sampler_taken {
 	struct half *head;
 	struct row *rows;
 	uint64_t *arena;
+	struct instant *instants;
 	struct wait_others *others;
 };
 
@@ -42,7 +43,8 @@ int sampler_give_halves(struct sampler *s)
 	s->n_spares = s->programs.sizes.n_halves - s->n_cpus;
 	s->spare = calloc(s->n_spares, sizeof(*s->spare));
 	s->taken = calloc(s->n_cpus, sizeof(*s->taken));
-	if (!s->spare || !s->taken)
+	s->place = calloc(s->programs.sizes.rows, sizeof(*s->place));
+	if (!s->spare || !s->taken || !s->place)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->n_spares; i++)
 		s->spare[i] = s->n_cpus + i;
@@ -63,6 +65,7 @@ void sampler_free_drain(struct sampler *s)
 		release(&s->taken[c]);
 	free(s->taken);
 	free(s->spare);
+	free(s->place);
 }
 
 /* Wait until the program of this CPU is not in the half that it had. Microseconds. */
@@ -108,7 +111,18 @@ static void count_lost(struct half *h, const struct row *rows, uint32_t n)
 		if (rows[i].samples && sample)
 			h->counters[COUNTER_user_memory] += rows[i].samples;
 	}
-	h->rows_used = h->arena_used = 0;
+	h->rows_used = h->arena_used = h->instants_used = 0;
+}
+
+/* Their rows are where s->place says. */
+static void copy_instants(const struct sampler *s, struct instant *to, const struct instant *from,
+			  uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		to[i] = from[i];
+		to[i].row =
+			from[i].row < s->programs.sizes.rows ? s->place[from[i].row] : UINT32_MAX;
+	}
 }
 
 /* Rows in use come one behind the other. */
@@ -120,15 +134,17 @@ static void copy_half(const struct sampler *s, unsigned cpu, struct half *h,
 	const uint64_t *arena =
 		(const uint64_t *)((const struct stack_ref *)(rows + s->programs.sizes.rows) +
 				   s->programs.sizes.rows);
+	const struct instant *instants =
+		(const struct instant *)(arena + s->programs.sizes.words + STACK_WORDS_MAX);
 	bool more = others && has_others(h);
-	size_t n_rows = h->rows_used, n_words = h->arena_used;
+	size_t n_rows = h->rows_used, n_words = h->arena_used, n_instants = h->instants_used;
 	size_t size = sizeof(*h) + n_rows * sizeof(*rows) + n_words * sizeof(*arena) +
-		      (more ? sizeof(*others) : 0);
+		      n_instants * sizeof(*instants) + (more ? sizeof(*others) : 0);
 	t->head = malloc(size);
 	if (!t->head) { /* the counters still have room */
 		count_lost(h, rows, s->programs.sizes.rows);
 		t->head = malloc(sizeof(*h));
-		n_rows = n_words = 0;
+		n_rows = n_words = n_instants = 0;
 		more = false;
 	}
 	if (!t->head)
@@ -136,19 +152,22 @@ static void copy_half(const struct sampler *s, unsigned cpu, struct half *h,
 	*t->head = *h;
 	t->rows = (struct row *)(t->head + 1);
 	t->arena = (uint64_t *)(t->rows + n_rows);
-	t->others = more ? (struct wait_others *)(t->arena + n_words) : NULL;
+	t->instants = (struct instant *)(t->arena + n_words);
+	t->others = more ? (struct wait_others *)(t->instants + n_instants) : NULL;
 	memcpy(t->arena, arena, n_words * sizeof(*arena));
 	if (more)
 		*t->others = *others;
 	for (size_t i = 0, n = 0; i < s->programs.sizes.rows && n < n_rows; i++) {
 		if (!rows[i].samples)
 			continue;
+		s->place[i] = (uint32_t)n;
 		struct row *row = &t->rows[n++];
 		*row = rows[i];
 		if (row->kind <= ROW_IDLE && !sampler_row_words(row))
 			/* It may be what another row had, in an arena that is no more */
 			row->stack = 0;
 	}
+	copy_instants(s, t->instants, instants, (uint32_t)n_instants);
 }
 
 /* The arena needs no zeroing: only what references name is read. */
@@ -220,6 +239,8 @@ int sampler_drain(struct sampler *s, void (*on_half)(void *, const struct sample
 						.n_rows = t->head->rows_used,
 						.arena = t->arena,
 						.arena_words = t->head->arena_used,
+						.instants = t->instants,
+						.n_instants = t->head->instants_used,
 						.others = t->others };
 		on_half(ctx, &h);
 		release(t);

@@ -138,6 +138,7 @@ static void choose_sizes(struct loading *l)
 		.window_s = l->cfg->window_s,
 		.waits = l->waits,
 		.wakers = l->wakers,
+		.instants = l->cfg->instants,
 		.rows = l->cfg->table_rows || !l->cfg->table_bytes
 				? l->cfg->table_rows
 				: sizes_first_rows(l->n_cpus, l->cfg->table_bytes),
@@ -264,6 +265,7 @@ static int set_chosen_sizes(struct loading *l, struct config *c)
 	c->rows_max = z->rows - z->rows / 8;
 	c->arena_mask = z->words - 1;
 	c->half_size = z->half_bytes;
+	c->instants = l->cfg->instants ? z->rows : 0;
 	c->run_mask = z->runs - 1;
 	c->reuse_mask = z->reuse - 1;
 	c->copy_mask = z->copies - 1;
@@ -349,6 +351,7 @@ static int set_sizes(struct loading *l)
 		c->argument[i] = e->label;
 		c->any_argument |= e->label && !l->cfg->no_labels;
 		c->period_ns[i] = event_is_clock(e) ? e->attr.sample_period : 0;
+		c->instant_least[i] = e->wait ? INSTANT_WAIT_NS : 0;
 		if (e->wait)
 			*(strcmp(e->name, EVENT_OFF) ? &c->event_runq : &c->event_off) = i;
 	}

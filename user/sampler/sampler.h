@@ -16,6 +16,7 @@
 #include "wire.h"
 
 #define SAMPLER_PROCESSES 16384u
+#define INSTANT_WAIT_NS 1000000u
 
 /* A place of an event that is a probe. */
 struct sampler_probe {
@@ -67,6 +68,8 @@ struct sampler_config {
 	bool cmdline;
 	bool jvm_attach; /* for user/stacks/resolve: ask JVMs for the names of their code */
 	bool wakers;	 /* with waits: who ends them */
+	/* When each sample was taken is kept, and of waits those from INSTANT_WAIT_NS on */
+	bool instants;
 	/*
 	 * With waits: the key of a label. Weigh samples and waits by how many threads are active
 	 * for the same value of it; "": do not
@@ -169,6 +172,9 @@ struct sampler_half {
 	uint32_t n_rows;
 	const uint64_t *arena;
 	uint32_t arena_words;
+	/* `row` is an index in rows, or UINT32_MAX. In the order in which samples were taken */
+	const struct instant *instants;
+	uint32_t n_instants;
 	/*
 	 * What found no row, all 0 but where the head counts wait_rows_full or wait_parts_full;
 	 * NULL: no waits

@@ -46,6 +46,7 @@ struct sampler {
 	uint8_t *halves;	     /* sizes.n_halves of sizes.half_bytes */
 	uint32_t *spare, n_spares;   /* ids of halves that no CPU has */
 	struct sampler_taken *taken; /* of each CPU, in a drain */
+	uint32_t *place;	     /* where rows of the half in hand went, by their index in it */
 	struct cpu_state *states;
 	uint32_t n_procs; /* entries of procs and labels, a power of two */
 	struct proc_entry *procs;

@@ -60,10 +60,12 @@ void sizes_of_cpus(unsigned n_cpus, struct sizes *ret)
 	ret->ring_bytes = share(RINGS_ALL, n_cpus, RING_LEAST, RING_MAX);
 }
 
-static size_t half_bytes(uint32_t rows, uint32_t words)
+/* With instants a half has room for one of each row. */
+static size_t half_bytes(uint32_t rows, uint32_t words, bool instants)
 {
 	size_t n = sizeof(struct half) + rows * (sizeof(struct row) + sizeof(struct stack_ref)) +
-		   ((size_t)words + STACK_WORDS_MAX) * sizeof(uint64_t);
+		   ((size_t)words + STACK_WORDS_MAX) * sizeof(uint64_t) +
+		   (instants ? rows * sizeof(struct instant) : 0);
 	return (n + 7) & ~(size_t)7;
 }
 
@@ -99,7 +101,7 @@ static size_t total(const struct sizes_question *q, const struct sizes *s, uint3
 	size_t cpu = q->cpu_fixed_bytes + s->ring_bytes + s->reuse * q->reuse_bytes +
 		     s->runs * q->run_bytes;
 	return q->fixed_bytes + q->n_cpus * cpu + s->copies * q->copy_bytes +
-	       s->n_halves * (half_bytes(rows, words) + q->half_extra_bytes);
+	       s->n_halves * (half_bytes(rows, words, q->instants) + q->half_extra_bytes);
 }
 
 static uint32_t words_for(uint32_t rows, uint32_t all_rows, uint32_t all_words)
@@ -120,7 +122,7 @@ void sizes_choose(const struct sizes_question *q, struct sizes *ret)
 	       total(q, &s, s.rows, words_for(s.rows, all_rows, all_words)) > budget)
 		s.rows /= 2;
 	s.words = words_for(s.rows, all_rows, all_words);
-	s.half_bytes = (uint32_t)half_bytes(s.rows, s.words);
+	s.half_bytes = (uint32_t)half_bytes(s.rows, s.words, q->instants);
 	s.bytes = total(q, &s, s.rows, s.words);
 	s.may_grow = 2 * s.rows <= all_rows &&
 		     total(q, &s, 2 * s.rows, words_for(2 * s.rows, all_rows, all_words)) <= budget;
@@ -133,7 +135,7 @@ uint32_t sizes_first_rows(unsigned n_cpus, size_t bytes)
 	uint32_t rows = ROWS_FIRST_LEAST;
 	sizes_of_cpus(n_cpus, &s);
 	while (rows < 1u << 30 &&
-	       s.n_halves * half_bytes(2 * rows, 2 * rows * ROW_WAIT_WORDS) <= bytes)
+	       s.n_halves * half_bytes(2 * rows, 2 * rows * ROW_WAIT_WORDS, false) <= bytes)
 		rows *= 2;
 	return rows;
 }

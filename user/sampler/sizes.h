@@ -19,6 +19,7 @@ struct sizes_question {
 	unsigned hz;	   /* of all events that are sampled */
 	unsigned window_s; /* the longest time between two drains */
 	bool waits, wakers;
+	bool instants;		 /* when each sample was taken is kept */
 	uint32_t rows;		 /* of a half to begin with; 0: as many as are made in a window */
 	size_t fixed_bytes;	 /* tables that do not depend on the answer */
 	size_t cpu_fixed_bytes;	 /* and those of each CPU */

@@ -133,6 +133,12 @@ struct store_options {
 	 * the time that the host has been up since: clocks that are set cut nothing
 	 */
 	int64_t keep_ns[9];
+	/*
+	 * How long the instants of samples are kept, within tracks_bytes; 0: not at all. INT64_MAX:
+	 * as long as the store
+	 */
+	int64_t tracks_ns;
+	uint64_t tracks_bytes; /* 0: any */
 };
 
 void store_options_default(struct store_options *o);
@@ -181,6 +187,28 @@ int store_move_row(struct store_writer *w, uint32_t set, uint32_t event, uint32_
  */
 int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
 			const struct store_totals *totals, struct err *err);
+
+/*
+ * When samples of the open window were taken: store_commit_window keeps it beside the window, with
+ * store_options.tracks_ns. rows[] say what instants count in; one without samples has none.
+ */
+struct store_instant {
+	int64_t at_ns;	    /* realtime; of a wait: when it was over */
+	uint32_t row;	    /* index in rows[]; where it was read: the number of the window's row */
+	uint32_t cpu;	    /* where the sample was taken */
+	uint32_t length_us; /* of a wait; 0 of other samples */
+};
+
+struct store_instants {
+	const struct store_row *rows; /* set, stack and event count, and samples that are not 0 */
+	size_t n_rows;
+	const struct store_instant *v; /* in any order */
+	size_t n;
+	uint32_t other; /* the stack that small rows were folded into */
+};
+#define STORE_INSTANTS_MAX (1u << 19) /* of a window; the others are left out */
+/* Borrowed until the window is committed. */
+void store_set_instants(struct store_writer *w, const struct store_instants *i);
 
 /*
  * Write rows of another time durably into a window of their own: fill adds them. Rows and ids of
@@ -233,6 +261,8 @@ struct store_writer_state {
 	uint64_t parents_failed; /* attempts to write a block above level 0; they are repeated */
 	uint64_t shed;		 /* files that went since the disk was full */
 	uint64_t bytes_written;	 /* payload and all */
+	uint64_t tracks_failed;	 /* windows whose track could not be written */
+	uint64_t tracks_bytes;	 /* of all tracks that are there */
 	uint64_t windows;
 	char last_error[500];
 };
@@ -390,6 +420,11 @@ enum store_want {
 	STORE_ALL_LABELS,  /* rows as they were recorded: level 0 */
 };
 
+/* Blocks that are the cover's own: parts of windows. */
+struct store_part {
+	struct store_part *next;
+};
+
 struct store_cover {
 	const struct store_block **blocks; /* by t0 */
 	size_t n;
@@ -401,6 +436,7 @@ struct store_cover {
 	 * parents cannot be told apart
 	 */
 	uint64_t gone;
+	struct store_part *parts;
 };
 
 /*
@@ -413,7 +449,8 @@ int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want
 		const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err);
 /*
  * The same for the windows of which the greater part is in the range: store_round, then
- * store_cover.
+ * store_cover. But a range of less than a minute ends where it says in windows that have tracks:
+ * the blocks there are parts of windows.
  */
 int store_cover_nearest(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want,
 			const char *const *keys, size_t n_keys, struct store_cover *ret,

@@ -46,10 +46,8 @@ static bool has_moved(struct check *c, const struct segment *g)
 	return !same;
 }
 
-__attribute__((format(printf, 5, 6))) static void tell(struct check *c,
-						       enum store_finding_kind kind,
-						       const char *path, uint64_t offset,
-						       const char *fmt, ...)
+void check_tell(struct check *c, enum store_finding_kind kind, const char *path, uint64_t offset,
+		const char *fmt, ...)
 {
 	char text[400];
 	va_list ap;
@@ -69,7 +67,7 @@ static void tell_file(struct check *c, enum store_finding_kind kind, struct plac
 	char path[512], name[FILE_NAME_SIZE];
 	file_name(name, p);
 	snprintf(path, sizeof(path), "%s/%s", c->s.dir, name);
-	tell(c, kind, path, offset, "%s", text);
+	check_tell(c, kind, path, offset, "%s", text);
 }
 
 /* ---- the header ---- */
@@ -89,8 +87,8 @@ static int check_header(struct check *c)
 			     HEADER_NAME);
 	} else if (rc == -EBADMSG || rc == -ENOENT) {
 		snprintf(path, sizeof(path), "%s/%s", s->dir, HEADER_NAME);
-		tell(c, STORE_DAMAGED, path, 0, "the header is %s",
-		     rc == -ENOENT ? "missing" : "damaged");
+		check_tell(c, STORE_DAMAGED, path, 0, "the header is %s",
+			   rc == -ENOENT ? "missing" : "damaged");
 		rc = rc_copy ? err_set(c->err, -EBADMSG,
 				       "%s and its copy are damaged: nothing can be read", path)
 			     : 0;
@@ -104,7 +102,8 @@ static int check_header(struct check *c)
 		rc = err_set(c->err, rc, "%s", why.text);
 	} else if (rc_copy || copy.store_id != s->header.store_id) {
 		snprintf(path, sizeof(path), "%s/%s", s->dir, HEADER_COPY_NAME);
-		tell(c, STORE_DAMAGED, path, 0, "the copy of the header is missing or damaged");
+		check_tell(c, STORE_DAMAGED, path, 0,
+			   "the copy of the header is missing or damaged");
 		if (c->repair)
 			rc = header_write(s->dir_fd, s->dir, &s->header, c->err);
 	}
@@ -177,8 +176,8 @@ static int check_manifest(struct check *c)
 	if (rc != -EBADMSG && rc != -ENOENT)
 		return err_set(c->err, rc, "%s", why.text);
 	snprintf(path, sizeof(path), "%s/%s", s->dir, MANIFEST_NAME);
-	tell(c, STORE_DAMAGED, path, 0, "the manifest is %s",
-	     rc == -ENOENT ? "missing" : "damaged");
+	check_tell(c, STORE_DAMAGED, path, 0, "the manifest is %s",
+		   rc == -ENOENT ? "missing" : "damaged");
 	return rebuild_manifest(c);
 }
 
@@ -350,10 +349,10 @@ static int scan_frames(struct check *c, struct segment *g, struct scan *scan)
 		if (torn)
 			scan->torn = at;
 		scan->bad |= !torn;
-		tell(c, torn ? STORE_TORN : STORE_DAMAGED, g->file.path, at,
-		     "%s, %" PRIu64 " bytes",
-		     torn ? "the last block is incomplete" : "no whole block",
-		     (next < end ? next : end) - at);
+		check_tell(c, torn ? STORE_TORN : STORE_DAMAGED, g->file.path, at,
+			   "%s, %" PRIu64 " bytes",
+			   torn ? "the last block is incomplete" : "no whole block",
+			   (next < end ? next : end) - at);
 		at = next;
 	}
 	return 0;
@@ -375,12 +374,13 @@ static void check_end(struct check *c, struct segment *g, struct scan *scan)
 	if (sealed && (scan->index_at != m.index_at || scan->symbols_at != m.symbols_at ||
 		       m.end != g->file.size || m.n_blocks != g->n_refs)) {
 		if (!scan->bad)
-			tell(c, STORE_DAMAGED, g->file.path, m.index_at,
-			     "the index is missing or wrong");
+			check_tell(c, STORE_DAMAGED, g->file.path, m.index_at,
+				   "the index is missing or wrong");
 		scan->bad = true;
 	} else if (m.end > g->file.size) {
 		if (!scan->bad)
-			tell(c, STORE_DAMAGED, g->file.path, g->file.size, "the file is cut short");
+			check_tell(c, STORE_DAMAGED, g->file.path, g->file.size,
+				   "the file is cut short");
 		scan->bad = true;
 	}
 }
@@ -412,8 +412,8 @@ static int check_events(struct check *c, const struct segment *g, const struct d
 		any |= new;
 	}
 	if (any && !c->rebuilt && (c->repair || !store_is_stale(&c->s))) {
-		tell(c, STORE_DAMAGED, g->file.path, 0,
-		     "its dictionaries have an event that the manifest lacks");
+		check_tell(c, STORE_DAMAGED, g->file.path, 0,
+			   "its dictionaries have an event that the manifest lacks");
 		c->changed = true;
 	}
 	return 0;
@@ -441,8 +441,8 @@ static int check_symbols(struct check *c, struct segment *g, struct scan *scan)
 	if (g->m.state == SEGMENT_SEALED) {
 		if (good == g->m.index_at - g->m.symbols_at)
 			return 0;
-		tell(c, STORE_DAMAGED, g->file.path, g->m.symbols_at + good,
-		     "the dictionaries are damaged");
+		check_tell(c, STORE_DAMAGED, g->file.path, g->m.symbols_at + good,
+			   "the dictionaries are damaged");
 		scan->bad = true;
 		return 0;
 	}
@@ -472,8 +472,8 @@ static int check_blocks(struct check *c, struct segment *g, struct scan *scan)
 		if (rc && rc != -EBADMSG && rc != -ESTALE)
 			return err_set(c->err, rc, "%s", why.text);
 		if (rc) {
-			tell(c, STORE_DAMAGED, g->file.path, r.offset, "%s",
-			     why.text[0] ? why.text : "no whole block");
+			check_tell(c, STORE_DAMAGED, g->file.path, r.offset, "%s",
+				   why.text[0] ? why.text : "no whole block");
 			scan->bad = true;
 			continue;
 		}
@@ -492,7 +492,7 @@ static int check_segment(struct check *c, size_t i)
 	int rc = segment_open(&c->s, g, &why);
 	if (rc == -EBADMSG || rc == -ENODATA || rc == -ENOENT) {
 		bool young = rc == -ENODATA && g->m.state == SEGMENT_OPEN && !g->m.end;
-		tell(c, young ? STORE_TORN : STORE_DAMAGED, g->file.path, 0, "%s", why.text);
+		check_tell(c, young ? STORE_TORN : STORE_DAMAGED, g->file.path, 0, "%s", why.text);
 		c->changed = true;
 		c->kept[i] = false;
 		return 0;
@@ -515,8 +515,9 @@ static int check_segment(struct check *c, size_t i)
 		rc = repair_segment(c, g, &scan, &keep);
 	c->kept[i] = keep;
 	if (!rc && c->repair && scan.bad)
-		tell(c, STORE_CUT, path, 0,
-		     had ? "%zu blocks are kept of %u" : "%zu blocks are kept", g->n_refs, had);
+		check_tell(c, STORE_CUT, path, 0,
+			   had ? "%zu blocks are kept of %u" : "%zu blocks are kept", g->n_refs,
+			   had);
 	symbols_free(g);
 	return rc;
 }
@@ -538,6 +539,7 @@ static int check(struct check *c, const char *dir)
 		rc = check_segment(c, i);
 	}
 	c->segment = NULL;
+	rc = rc ? rc : check_tracks(c);
 	if (!rc && c->repair)
 		rc = repair_finish(c);
 	free(c->kept);

@@ -25,6 +25,11 @@ struct scan {
 	bool bad;
 };
 
+__attribute__((format(printf, 5, 6))) void check_tell(struct check *c, enum store_finding_kind kind,
+						      const char *path, uint64_t offset,
+						      const char *fmt, ...);
+/* The files of tracks; repair removes those that are damaged. */
+int check_tracks(struct check *c);
 /* *ret_keep: the manifest goes on to name it. */
 int repair_segment(struct check *c, struct segment *g, const struct scan *scan, bool *ret_keep);
 /* Write the manifest, if anything was changed. */

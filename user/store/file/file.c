@@ -13,8 +13,11 @@
 
 void file_name(char out[FILE_NAME_SIZE], struct place p)
 {
-	snprintf(out, FILE_NAME_SIZE, "seg/%s-%08u.%s", levels[p.level].name, p.serial,
-		 p.kind == KIND_SYMBOLS ? "sym" : "seg");
+	if (p.kind == KIND_TRACKS)
+		snprintf(out, FILE_NAME_SIZE, TRACKS_DIR "/%08u.trk", p.serial);
+	else
+		snprintf(out, FILE_NAME_SIZE, "seg/%s-%08u.%s", levels[p.level].name, p.serial,
+			 p.kind == KIND_SYMBOLS ? "sym" : "seg");
 }
 
 int file_other_version(const char *what, uint32_t version, struct err *err)

@@ -15,9 +15,14 @@
 
 #include <stdbool.h>
 
-/* Which file: that of the blocks of a segment, or that of its dictionaries while it is open. */
+#define TRACKS_DIR "trk"
+
+/*
+ * Which file: that of the blocks of a segment, that of its dictionaries while it is open, or one of
+ * tracks, whose level is 0.
+ */
 struct place {
-	enum kind kind; /* KIND_BLOCKS, KIND_SYMBOLS */
+	enum kind kind; /* KIND_BLOCKS, KIND_SYMBOLS, KIND_TRACKS */
 	uint32_t serial;
 	uint8_t level;
 };

@@ -31,6 +31,7 @@ enum kind {
 	KIND_BLOCKS = 7,  /* a segment, and a block of it */
 	KIND_INDEX = 8,	  /* of a sealed segment */
 	KIND_SYMBOLS = 9, /* the dictionaries of a segment that is still open */
+	KIND_TRACKS = 10, /* a file of tracks, and the track of a window */
 };
 
 /* Dictionaries have kinds 1 to N_DICTS. */
@@ -104,11 +105,14 @@ enum value_type {
 #define HEADER_PAYLOAD_MAX (1u << 20)
 #define MANIFEST_PAYLOAD_MAX (64u << 20)
 #define COLUMNS_OF_BLOCK_MAX 32u
-#define TABLE_MAX (1u << 22) /* label sets of one block */
-#define TOP_K 256u	     /* values kept of a key with too many of them */
-#define SUMS_MAX 4096u	     /* label sets of a parent's sums */
-#define PROJECTED_MAX 20000u /* values of a projected key */
-#define KEYS_MAX 4096u	     /* keys of a block */
+#define TABLE_MAX (1u << 22)		 /* label sets of one block */
+#define TOP_K 256u			 /* values kept of a key with too many of them */
+#define SUMS_MAX 4096u			 /* label sets of a parent's sums */
+#define PROJECTED_MAX 20000u		 /* values of a projected key */
+#define KEYS_MAX 4096u			 /* keys of a block */
+#define TRACK_MAX (1u << 19)		 /* instants of a track: STORE_INSTANTS_MAX */
+#define TRACK_RAW_MAX (24u << 20)	 /* bytes of a track before compression */
+#define TRACK_SPAN_MAX 86400000000000ull /* ns of the window of a track: a day */
 
 /* A writer begins a new dictionary frame at these, far below the limits. */
 #define BATCH_BYTES (4u << 20)

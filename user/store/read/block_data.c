@@ -3,6 +3,7 @@
 
 #include "store/file/columns.h"
 #include "store/read/store_int.h"
+#include "store/read/tracks.h"
 #include "util/crc32c.h"
 
 #include <errno.h>
@@ -89,6 +90,8 @@ int block_read(struct store *s, const struct block_ref *r, uint32_t wanted, stru
 	uint8_t head[BLOCK_HEAD_MAX];
 	struct block_data d = { 0 };
 	size_t len = r->stored_len < sizeof(head) ? r->stored_len : sizeof(head);
+	if (r->whole)
+		return part_read(s, r, wanted, ret, err);
 	int rc = block_read_raw(s, r, NULL, 0, 0, head, len, err);
 	if (!rc && (block_decode_head(&d.head, head, len, r->stored_len) ||
 		    !same_info(&d.head.info, &r->b)))

@@ -546,6 +546,10 @@ void store_cover_free(struct store_cover *c)
 {
 	if (!c)
 		return;
+	for (struct store_part *p = c->parts, *next; p; p = next) {
+		next = p->next;
+		free(p);
+	}
 	free(c->blocks);
 	memset(c, 0, sizeof(*c));
 }

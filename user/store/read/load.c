@@ -12,6 +12,7 @@
  */
 #include "store/read/store_int.h"
 #include "store/read/symbols.h"
+#include "store/read/tracks.h"
 
 #include "util/array.h"
 
@@ -32,6 +33,7 @@ void store_fini(struct store *s)
 	for (size_t i = 0; s->window_totals && i < s->n_windows; i++)
 		totals_fini(&s->window_totals[i]);
 	free(s->window_totals);
+	tracks_forget(&s->tracks);
 	free(s->windows);
 	while (s->n_segments)
 		store_drop_segment(s, s->n_segments - 1);

@@ -22,6 +22,8 @@ struct block_ref {
 	uint32_t stored_len;
 	uint32_t segment; /* index in store.segments */
 	uint16_t part;	  /* of the union that the store belongs to */
+	/* The window that this is a part of, [b.t0_ns, b.t1_ns) of it (tracks.h); NULL: no part */
+	const struct block_ref *whole;
 	/* Of a writer's pending block: its slot could not be merged, do not try again */
 	bool aside;
 };

@@ -13,6 +13,19 @@
 
 #include <time.h>
 
+/* Where the track of a window stands. */
+struct track_ref {
+	uint32_t seq, serial; /* of the window; of the file */
+	uint64_t offset;
+};
+
+/* What a reader knows of the tracks of its store. */
+struct tracks {
+	bool listed;
+	struct track_ref *v; /* by seq; the newest first where there are several */
+	size_t n, cap;
+};
+
 struct store {
 	char *dir;
 	int dir_fd;
@@ -27,7 +40,8 @@ struct store {
 	uint64_t n_uses;
 	struct setpool sets; /* a reader's label sets */
 	struct store_limits limits;
-	const char *scope; /* store_set_scope */
+	const char *scope;    /* store_set_scope */
+	struct tracks tracks; /* of a reader; listed when asked for */
 	/* A reader's list of level 0 by t0, made when asked for */
 	const struct block_ref **windows;
 	size_t n_windows;

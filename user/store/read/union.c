@@ -10,6 +10,7 @@
  */
 #include "store/read/cover.h"
 #include "store/read/store_int.h"
+#include "store/read/tracks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -132,15 +133,21 @@ static int cover_part(struct store *s, const struct question *q, struct store_co
 		      struct err *err)
 {
 	int64_t from = q->from_ns, to = q->to_ns;
-	int rc = q->nearest ? store_round(s, &from, &to, err) : 0;
+	int rc = q->nearest ? tracks_round(s, &from, &to, err) : 0;
 	if (rc)
 		return rc;
-	return q->values ? cover_value(s, from, to, q->values, q->n_values, q->keys, q->n_keys, ret,
-				       err)
-			 : cover_rows(s, from, to, q->want, q->keys, q->n_keys, ret, err);
+	rc = q->values ? cover_value(s, from, to, q->values, q->n_values, q->keys, q->n_keys, ret,
+				     err)
+		       : cover_rows(s, from, to, q->want, q->keys, q->n_keys, ret, err);
+	if (rc || !q->nearest)
+		return rc;
+	rc = tracks_cut(s, from, to, ret, err);
+	if (rc)
+		store_cover_free(ret);
+	return rc;
 }
 
-static int append_cover(struct store_cover *to, const struct store_cover *from)
+static int append_cover(struct store_cover *to, struct store_cover *from)
 {
 	const struct store_block **v = realloc(to->blocks, (to->n + from->n + 1) * sizeof(*v));
 	if (!v)
@@ -154,6 +161,11 @@ static int append_cover(struct store_cover *to, const struct store_cover *from)
 	to->n += from->n;
 	to->coarse += from->coarse;
 	to->gone += from->gone;
+	struct store_part **last = &to->parts;
+	while (*last)
+		last = &(*last)->next;
+	*last = from->parts;
+	from->parts = NULL;
 	return 0;
 }
 

@@ -278,6 +278,8 @@ static int write_window(struct store_writer *w, struct block *b, const struct st
 		rc = writer_put_block(w, b, &ref, err);
 	if (!rc && ref.b.n_table)
 		postings_note(w, &p.table, ref.b.seq);
+	if (!rc)
+		tracks_write(w, &w->rows, p.wide ? p.place : p.narrow, &ref);
 	split_fini(&p);
 	if (rc)
 		return rc;
@@ -347,6 +349,7 @@ static void forget_window(struct store_writer *w)
 	w->rows.n = 0;
 	idhash_clear(&w->row_hash);
 	setpool_clear(&w->sets);
+	w->tracks.given = NULL;
 }
 
 int writer_commit_copy(struct store_writer *w, const struct store_block *of,
@@ -389,6 +392,8 @@ int store_commit_apart(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int
 	const struct setpool sets = w->sets;
 	const struct rows rows = w->rows;
 	const struct idhash row_hash = w->row_hash;
+	const struct store_instants *instants = w->tracks.given;
+	w->tracks.given = NULL;
 	w->sets = (struct setpool){ 0 };
 	w->rows = (struct rows){ 0 };
 	w->row_hash = (struct idhash){ 0 };
@@ -404,5 +409,6 @@ int store_commit_apart(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int
 	w->sets = sets;
 	w->rows = rows;
 	w->row_hash = row_hash;
+	w->tracks.given = instants;
 	return rc;
 }

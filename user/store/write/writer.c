@@ -309,6 +309,7 @@ static int open_writer(struct store_writer *w, const char *dir, const struct sto
 	if (!rc) {
 		sweep(s);
 		reserve_keep(s->dir_fd);
+		tracks_open(w);
 		commit_init(w);
 		store_renew(w);
 		store_renew_end(w);
@@ -331,6 +332,7 @@ int store_writer_open_with(struct store_writer **ret, const char *dir,
 		    (!w->opt.keep_ns[k - 1] || w->opt.keep_ns[k] < w->opt.keep_ns[k - 1]))
 			w->opt.keep_ns[k] = w->opt.keep_ns[k - 1];
 	w->lock_fd = -1;
+	w->tracks.file.fd = -1;
 	for (int k = 0; k < N_SEGMENT_LEVELS; k++)
 		w->out[k].file.fd = -1;
 	int rc = open_writer(w, dir, meta, err);
@@ -381,6 +383,7 @@ void store_writer_close(struct store_writer *w)
 	free(w->up_ns);
 	free(w->gone);
 	postings_fini(w);
+	tracks_fini(w);
 	wide_fini(w);
 	rows_fini(&w->rows);
 	idhash_fini(&w->row_hash);

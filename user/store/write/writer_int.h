@@ -7,6 +7,7 @@
  * - wide.c decides which keys are wide
  * - compact.c says when parents are made, merge.c and project.c make them
  * - retain.c cuts what age.c finds to be old
+ * - tracks.c keeps when samples were taken
  */
 #ifndef ASCRIBE_STORE_WRITE_WRITER_INT_H
 #define ASCRIBE_STORE_WRITE_WRITER_INT_H
@@ -50,6 +51,21 @@ struct output {
 	struct dict_mark saved[N_DICTS + 1]; /* ids below are in the file and durable */
 };
 
+/* A file of tracks: it is cut when the newest of them is too old. */
+struct tracks_file {
+	uint32_t serial; /* the seq of its first window */
+	int64_t last_boot_ns;
+	uint64_t bytes;
+};
+
+struct tracks_out {
+	const struct store_instants *given; /* of the open window; NULL: none */
+	struct file file;		    /* that is written to; fd -1: none */
+	int64_t began_boot_ns;		    /* it */
+	struct tracks_file *v;		    /* all that are there, the oldest first */
+	size_t n, cap;
+};
+
 struct store_writer {
 	struct store s;
 	struct store_options opt;
@@ -84,6 +100,7 @@ struct store_writer {
 	struct posted *posted; /* what those had, by seq; what is missing is read again */
 	size_t n_posted, posted_cap;
 	int64_t compact_after_ns, retain_after_ns;
+	struct tracks_out tracks;
 	uint64_t cap; /* bytes of all files */
 	/* Files that were cut: unlinked when a manifest without them is durable */
 	struct place *gone;
@@ -166,6 +183,18 @@ uint64_t retain_cap(const struct store_writer *w);
 int retain_reserve(struct store_writer *w, size_t more);
 /* Unlink what was cut; what fails is tried again. Only behind a manifest that was saved since. */
 void retain_unlink(struct store_writer *w);
+
+/* ---- tracks.c ---- */
+
+/* Take up the files that an earlier writer left; without tracks_ns they go. */
+void tracks_open(struct store_writer *w);
+/*
+ * Write the track of the window `ref`, which was written with these rows; set_of: by set of the
+ * window, that of the block. What fails is counted, and the window has no track.
+ */
+void tracks_write(struct store_writer *w, const struct rows *rows, const uint32_t *set_of,
+		  const struct block_ref *ref);
+void tracks_fini(struct store_writer *w);
 
 /* ---- age.c ---- */
 

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/read/tracks.h"
+
+#include "store/file/columns.h"
+#include "util/array.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define FILES_MAX 4096 /* that are looked into */
+
+/* ---- which there are ---- */
+
+static int list_frame(struct tracks *t, uint32_t serial, const struct frame *h)
+{
+	if (h->kind != KIND_TRACKS)
+		return 0;
+	if (ARRAY_RESERVE(t->v, t->cap, t->n + 1))
+		return -ENOMEM;
+	t->v[t->n++] = (struct track_ref){ h->first, serial, h->offset };
+	return 0;
+}
+
+/* Heads alone; the first that is not whole ends the file. */
+static int list_file(struct store *s, uint32_t serial)
+{
+	struct file f;
+	struct frame h;
+	uint64_t at = FILE_HEADER_SIZE;
+	int rc = 0;
+	if (file_open(&f, s->dir_fd, s->dir,
+		      (struct place){ .kind = KIND_TRACKS, .serial = serial }, s->header.store_id,
+		      false, NULL))
+		return 0;
+	for (; !rc && !file_frame(&f, at, f.size, &h, NULL); at = frame_end(&h))
+		rc = list_frame(&s->tracks, serial, &h);
+	file_close(&f);
+	return rc;
+}
+
+static int by_seq(const void *pa, const void *pb)
+{
+	const struct track_ref *a = pa, *b = pb;
+	if (a->seq != b->seq)
+		return a->seq < b->seq ? -1 : 1;
+	return (a->serial < b->serial) - (a->serial > b->serial);
+}
+
+static int list(struct store *s)
+{
+	int fd = openat(s->dir_fd, TRACKS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	int rc = 0, n = 0;
+	unsigned serial;
+	char end;
+	s->tracks.listed = true;
+	if (!d && fd >= 0)
+		close(fd);
+	if (!d)
+		return 0;
+	for (struct dirent *e; !rc && n < FILES_MAX && (e = readdir(d));)
+		if (sscanf(e->d_name, "%u.tr%c", &serial, &end) == 2 && end == 'k') {
+			rc = list_file(s, serial);
+			n++;
+		}
+	closedir(d);
+	if (s->tracks.n)
+		qsort(s->tracks.v, s->tracks.n, sizeof(*s->tracks.v), by_seq);
+	return rc;
+}
+
+/* NULL: none, or without memory. */
+static const struct track_ref *find(struct store *s, const struct block_ref *window)
+{
+	struct tracks *t = &s->tracks;
+	size_t lo = 0, hi;
+	if (window->b.level || (!t->listed && list(s)))
+		return NULL;
+	for (hi = t->n; lo < hi;) {
+		size_t mid = (lo + hi) / 2;
+		if (t->v[mid].seq < window->b.seq)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < t->n && t->v[lo].seq == window->b.seq ? &t->v[lo] : NULL;
+}
+
+bool tracks_has(struct store *s, const struct block_ref *window)
+{
+	return find(s, window) != NULL;
+}
+
+void tracks_forget(struct tracks *t)
+{
+	free(t->v);
+	*t = (struct tracks){ 0 };
+}
+
+/* ---- one ---- */
+
+int tracks_decode(const struct frame *h, const uint8_t *stored, struct track *ret)
+{
+	struct buf raw = BUF_INIT;
+	int rc = h->kind == KIND_TRACKS && h->raw_len && h->raw_len <= TRACK_RAW_MAX
+			 ? codec_unpack(&raw, h->codec, stored, h->stored_len, h->raw_len)
+			 : -EBADMSG;
+	rc = rc ? rc : track_decode(ret, raw.data, raw.len);
+	buf_fini(&raw);
+	return rc;
+}
+
+static bool is_of(const struct track *t, const struct store_block *b)
+{
+	return t->t0_ns == b->t0_ns && t->t1_ns == b->t1_ns && t->n_rows == b->n_rows;
+}
+
+int tracks_read(struct store *s, const struct block_ref *window, struct track *ret, struct err *err)
+{
+	const struct track_ref *at = find(s, window);
+	struct buf stored = BUF_INIT;
+	struct track t = { 0 };
+	struct frame h;
+	struct file f;
+	if (!at)
+		return -ENOENT;
+	const struct place p = { .kind = KIND_TRACKS, .serial = at->serial };
+	int rc = file_open(&f, s->dir_fd, s->dir, p, s->header.store_id, false, err);
+	if (rc)
+		return rc;
+	rc = file_frame(&f, at->offset, f.size, &h, &stored);
+	rc = rc ? rc : tracks_decode(&h, stored.data, &t);
+	if (rc == -EBADMSG || rc == -ENODATA)
+		rc = err_set(err, -EBADMSG, "%s is damaged at offset %llu", f.path,
+			     (unsigned long long)at->offset);
+	else if (rc)
+		err_sys(err, rc, "cannot read %s", f.path);
+	else if (!is_of(&t, &window->b))
+		rc = -ENOENT; /* of a window that a loss of power took */
+	file_close(&f);
+	buf_fini(&stored);
+	if (rc)
+		track_fini(&t);
+	else
+		*ret = t;
+	return rc;
+}
