@@ -328,11 +328,14 @@ static void reload(struct daemon *d)
 static bool on_signal(struct daemon *d)
 {
 	struct signalfd_siginfo info;
-	bool end = false, again = false;
+	bool end = false, again = false, freeze = false;
 	while (read(d->signals, &info, sizeof(info)) == sizeof(info)) {
 		again |= info.ssi_signo == SIGHUP;
-		end |= info.ssi_signo != SIGHUP;
+		freeze |= info.ssi_signo == SIGUSR2;
+		end |= info.ssi_signo != SIGHUP && info.ssi_signo != SIGUSR2;
 	}
+	if (freeze)
+		(void)daemon_freeze(d, "SIGUSR2", NULL, NULL);
 	if (again && !end)
 		reload(d);
 	return end;
@@ -519,7 +522,7 @@ static int begin(struct daemon *d, struct err *err)
 	rc = rewrite_old_store(d, err);
 	if (rc)
 		return rc;
-	d->signals = signals_take();
+	d->signals = signals_take(SIGUSR2);
 	d->rules_from_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	signal(SIGPIPE, SIG_IGN);
 	rc = open_writer(d, err);

@@ -447,7 +447,7 @@ static int run(struct top *t, struct err *err)
 		return rc;
 	ui->live = !t->n_dirs;
 	ui->span_max_ns = t->n_dirs ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
-	t->signals = signals_take();
+	t->signals = signals_take(0);
 	rc = view_init(&ui->view, t->o->by, f->where, err);
 	if (!rc && ui->live)
 		rc = open_live(t, err);

@@ -437,6 +437,15 @@ static void await_names(struct collector *c, uint64_t until_ns)
 	c->hold_names = false;
 }
 
+int collector_cut(struct collector *c, struct err *err)
+{
+	if (c->closing)
+		windows_write(c, &c->sum.failure);
+	windows_drain(c);
+	windows_close(c);
+	return windows_write(c, err);
+}
+
 int collector_stop(struct collector *c, struct err *err)
 {
 	if (c->closing)

@@ -68,6 +68,9 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 /* Select one more process: a child that is about to start. */
 int collector_select(struct collector *c, uint32_t tgid);
 
+/* End the open window now and write it, with the names that there are. Recording goes on. */
+int collector_cut(struct collector *c, struct err *err);
+
 /* Stop the events, drain the tables, write the last window. */
 int collector_stop(struct collector *c, struct err *err);
 void collector_close(struct collector *c);

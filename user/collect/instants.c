@@ -2,8 +2,11 @@
 #include "collect/instants.h"
 
 #include "util/array.h"
+#include "util/clock.h"
 
 #include <stdlib.h>
+
+#define READINGS 4
 
 /* Room for n rows and m instants more. */
 static bool reserve(struct instants *s, size_t n, size_t m)
@@ -56,11 +59,27 @@ void instants_stored(struct instants *s, uint32_t number, uint32_t set, uint32_t
 		s->rows[number] = (struct store_row){ set, stack, event, 1, 0 };
 }
 
-const struct store_instants *instants_give(struct instants *s, int64_t real_minus_boot_ns,
-					   uint32_t other)
+/* Realtime minus BOOTTIME. Between two readings others may run: the closest pair counts. */
+static int64_t real_minus_boot(void)
+{
+	uint64_t least = UINT64_MAX;
+	int64_t ret = 0;
+	for (int i = 0; i < READINGS; i++) {
+		uint64_t before = clock_ns(CLOCK_BOOTTIME), real = clock_ns(CLOCK_REALTIME),
+			 took = clock_ns(CLOCK_BOOTTIME) - before;
+		if (took >= least)
+			continue;
+		least = took;
+		ret = (int64_t)(real - before);
+	}
+	return ret;
+}
+
+const struct store_instants *instants_give(struct instants *s, uint32_t other)
 {
 	if (!s->on)
 		return NULL;
+	const int64_t real_minus_boot_ns = real_minus_boot();
 	for (size_t i = 0; i < s->n; i++)
 		s->v[i].at_ns += real_minus_boot_ns;
 	s->given = (struct store_instants){ s->rows, s->n_rows, s->v, s->n, other };

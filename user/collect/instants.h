@@ -17,7 +17,7 @@ struct instants {
 	bool on;
 	struct store_row *rows;
 	size_t n_rows, cap_rows;
-	/* at_ns in BOOTTIME until the window's end is known */
+	/* at_ns in BOOTTIME until it is given */
 	struct store_instant *v;
 	size_t n, cap;
 	struct store_instants given;
@@ -34,11 +34,10 @@ uint32_t instants_add_one(struct instants *s, unsigned cpu, const struct row *ro
 void instants_stored(struct instants *s, uint32_t number, uint32_t set, uint32_t stack,
 		     uint32_t event);
 /*
- * What the store gets of the window that ends. real_minus_boot_ns: what makes its times realtime.
- * other: the stack of folded rows. NULL: none are kept. Good until instants_clear.
+ * What the store gets of the window that ends, in realtime. other: the stack of folded rows. NULL:
+ * none are kept. Good until instants_clear.
  */
-const struct store_instants *instants_give(struct instants *s, int64_t real_minus_boot_ns,
-					   uint32_t other);
+const struct store_instants *instants_give(struct instants *s, uint32_t other);
 void instants_clear(struct instants *s);
 void instants_fini(struct instants *s);
 

@@ -128,9 +128,7 @@ int windows_write(struct collector *c, struct err *err)
 		sandbox_stats(c->sandbox, &parsing);
 		/* Without memory, parts of it are missing */
 		own_add(&c->own, c->store, &silence, parsing.full);
-		store_set_instants(
-			c->store,
-			instants_give(&c->instants, t1 - c->closing_end_boot_ns, c->other_stack));
+		store_set_instants(c->store, instants_give(&c->instants, c->other_stack));
 		rc = store_commit_window(c->store, c->t0_ns, t1, c->closing_end_boot_ns, &t, err);
 		if (rc) {
 			c->sum.failed++;

@@ -77,6 +77,12 @@ void published_store(struct published *p, bool is_there)
 	p->gone = !is_there;
 }
 
+void published_freezes(struct published *p, const struct freeze_counts *n)
+{
+	p->changed = true;
+	p->freezes = *n;
+}
+
 void published_killed(struct published *p, bool killed)
 {
 	p->changed = true;
@@ -174,6 +180,17 @@ static int add_metrics(const struct published *p, const struct ingest *i, struct
 		  (double)p->store.bytes_written },
 		{ "ascribe_store_shed_files_total", "counter",
 		  "Files of the store that went since the disk was full.", (double)p->store.shed },
+		{ "ascribe_tracks_bytes", "gauge", "Bytes of tracks in the store.",
+		  (double)p->store.tracks_bytes },
+		{ "ascribe_tracks_failed_total", "counter",
+		  "Windows whose track could not be written.", (double)p->store.tracks_failed },
+		{ "ascribe_freezes_total", "counter", "Stores that were frozen.",
+		  (double)p->freezes.made },
+		{ "ascribe_freezes_refused_total", "counter",
+		  "Freezes for which freeze-keep and freeze-max had no room.",
+		  (double)p->freezes.refused },
+		{ "ascribe_freezes_failed_total", "counter", "Freezes that failed.",
+		  (double)p->freezes.failed },
 		{ "ascribe_ingest_profiles_total", "counter",
 		  "Profiles that others sent and that were stored.", (double)i->profiles },
 		{ "ascribe_ingest_samples_total", "counter", "Samples of those.",

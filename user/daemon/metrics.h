@@ -4,6 +4,7 @@
 #define ASCRIBE_DAEMON_METRICS_H
 
 #include "collect/collector.h"
+#include "daemon/freeze.h"
 #include "daemon/ingest.h"
 #include "daemon/pushing.h"
 #include "daemon/saving.h"
@@ -21,7 +22,8 @@ struct published {
 	struct account account;
 	struct pods_stats pods; /* without its text */
 	bool killed, gone;	/* gone: the store */
-	bool standing_by;	/* another process writes the store */
+	struct freeze_counts freezes;
+	bool standing_by; /* another process writes the store */
 	uint64_t server_starts, keeper_late;
 	struct push_published push[DAEMON_PUSH_MAX];
 	size_t n_push;
@@ -38,6 +40,7 @@ void published_ended(struct published *p, const struct collector_progress *last)
 void published_use(struct published *p, const struct saving *s);
 void published_pods(struct published *p, const struct pods_stats *st);
 void published_push(struct published *p, struct pushing *of);
+void published_freezes(struct published *p, const struct freeze_counts *n);
 void published_killed(struct published *p, bool killed);
 void published_standing_by(struct published *p, bool standing_by);
 

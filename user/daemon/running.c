@@ -4,7 +4,9 @@
 #include "daemon/log.h"
 #include "daemon/shares.h"
 #include "proc/proc.h"
+#include "util/clock.h"
 
+#include <errno.h>
 #include <malloc.h>
 #include <string.h>
 
@@ -164,4 +166,30 @@ void daemon_renew_push(struct daemon *d, const struct daemon_settings *old)
 	if (pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.o.push.v, d->s.n_push, &err))
 		log_line(LOG_LINE_ERROR, "reload: %s", err.text);
 	published_push(&d->published, &d->pushing);
+}
+
+int daemon_freeze(struct daemon *d, const char *why, struct freeze_made *ret, struct err *err)
+{
+	const struct freeze_limits limits = { (unsigned)d->s.o.freeze_keep, d->s.o.freeze_max };
+	const uint64_t begin = proc_now_ns();
+	struct err own = { 0 }, *e = err ? err : &own;
+	struct freeze_made made;
+	int rc = d->collector && d->writer ? collector_cut(d->collector, e)
+					   : err_set(e, -EAGAIN, "nothing is recorded now");
+	const int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME) - d->s.store.tracks_ns;
+	rc = rc ? rc : freeze_store(d->s.o.store, since_ns, &limits, &made, e);
+	d->freezes.made += !rc;
+	d->freezes.refused += rc == -EDQUOT;
+	d->freezes.failed += rc && rc != -EDQUOT;
+	published_freezes(&d->published, &d->freezes);
+	if (rc) {
+		log_line(LOG_LINE_WARNING, "freeze (%s): %s", why, e->text);
+		return rc;
+	}
+	log_line(LOG_LINE_INFO, "frozen (%s): %s/" FREEZE_DIR "/%s, %zu windows, %.1f MiB, %.0f ms",
+		 why, d->s.o.store, made.name, made.windows, (double)made.bytes / (1 << 20),
+		 (double)(proc_now_ns() - begin) / 1e6);
+	if (ret)
+		*ret = made;
+	return 0;
 }

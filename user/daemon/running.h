@@ -10,6 +10,7 @@
 
 #include "daemon/audit_log.h"
 #include "daemon/capture.h"
+#include "daemon/freeze.h"
 #include "daemon/metrics.h"
 #include "daemon/pushing.h"
 #include "daemon/saving.h"
@@ -47,6 +48,7 @@ struct daemon {
 	bool served; /* it could begin, at least once */
 	struct ingest ingest;
 	struct capture capture;
+	struct freeze_counts freezes;
 	struct saving saving;
 	struct published published;
 	/* CLOCK_BOOTTIME: when the process that serves had the state last; until when it waits */
@@ -99,6 +101,12 @@ void daemon_renew_rules(struct daemon *d, const struct daemon_settings *old);
 
 /* Receivers of another list than before a reload go on where their cursors are. */
 void daemon_renew_push(struct daemon *d, const struct daemon_settings *old);
+
+/*
+ * Write the open window and freeze the last minutes. why: for the log, which has the outcome. ret
+ * (may be NULL): what was made. -EAGAIN: nothing is written now. -EDQUOT and others: freeze_store.
+ */
+int daemon_freeze(struct daemon *d, const char *why, struct freeze_made *ret, struct err *err);
 
 /* Whether two options name the same in the same order. */
 bool daemon_same_list(const struct opt_list *a, const struct opt_list *b);

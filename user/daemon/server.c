@@ -184,6 +184,16 @@ static void begin_capture(struct daemon *d, const struct web_capture *c)
 		serving_done(&d->serving, c->id, rc, err.text);
 }
 
+static void freeze(struct daemon *d, const struct web_freeze *f)
+{
+	struct err err = { 0 };
+	struct freeze_made made = { 0 };
+	int rc = d->s.captures || listens_on(d, true)
+			 ? daemon_freeze(d, "asked for", &made, &err)
+			 : err_set(&err, -EPERM, "nobody may have anything frozen");
+	serving_done(&d->serving, f->id, rc, rc ? err.text : made.name);
+}
+
 static void look_at_capture(struct daemon *d)
 {
 	struct err err = { 0 };
@@ -215,6 +225,9 @@ static int take_request(struct daemon *d, const union web_to_recorder *r, struct
 		return 0;
 	case WEB_CAPTURE:
 		begin_capture(d, &r->capture);
+		return 0;
+	case WEB_FREEZE:
+		freeze(d, &r->freeze);
 		return 0;
 	case WEB_CAPTURE_END:
 		capture_end(&d->capture);

@@ -257,6 +257,8 @@ static bool is_whole(const union web_to_recorder *r, size_t len)
 		return len == sizeof(r->profile);
 	case WEB_CAPTURE:
 		return len == sizeof(r->capture);
+	case WEB_FREEZE:
+		return len == sizeof(r->freeze);
 	default:
 		return false;
 	}

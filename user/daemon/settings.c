@@ -64,6 +64,12 @@ static const struct opt options[] = {
 	  AT(tracks_min), 0, 1440 },
 	{ "tracks-max", 0, OPT_SIZE, "SIZE",
 	  "bytes of that in the store; the oldest go first (default 16MiB)", AT(tracks_max), 0, 0 },
+	{ "freeze-keep", 0, OPT_UINT, "N",
+	  "frozen stores in the directory frozen of the store, by SIGUSR2 and POST "
+	  "/api/v1/freeze; one more is refused (default 8; 0: nothing is frozen)",
+	  AT(freeze_keep), 0, 1000 },
+	{ "freeze-max", 0, OPT_SIZE, "SIZE", "and their bytes, likewise (default 1GiB)",
+	  AT(freeze_max), 0, 0 },
 	{ "cmdline", 0, OPT_FLAG, NULL,
 	  "label samples with the command line (120 bytes). Off by default: it may hold secrets, "
 	  "and whoever reads the store sees them",
@@ -515,7 +521,9 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 					      .quota_memory = 128u << 20,
 					      .audit_max = 16u << 20,
 					      .tracks_min = 10,
-					      .tracks_max = 16u << 20 },
+					      .tracks_max = 16u << 20,
+					      .freeze_keep = 8,
+					      .freeze_max = 1u << 30 },
 				       .token = -1,
 				       .capture_token = -1,
 				       .tokens = -1,

@@ -31,7 +31,7 @@ struct daemon_options {
 	const char *token_file, *capture_token_file, *tokens_file, *tls_cert, *tls_key,
 		*tls_client_ca, *latency, *cpu_max, *kill_switch, *socket_mode, *recipes,
 		*debuginfod_cache, *postgres;
-	uint64_t tracks_min, tracks_max;
+	uint64_t tracks_min, tracks_max, freeze_keep, freeze_max;
 	uint64_t workers, connections, quota_cpu_s, quota_bytes, quota_memory, audit_max;
 	int64_t capture_ns;  /* not 0: a capture for a daemon (capture.h): record for so long */
 	uint64_t claim_cpus; /* for tests: tables as of a host with so many */

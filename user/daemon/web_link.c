@@ -20,6 +20,7 @@
 #define WEB_ORDER_MAX (sizeof(union web_to_server) + WEB_METRICS_MAX)
 #define PROFILE_NS (5 * NS)  /* until the recorder begins to store a profile */
 #define STORING_NS (10 * NS) /* and until it has */
+#define FREEZE_NS (10 * NS)  /* until something is frozen */
 
 int web_link_init(struct web_link *l, int fd)
 {
@@ -171,6 +172,29 @@ static void capture_stop(void *ctx, bool stop)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* ---- freezes ---- */
+
+static int freeze(void *ctx, char ret[static 64], struct err *err)
+{
+	struct web_link *l = ctx;
+	pthread_mutex_lock(&l->lock);
+	int rc = l->freeze.id ? err_set(err, -EAGAIN, "another one is being made") : 0;
+	if (!rc) {
+		l->freeze = (struct web_waiting){ .id = ++l->last_id };
+		const struct web_freeze m = { .what = WEB_FREEZE, .id = l->last_id };
+		if (web_link_send(l, &m, sizeof(m)) ||
+		    !wait_for(l, &l->freeze, clock_ns(CLOCK_MONOTONIC) + FREEZE_NS))
+			rc = err_set(err, -EAGAIN, "the recorder does not answer");
+		else if (l->freeze.answer.rc)
+			rc = err_set(err, l->freeze.answer.rc, "%s", l->freeze.answer.text);
+		else
+			snprintf(ret, 64, "%.63s", l->freeze.answer.text);
+		l->freeze.id = 0;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
 /* ---- what the recorder told ---- */
 
 static int metrics(void *ctx, struct buf *out)
@@ -224,10 +248,15 @@ void web_link_audit(struct web_link *l, int fd, uint64_t max)
 
 struct http_hooks web_link_hooks(struct web_link *l)
 {
-	return (struct http_hooks){
-		l,	 metrics,      ready,	     ingest,
-		capture, capture_read, capture_stop, l->audit_fd < 0 ? NULL : audit
-	};
+	return (struct http_hooks){ l,
+				    metrics,
+				    ready,
+				    ingest,
+				    capture,
+				    capture_read,
+				    capture_stop,
+				    freeze,
+				    l->audit_fd < 0 ? NULL : audit };
 }
 
 /* ---- orders ---- */
@@ -246,6 +275,7 @@ static void take_done(struct web_link *l, const struct web_done *d)
 {
 	struct web_waiting *w = d->id == l->profile.id	 ? &l->profile
 				: d->id == l->capture.id ? &l->capture
+				: d->id == l->freeze.id	 ? &l->freeze
 							 : NULL;
 	if (!w || !d->id)
 		return; /* whoever asked has given up */

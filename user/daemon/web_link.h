@@ -26,7 +26,7 @@ struct web_link {
 	bool capturing; /* until its store was read */
 	bool no_captures;
 	uint64_t last_id;
-	struct web_waiting profile, capture;
+	struct web_waiting profile, capture, freeze;
 	int profile_fd; /* the memory of the profile */
 	struct web_state state;
 	struct buf metrics;

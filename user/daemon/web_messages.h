@@ -16,6 +16,8 @@
  *     <-------  WEB_CAPTURE
  *     WEB_DONE   ------------------------->       it is in STORE/capture
  *     <-------  WEB_CAPTURE_END                   it was read
+ *     <-------  WEB_FREEZE
+ *     WEB_DONE   ------------------------->       its name in STORE/frozen, as the text
  *     end of file  ----------------------->       end
  *
  * The recorder trusts none of what comes, sends without waiting, and waits for no answer.
@@ -39,6 +41,7 @@ enum web_message {
 	WEB_CAPTURE,
 	WEB_CAPTURE_END,
 	WEB_NEW_AUDIT,
+	WEB_FREEZE,
 };
 
 /* Descriptors of WEB_CONFIG, in this order; a bit for each of those that are sent. */
@@ -116,10 +119,15 @@ struct web_capture {
 	uint64_t id;
 };
 
+struct web_freeze {
+	uint32_t what, unused;
+	uint64_t id;
+};
+
 struct web_done {
 	uint32_t what;
 	int32_t rc;
-	uint64_t id; /* of the profile or capture */
+	uint64_t id; /* of the profile, capture or freeze */
 	char text[WEB_TEXT_MAX];
 };
 
@@ -130,6 +138,7 @@ union web_to_recorder {
 	struct web_failed failed;
 	struct web_profile profile;
 	struct web_capture capture;
+	struct web_freeze freeze;
 };
 
 /* Any packet to ascribe-web but the first, without the bytes behind a state. */

@@ -46,6 +46,12 @@ const char *asker_may_not(const struct request *r)
 						     : "a capture needs a token with the scope "
 						       "capture (capture-token-file, tokens-file), "
 						       "or a Unix socket and the daemon's group";
+	if (r->route->flags & ROUTE_FREEZE)
+		return !r->server->cfg.hooks.freeze || (access_may(g, ACCESS_CAPTURE) && !g->where)
+			       ? NULL
+			       : "freezing needs a token with the scope capture "
+				 "(capture-token-file, tokens-file), or a Unix socket and the "
+				 "daemon's group";
 	if (r->route->flags & ROUTE_INGEST)
 		return access_may(g, ACCESS_INGEST) ? NULL
 						    : "sending profiles needs a token with the "

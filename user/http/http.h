@@ -55,6 +55,11 @@ struct http_hooks {
 		       struct err *err);
 	void (*capture_end)(void *ctx);
 	void (*capture_stop)(void *ctx, bool stop);
+	/*
+	 * Freeze what was recorded in the last minutes, and wait for it: *ret is its name in the
+	 * directory frozen of the store. -EAGAIN: not now; -EDQUOT: no room for one more.
+	 */
+	int (*freeze)(void *ctx, char ret[static 64], struct err *err);
 	/* Keep a line that says who asked what (audit.h). False: it is not kept. */
 	bool (*audit)(void *ctx, const char *line);
 };

@@ -33,6 +33,7 @@ enum {
 	 * queries (query/scope.h). Others are refused.
 	 */
 	ROUTE_SCOPED = 128,
+	ROUTE_FREEZE = 256, /* for whoever may have captures made */
 };
 
 struct route {
@@ -109,7 +110,7 @@ request_handler api_labels, api_values, api_series, api_flame, api_table, api_di
 request_handler export_page, export_profile, export_stacks;
 /* Is it a question for a recording that is to be made? */
 bool http_is_capture(const struct request *r);
-request_handler http_healthz, http_readyz, http_metrics, http_rules;
+request_handler api_freeze, http_healthz, http_readyz, http_metrics, http_rules;
 
 /* "# HELP ..." and "# TYPE ..." of a family. */
 int metrics_family(struct buf *out, const char *name, const char *type, const char *help);

@@ -47,6 +47,7 @@ const struct route routes[] = {
 	  PARAMS(WHERE, "by", "limit", "metric") },
 	{ "/api/v1/locks", "locks", ASK | ROUTE_SCOPED, 0, api_locks,
 	  PARAMS(WHERE, "by", "limit") },
+	{ "/api/v1/freeze", "freeze", ROUTE_POST | ROUTE_SLOW | ROUTE_FREEZE, 0, api_freeze, none },
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
 	{ "/api/v1/statements", "statements", ROUTE_GET, 0, api_statements, PARAMS("ids") },
 	{ QUERIER "ProfileTypes", "ProfileTypes", CALL | ROUTE_SCOPED, CALL_MAX, pyro_profile_types,

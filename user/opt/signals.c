@@ -17,10 +17,12 @@ static void fill_set(sigset_t *set)
 	sigaddset(set, SIGHUP);
 }
 
-int signals_take(void)
+int signals_take(int more)
 {
 	sigset_t set;
 	fill_set(&set);
+	if (more)
+		sigaddset(&set, more);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }

@@ -6,8 +6,11 @@
 #ifndef ASCRIBE_OPT_SIGNALS_H
 #define ASCRIBE_OPT_SIGNALS_H
 
-/* Return a signalfd that does not block, or -1. The caller closes it. */
-int signals_take(void);
+/*
+ * Return a signalfd that does not block, or -1. The caller closes it. more: one more signal that
+ * it reports; 0: none.
+ */
+int signals_take(int more);
 
 /*
  * Return a descriptor that becomes readable at the first signal, or -1. Leave it open: the process

@@ -21,6 +21,13 @@ struct snapshot_result {
 int store_snapshot(const char *from, const char *to, const volatile bool *stop,
 		   struct snapshot_result *ret, struct err *err);
 
+/*
+ * The same with the windows from since_ns on alone, and those that share their files; parents are
+ * left out. Both keep the tracks of their windows.
+ */
+int store_freeze(const char *from, const char *to, int64_t since_ns, struct snapshot_result *ret,
+		 struct err *err);
+
 struct copy_result {
 	size_t windows; /* of the new store */
 	size_t coarse;	/* of them, parents whose windows were cut */

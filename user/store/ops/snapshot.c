@@ -8,15 +8,19 @@
  *  3. Of an open segment the blocks of that view are copied, and of its dictionaries the bytes that
  *     those blocks need. Both only grow, so what is copied is what was seen.
  *  4. A file that is gone was cut by retention, or sealed: the view is old, and all begins again.
+ *  5. Tracks are copied as they are: what is not whole at the end of one means nothing.
  */
 #include "store/ops/copy.h"
 
 #include "store/ops/staging.h"
 #include "store/read/store_int.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +32,7 @@ struct snapshot {
 	int to_fd;
 	const char *to;
 	const volatile bool *stop;
+	int64_t since_ns; /* INT64_MIN: everything */
 	struct snapshot_result r;
 	struct err *err;
 };
@@ -141,6 +146,52 @@ static int take_segment(struct snapshot *c, struct segment *g)
 	return rc;
 }
 
+/* One that the writer cuts meanwhile is left out. */
+static int take_track_file(struct snapshot *c, const char *name)
+{
+	struct place p = { .kind = KIND_TRACKS };
+	char path[FILE_NAME_SIZE];
+	if (sscanf(name, "%u.", &p.serial) != 1)
+		return 0;
+	file_name(path, p);
+	if (strcmp(path + sizeof(TRACKS_DIR), name))
+		return 0;
+	int rc = copy_file(c, p, UINT64_MAX);
+	return rc == -ESTALE || rc == -EBADMSG || rc == -ENODATA ? 0 : rc;
+}
+
+static int take_tracks(struct snapshot *c)
+{
+	int fd = openat(c->s->dir_fd, TRACKS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	int rc = 0;
+	if (!d && fd >= 0)
+		close(fd);
+	if (!d)
+		return 0;
+	if (mkdirat(c->to_fd, TRACKS_DIR, 0700))
+		rc = err_sys(c->err, -errno, "cannot make %s/" TRACKS_DIR, c->to);
+	for (struct dirent *e; !rc && (e = readdir(d));)
+		rc = take_track_file(c, e->d_name);
+	closedir(d);
+	return rc;
+}
+
+static bool is_wanted(const struct snapshot *c, const struct segment *g)
+{
+	if (g->m.state == SEGMENT_OPEN && !g->n_refs)
+		return false; /* just begun: its files may be without their headers */
+	return c->since_ns == INT64_MIN ||
+	       (!g->m.level && (g->m.state == SEGMENT_OPEN ? g->refs[g->n_refs - 1].b.t1_ns
+							   : g->m.t1_ns) > c->since_ns);
+}
+
+/* The copy has no parents: whether a block has one is found out again. */
+static void forget_parents(struct manifest *m)
+{
+	memset(m->covered, 0, sizeof(m->covered));
+}
+
 /* What the view names, and last of all HEADER: without it there is no store. */
 static int take_all(struct snapshot *c)
 {
@@ -152,13 +203,16 @@ static int take_all(struct snapshot *c)
 		rc = err_sys(c->err, -errno, "cannot make %s/seg", c->to);
 	for (size_t i = 0; !rc && i < s->n_segments; i++) {
 		struct segment *g = &s->segments[i];
-		if (g->m.state == SEGMENT_OPEN && !g->n_refs)
-			continue; /* just begun: its files may be without their headers */
+		if (!is_wanted(c, g))
+			continue;
 		v[n++] = &g->m;
 		if (!g->m.level)
 			c->r.windows += g->m.state == SEGMENT_OPEN ? g->n_refs : g->m.n_blocks;
 		rc = take_segment(c, g);
 	}
+	rc = rc ? rc : take_tracks(c);
+	if (c->since_ns != INT64_MIN)
+		forget_parents(&s->manifest);
 	int fd = rc ? -1 : openat(c->to_fd, "seg", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!rc && (fd < 0 || fsync(fd)))
 		rc = err_sys(c->err, -errno, "cannot sync %s/seg", c->to);
@@ -172,10 +226,10 @@ static int take_all(struct snapshot *c)
 }
 
 /* One view of the store. *ret_again: it is old. */
-static int take_view(const char *from, const char *to, const volatile bool *stop,
+static int take_view(const char *from, const char *to, int64_t since_ns, const volatile bool *stop,
 		     struct snapshot_result *ret, bool *ret_again, struct err *err)
 {
-	struct snapshot c = { .to_fd = -1, .stop = stop, .err = err };
+	struct snapshot c = { .to_fd = -1, .stop = stop, .since_ns = since_ns, .err = err };
 	struct staging t;
 	*ret_again = false;
 	int rc = store_open(&c.s, from, err);
@@ -210,12 +264,24 @@ static int take_view(const char *from, const char *to, const volatile bool *stop
 	return rc;
 }
 
-int store_snapshot(const char *from, const char *to, const volatile bool *stop,
-		   struct snapshot_result *ret, struct err *err)
+static int take(const char *from, const char *to, int64_t since_ns, const volatile bool *stop,
+		struct snapshot_result *ret, struct err *err)
 {
 	bool again = true;
 	int rc = 0;
 	for (int tries = 0; again && tries < TRIES; tries++)
-		rc = take_view(from, to, stop, ret, &again, err);
+		rc = take_view(from, to, since_ns, stop, ret, &again, err);
 	return rc;
+}
+
+int store_snapshot(const char *from, const char *to, const volatile bool *stop,
+		   struct snapshot_result *ret, struct err *err)
+{
+	return take(from, to, INT64_MIN, stop, ret, err);
+}
+
+int store_freeze(const char *from, const char *to, int64_t since_ns, struct snapshot_result *ret,
+		 struct err *err)
+{
+	return take(from, to, since_ns, NULL, ret, err);
 }
