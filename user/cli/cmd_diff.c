@@ -325,12 +325,14 @@ static int find_shared(struct sides *s, struct err *err)
 	for (int side = 0; side < 2; side++) {
 		const struct query_info *info = query_info(s->r[side].query);
 		const struct filter *f = &s->filter[side];
-		spec[side] = (struct query_spec){ .where = f->where,
-						  .from_ns = f->from_ns,
-						  .to_ns = f->to_ns,
-						  .by_start = f->by_start,
-						  .event = info->event ? info->event->name : NULL,
-						  .idle = f->idle };
+		spec[side] =
+			(struct query_spec){ .where = f->where,
+					     .from_ns = f->from_ns,
+					     .to_ns = f->to_ns,
+					     .by_start = f->by_start &&
+							 query_takes_starts(f->from_ns, f->to_ns),
+					     .event = info->event ? info->event->name : NULL,
+					     .idle = f->idle };
 	}
 	return s->r[0].store == s->r[1].store
 		       ? query_diff_shared(s->r[0].store, &spec[0], &spec[1], &s->shared, err)

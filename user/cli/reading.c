@@ -90,7 +90,7 @@ static int fill_from_fleet(struct reading *r, const struct filter *f, struct err
 		.against = r->against ? r->against->where : NULL,
 		.against_from_ns = r->against ? r->against->from_ns : 0,
 		.against_to_ns = r->against ? r->against->to_ns : 0,
-		.by_start = f->by_start,
+		.by_start = f->by_start && query_takes_starts(f->from_ns, f->to_ns),
 		.rest = r->rest,
 		.blame = r->blame,
 		.steps = !r->one,
@@ -250,7 +250,8 @@ struct query_spec reading_spec(const struct filter *f, enum query_labels labels,
 				   .idle = f->idle,
 				   .names = (enum query_names)names_of(f),
 				   .labels = labels,
-				   .by_start = f->by_start,
+				   .by_start =
+					   f->by_start && query_takes_starts(f->from_ns, f->to_ns),
 				   .parts = f->parts,
 				   .least = f->least };
 	if (keys) {

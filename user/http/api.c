@@ -447,7 +447,7 @@ static int diff(struct request *r, struct store *s, struct asked *a, struct err 
 	struct query_diff_spec how = { a->spec.keys, a->n_keys, a->inclusive, a->absolute };
 	struct answer_sides sides = { .inclusive = a->inclusive, .absolute = a->absolute };
 	int rc = asked_against(a, r, &spec[1], err);
-	spec[0].by_start = true;
+	spec[0].by_start = query_takes_starts(spec[0].from_ns, spec[0].to_ns);
 	spec[0].parts = spec[1].parts = 3; /* and the difference */
 	rc = rc ? rc : query_open(&q[0], s, &spec[0], err);
 	if (!rc && query_info(q[0])->event) /* the same on both sides, whatever each would choose */

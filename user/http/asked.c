@@ -159,7 +159,7 @@ int asked_against(const struct asked *a, const struct request *r, struct query_s
 	int rc = asked_time(r, "against_from", &s.from_ns, err);
 	rc = rc ? rc : asked_time(r, "against_to", &s.to_ns, err);
 	rc = rc ? rc : check_range(&s, "against_", err);
-	s.by_start = true;
+	s.by_start = query_takes_starts(s.from_ns, s.to_ns);
 	*ret = s;
 	return rc;
 }

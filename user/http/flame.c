@@ -95,7 +95,8 @@ static int flame_open(struct flame *f, const struct request *r, struct store *s,
 	rc = rc ? rc : take_split(f, r, err);
 	f->how.root = request_param(r, "root");
 	f->spec[0].least = export_flame_least(&f->how, has_baseline(r));
-	f->spec[0].by_start = has_baseline(r);
+	f->spec[0].by_start =
+		has_baseline(r) && query_takes_starts(f->spec[0].from_ns, f->spec[0].to_ns);
 	f->spec[0].parts = has_baseline(r) ? 3 : 1;
 	rc = rc ? rc : query_open(&f->query[0], s, &f->spec[0], err);
 	rc = rc || !has_baseline(r) ? rc : open_baseline(f, r, s, err);

@@ -106,7 +106,7 @@ void request_free(struct request *r);
 
 /* Routes in their own files. */
 request_handler api_labels, api_values, api_series, api_flame, api_table, api_diff, api_histogram,
-	api_stat, api_blame, api_locks, api_findings, api_why, api_statements;
+	api_stat, api_heatmap, api_blame, api_locks, api_findings, api_why, api_statements;
 request_handler export_page, export_profile, export_stacks;
 /* Is it a question for a recording that is to be made? */
 bool http_is_capture(const struct request *r);

@@ -34,6 +34,8 @@ const struct route routes[] = {
 	  PARAMS(SELECT, "limit", "key") },
 	{ "/api/v1/series", "series", ASK | ROUTE_SCOPED, 0, api_series,
 	  PARAMS(SELECT, "by", "step", "limit", "exact") },
+	{ "/api/v1/heatmap", "heatmap", ASK | ROUTE_SCOPED, 0, api_heatmap,
+	  PARAMS(SELECT, "by", "step", "limit") },
 	{ "/api/v1/flame", "flame", ASK | ROUTE_SCOPED, 0, api_flame, PARAMS(FLAME) },
 	{ "/api/v1/table", "table", ASK | ROUTE_SCOPED, 0, api_table,
 	  PARAMS(SELECT, "names", "by", "limit", "exact", "match", "sort") },

@@ -184,6 +184,16 @@ bool query_of_threads(const char *where, const char *const *keys, size_t n_keys)
  */
 bool query_is_system_key(const char *key);
 
+/*
+ * Whether a range that is compared with another takes the windows that begin in it (by_start), so
+ * that none is in both. Shorter ones are cut by tracks instead.
+ */
+static inline bool query_takes_starts(int64_t from_ns, int64_t to_ns)
+{
+	return from_ns <= INT64_MIN / 2 || to_ns >= INT64_MAX / 2 ||
+	       to_ns - from_ns >= STORE_CUT_NS;
+}
+
 struct query;
 
 /*

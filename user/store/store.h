@@ -455,6 +455,7 @@ int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want
 int store_cover_nearest(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want,
 			const char *const *keys, size_t n_keys, struct store_cover *ret,
 			struct err *err);
+#define STORE_CUT_NS 60000000000ll /* ranges shorter than this are cut by tracks */
 /*
  * Move the ends of a range to borders of windows (round.c), the nearest ones. They stay as they are
  * when it would be empty then: a range within one window is that window. Not of a union, whose
@@ -561,6 +562,17 @@ int store_block_folded(struct store *s, const struct store_block *b,
 /* As store_block_folded, summed over all stacks: stack is 0, or that of idle CPUs. */
 int store_block_sums(struct store *s, const struct store_block *b,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
+
+/*
+ * The instants of a window in rows that are wanted, in order of time; `set` is the id that how->set
+ * gave to the label set of the row (else the store's). Of `how`, keys, filter, set, events and ctx
+ * count. idle: those of idle CPUs, too. -ENODATA: the window has no track, or is no window. Else as
+ * store_block_read.
+ */
+int store_block_instants(struct store *s, const struct store_block *b,
+			 const struct store_reading *how, bool idle,
+			 int (*cb)(void *ctx, const struct store_instant *v, uint32_t set),
+			 struct err *err);
 
 /* Frames of one function are equal but for their source lines. */
 bool store_same_function(const struct store_frame *a, const struct store_frame *b);

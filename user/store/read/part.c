@@ -39,7 +39,7 @@ int tracks_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *
 	const int64_t from = *from_ns, to = *to_ns;
 	bool at_from = false, at_to = false;
 	int rc = store_round(s, from_ns, to_ns, err);
-	if (rc || from <= INT64_MIN / 2 || to >= INT64_MAX / 2 || to - from >= TRACKS_RANGE_NS)
+	if (rc || from <= INT64_MIN / 2 || to >= INT64_MAX / 2 || to - from >= STORE_CUT_NS)
 		return rc;
 	rc = is_tracked(s, from, &at_from, err);
 	rc = rc ? rc : is_tracked(s, to, &at_to, err);
@@ -197,6 +197,25 @@ static int cut_rows(struct store *s, const struct block_ref *part, const struct 
 	rows_fini(&c.group);
 	free(c.shares);
 	return rc;
+}
+
+void part_scale(const struct block_ref *part, struct totals *t)
+{
+	const struct store_block *w = &part->whole->b;
+	const uint64_t in = (uint64_t)(part->b.t1_ns - part->b.t0_ns),
+		       all = (uint64_t)(w->t1_ns - w->t0_ns);
+	for (size_t i = 0; i < t->t.n_cpus; i++) {
+		struct store_cpu_totals *c = &t->t.cpu[i];
+		c->fired = c->stored = scale(c->stored, in, all);
+		for (size_t k = 0; k < t->n_lost; k++) {
+			c->lost[k] = scale(c->lost[k], in, all);
+			c->fired += c->lost[k];
+		}
+		for (size_t k = 0; k < t->n_flagged; k++)
+			c->flagged[k] = scale(c->flagged[k], in, all);
+	}
+	t->t.outside = scale(t->t.outside, in, all);
+	t->t.own_cpu_ns = scale(t->t.own_cpu_ns, in, all);
 }
 
 int part_read(struct store *s, const struct block_ref *part, uint32_t wanted,

@@ -215,11 +215,7 @@ int reading_idle(struct reading *r, bool idle)
 	return rc ? rc : dicts_add_stack(&s->sym, 0, frame, &r->stack);
 }
 
-/*
- * Is this leaf of a block that of idle CPUs? Without the names of its segment where the block says
- * it.
- */
-static bool leaf_is_idle(const struct store_block *b, const struct dicts *d, uint32_t leaf)
+bool reading_leaf_is_idle(const struct store_block *b, const struct dicts *d, uint32_t leaf)
 {
 	return b->idle ? leaf + 1 == b->idle && leaf : dicts_is_idle(d, d->leaves[leaf]);
 }
@@ -232,7 +228,7 @@ unsigned reading_names(const struct reading *r)
 int reading_leaf(struct reading *r, uint32_t leaf)
 {
 	if (r->how && r->how->fold_stacks)
-		return reading_idle(r, leaf_is_idle(&r->ref->b, r->d, leaf));
+		return reading_idle(r, reading_leaf_is_idle(&r->ref->b, r->d, leaf));
 	return translate_leaf_stack(r->to, leaf, &r->stack);
 }
 
@@ -241,7 +237,8 @@ int reading_leaf(struct reading *r, uint32_t leaf)
 static int sum_group(struct reading *r, struct rows_reader *rows)
 {
 	const struct store_row *g = &rows->group;
-	struct event_sums *to = &r->sums[g->event][leaf_is_idle(&r->ref->b, r->d, g->stack)];
+	struct event_sums *to =
+		&r->sums[g->event][reading_leaf_is_idle(&r->ref->b, r->d, g->stack)];
 	if (!to->by_set && !(to->by_set = calloc((size_t)r->n_sets + 1, sizeof(*to->by_set))))
 		return reading_failed(r, -ENOMEM);
 	to->all.samples += g->samples;
@@ -354,29 +351,55 @@ int reading_want_keys(struct reading *r)
 	return 0;
 }
 
+int reading_begin_window(struct reading *r, struct block_data *ret)
+{
+	struct block_keys keys = { 0 };
+	int rc = block_read(r->s, r->ref, WANT_ROWS | WANT_TABLE | WANT_KEYS, ret, r->err);
+	if (rc)
+		return rc;
+	rc = contents_keys(r->s, r->ref, ret, &keys, r->err);
+	rc = rc ? rc : reading_want_keys(r);
+	rc = rc ? rc
+		: contents_table(r->s, r->ref, ret, needs_table(r, &keys), keys_of(r), &r->table,
+				 r->err);
+	rc = rc ? rc : make_maps(r, ret);
+	block_keys_fini(&keys);
+	if (rc)
+		block_data_fini(ret);
+	return rc;
+}
+
 static int read_window(struct reading *r)
 {
 	struct block_data d;
-	struct block_keys keys = { 0 };
-	int rc = block_read(r->s, r->ref, WANT_ROWS | WANT_TABLE | WANT_KEYS, &d, r->err);
+	int rc = reading_begin_window(r, &d);
 	if (rc)
 		return rc;
-	rc = contents_keys(r->s, r->ref, &d, &keys, r->err);
-	rc = rc ? rc : reading_want_keys(r);
-	rc = rc ? rc
-		: contents_table(r->s, r->ref, &d, needs_table(r, &keys), keys_of(r), &r->table,
-				 r->err);
-	rc = rc ? rc : make_maps(r, &d);
-	rc = rc ? rc : read_groups(r, &d);
+	rc = read_groups(r, &d);
 	rc = rc || !r->sums ? rc : give_sums(r);
-	block_keys_fini(&keys);
 	block_data_fini(&d);
 	return rc;
 }
 
 /* ---- any ---- */
 
-static void reading_fini(struct reading *r)
+int reading_begin(struct reading *r, struct store *s, const struct store_block *b,
+		  const struct store_reading *how, struct err *err)
+{
+	*r = (struct reading){ .ref = store_ref(b), .how = how, .err = err };
+	int rc = how->filter ? 0 : store_check_scope(s, err);
+	if (rc)
+		return rc;
+	r->s = store_of(s, r->ref);
+	if (r->s->host.str_len && (!how->keys || contents_wants(how->keys, r->s->host.key)))
+		r->host = &r->s->host;
+	if (b->flags & BLOCK_NO_LABELS)
+		return err_set(err, -ENODATA, "the labels of this time are gone");
+	return store_dicts(r->s, r->ref, b->level ? SYMBOLS_SETS : SYMBOLS_SETS | reading_names(r),
+			   &r->d, err);
+}
+
+void reading_fini(struct reading *r)
 {
 	for (uint32_t i = 0; r->sums && i < 2 * r->n_events; i++)
 		free(r->sums[i / 2][i % 2].by_set);
@@ -424,18 +447,8 @@ static int read_with_host(struct reading *r)
 int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how,
 		     struct err *err)
 {
-	int rc = how->filter ? 0 : store_check_scope(s, err);
-	if (rc)
-		return rc;
-	s = store_of(s, store_ref(b));
-	struct reading r = { .s = s, .ref = store_ref(b), .how = how, .err = err };
-	if (s->host.str_len && (!how->keys || contents_wants(how->keys, s->host.key)))
-		r.host = &s->host;
-	if (b->flags & BLOCK_NO_LABELS)
-		rc = err_set(err, -ENODATA, "the labels of this time are gone");
-	rc = rc ? rc
-		: store_dicts(s, r.ref, b->level ? SYMBOLS_SETS : SYMBOLS_SETS | reading_names(&r),
-			      &r.d, err);
+	struct reading r;
+	int rc = reading_begin(&r, s, b, how, err);
 	if (!rc)
 		rc = b->level ? reading_parent(&r) : read_window(&r);
 	if (rc == -ENODATA && host_is_all(&r))
@@ -503,7 +516,8 @@ static int sum_events(struct reading *r, struct rows_reader *rows, struct rows_s
 	int more;
 	while ((more = rows_next_group(rows)) > 0) {
 		struct rows_sum *to =
-			&sums[rows->group.event][leaf_is_idle(&r->ref->b, r->d, rows->group.stack)];
+			&sums[rows->group.event]
+			     [reading_leaf_is_idle(&r->ref->b, r->d, rows->group.stack)];
 		to->samples += rows->group.samples;
 		to->value += rows->group.value;
 	}

@@ -7,6 +7,7 @@
 #include "store/block/rows.h"
 #include "store/block/settable.h"
 #include "store/dict/translate.h"
+#include "store/read/block_data.h"
 #include "store/read/store_int.h"
 
 #define UNWANTED 1
@@ -42,6 +43,19 @@ struct reading {
 	struct err *err;
 };
 
+/*
+ * What a reading of any block begins with, and ends with whatever the result. As store_block_read.
+ */
+int reading_begin(struct reading *r, struct store *s, const struct store_block *b,
+		  const struct store_reading *how, struct err *err);
+void reading_fini(struct reading *r);
+/* Read a window, of which rows can be looked up then; *ret is the caller's. */
+int reading_begin_window(struct reading *r, struct block_data *ret);
+/*
+ * Is this leaf of a block that of idle CPUs? Without the names of its segment where the block says
+ * it.
+ */
+bool reading_leaf_is_idle(const struct store_block *b, const struct dicts *d, uint32_t leaf);
 int reading_failed(const struct reading *r, int rc);
 /* The set that the store gives for these labels, WANTED(id); UNWANTED: the filter does not let it
  * pass. */

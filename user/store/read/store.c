@@ -3,6 +3,7 @@
 #include "store/read/contents.h"
 #include "store/read/store_int.h"
 #include "store/read/symbols.h"
+#include "store/read/tracks.h"
 
 #include "util/array.h"
 
@@ -176,6 +177,8 @@ static int read_totals(struct store *s, const struct block_ref *ref, struct tota
 	if (rc)
 		return rc;
 	rc = contents_totals(s, ref, &d, ret, err);
+	if (!rc && ref->whole)
+		part_scale(ref, ret);
 	block_data_fini(&d);
 	return rc;
 }

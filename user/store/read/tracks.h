@@ -23,12 +23,8 @@ bool tracks_has(struct store *s, const struct block_ref *window);
 void tracks_forget(struct tracks *t);
 
 /*
- * A range whose ends may lie within windows that have tracks. Shorter than this: a longer one is
- * rounded to windows, so that its answers are the same for a while.
- */
-#define TRACKS_RANGE_NS (60 * SECOND_NS)
-/*
- * Move the ends of a range to borders of windows, but for those in windows with a track. Else as
+ * Move the ends of a range to borders of windows, but for those in windows with a track where the
+ * range is shorter than STORE_CUT_NS: the answers of a longer one are the same for a while. Else as
  * store_round.
  */
 int tracks_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *err);
@@ -38,6 +34,9 @@ int tracks_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *
  */
 int tracks_cut(struct store *s, int64_t from_ns, int64_t to_ns, struct store_cover *c,
 	       struct err *err);
+/* Make the counters of the window those of a part: their share of its time, since they have no
+ * track. */
+void part_scale(const struct block_ref *part, struct totals *t);
 /* The rows of a part, as block_read. */
 int part_read(struct store *s, const struct block_ref *part, uint32_t wanted,
 	      struct block_data *ret, struct err *err);

@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Heat maps: a program is busy in bursts that it logs. The columns of 50 ms agree with its log, and
+# add up to what reports say; a burst can be compared with what is beside it. As root.
+. "$(dirname "$0")/lib.bash"
+needs_recording
+background "$build/tests/record/bursts" 14 5 >bursts.log
+background "$build/tests/record/blocking" 14 >/dev/null
+"$ascribe" record --tracks --wall -F 199 -d 12s -o tracked -q || bad "record"
+"$ascribe" record -F 99 -d 1s -o plain -q || bad "record"
+wait "${started[@]}"
+cat >tokens <<-END
+	all $(printf a%.0s {1..32}) read
+	part $(printf b%.0s {1..32}) read {comm="bursts"}
+END
+chmod 600 tokens
+serve log "$ascribe" serve tracked -l 127.0.0.1:0 --tokens-file tokens || finish
+url=${url%%/#*}
+all=(-u ":$(printf a%.0s {1..32})") part=(-u ":$(printf b%.0s {1..32})")
+map=$url/api/v1/heatmap
+bursts='where=%7Bcomm%3D%22bursts%22%7D'
+
+gets 200 '"unit":"samples"' "${all[@]}" "$map?from=-1h&step=50ms&$bursts"
+cp body map.json
+gets 200 '"rows"' "${all[@]}" "$map?from=-1h&step=50ms&by=cpu&$bursts"
+cp body cpus.json
+gets 200 '"rows"' "${all[@]}" "$map?from=-1h&step=50ms&by=comm&limit=3"
+cp body comms.json
+gets 200 '"unit":"microseconds"' "${all[@]}" "$map?from=-1h&step=100ms&metric=off&idle=1&$bursts"
+cp body off.json
+gets 200 '"rows"' "${part[@]}" "$map?from=-1h&step=50ms&by=comm"
+cp body part.json
+"$ascribe" report tracked --where '{comm="bursts"}' --json >report.json
+"$ascribe" report tracked --json >all.json
+
+cat >judge.py <<'PY'
+import json
+def load(f): return json.load(open(f))
+bursts = [tuple(int(x) / 1e9 for x in l.split()) for l in open('bursts.log')]
+m = load('map.json')
+cells, step = m['rows'][0]['cells'], m['step']
+assert len(cells) == m['steps'] and step == .05 and m['untracked'] == 0, m
+assert sum(cells) == m['total'] == load('report.json')['samples'] > 60, m['total']
+asleep = wrong = far = busy = 0
+for i, n in enumerate(cells):
+    a, b = m['from'] + i * step, m['from'] + (i + 1) * step
+    over = [(max(0, min(b, e) - max(a, s)), e - s, cpu) for s, e, cpu in bursts]
+    want = sum(o / d * cpu for o, d, cpu in over) * 199
+    near = any(s - .01 < b and e + .01 > a for s, e, _ in bursts)
+    asleep += not near
+    wrong += n > 0 and not near
+    busy += want > 1
+    far += abs(n - want) > 4 + 4 * want ** .5
+print(len(cells), 'columns,', busy, 'busy,', asleep, 'asleep')
+assert asleep > 30 and busy > 5 and not wrong, (asleep, busy, wrong)
+assert far <= len(cells) // 20, far
+cpus = load('cpus.json')
+assert [sum(c) for c in zip(*(r['cells'] for r in cpus['rows']))] == cells
+assert len(cpus['rows']) > 1
+comms = load('comms.json')
+assert len(comms['rows']) == 4 and comms['rows'][3]['value'] is None, [r['value'] for r in comms['rows']]
+assert comms['total'] == sum(r['total'] for r in comms['rows']) == load('all.json')['samples'], comms['total']
+part = load('part.json')
+assert [r['value'] for r in part['rows']] == ['bursts'] and part['rows'][0]['cells'] == cells, part['rows'][0]['value']
+# It sleeps where it is not busy: each of those steps is a wait of 100 ms.
+off = load('off.json')
+slept = [n for i, n in enumerate(off['rows'][0]['cells'])
+         if not any(s - .05 < off['from'] + (i + 1) * .1 and e + .05 > off['from'] + i * .1 for s, e, _ in bursts)]
+assert len(slept) > 10
+assert sum(95000 <= n <= 100500 for n in slept) >= len(slept) * .8, slept
+PY
+ok "columns as the program logged them" python3 -S judge.py
+
+# ---- one burst against what is beside it ----
+read -r from to <<<"$(awk '$2 - $1 > 2e8 { printf "%.6f %.6f\n", $1 / 1e9, $2 / 1e9 }' bursts.log | sed -n 3p)"
+before=$(python3 -c "print($from - 1)")
+gets 200 '"rows"' "${all[@]}" "$url/api/v1/diff?from=$from&to=$to&against_from=$before&against_to=$from&by=comm"
+ok "a burst stands out against the second before it" jq -e '
+	[.rows[] | select(.key.comm == "bursts")][0] | .samples[0] > .samples[1]' body
+gets 200 '"nodes"' "${all[@]}" "$url/api/v1/flame?from=$from&to=$to&$bursts"
+ok "and is a flame graph by itself" grep -q burst_of_work body
+
+# ---- what cannot be ----
+refused 400 'step: at least 1ms' "${all[@]}" "$map?step=10us"
+refused 400 'one label key' "${all[@]}" "$map?by=comm,tid"
+refused 400 'cpu, off and runq' "${all[@]}" "$map?metric=wall"
+refused 400 'no event' "${all[@]}" "$map?event=cycles"
+refused 400 'no labels wait' "${all[@]}" "$map?where=%7Bwait%3D%22io%22%7D"
+refused 401 'a token is needed' "$map"
+serve plain.log "$ascribe" serve plain -l 127.0.0.1:0 --anonymous || finish
+gets 200 '"total":0' "$url/api/v1/heatmap"
+ok "windows without tracks are told" jq -e '.untracked == .windows and .untracked > 0' body
+finish
