@@ -10,6 +10,7 @@ import { FindingsPane } from './findings.js';
 import { FlamePane, question } from './flame_pane.js';
 import { brief, stamp } from './format.js';
 import { DiffPane, FunctionsPane } from './functions.js';
+import { HeatPane } from './heat_pane.js';
 import { Pane } from './pane.js';
 import { baseline, compared, format, parse, select } from './state.js';
 import { startTheme } from './theme.js';
@@ -63,8 +64,8 @@ class App {
 			onkeydown: e => this.tabKey(e) });
 		host.append(this.tabList);
 		for (const [id, text] of [['flame', 'Flame graph'], ['diff', 'Diff'],
-			['functions', 'Functions'], ['waits', 'Waits'], ['blame', 'Blame'],
-			['why', 'Why']]) {
+			['functions', 'Functions'], ['heat', 'Heat map'], ['waits', 'Waits'],
+			['blame', 'Blame'], ['why', 'Why']]) {
 			const tab = h('button', { type: 'button', role: 'tab', id: 'tab-' + id,
 				'aria-controls': 'panel-' + id,
 				onclick: () => this.go({ tab: id }) }, text);
@@ -82,6 +83,7 @@ class App {
 	}
 	get diff() { return this.diffPane ||= new DiffPane(this, this.tabs.diff); }
 	get blame() { return this.blamePane ||= new BlamePane(this, this.tabs.blame); }
+	get heat() { return this.heatPane ||= new HeatPane(this, this.tabs.heat); }
 	get why() { return this.whyPane ||= new WhyPane(this, this.tabs.why); }
 	get waits() { return this.waitsPane ||= new WaitsPane(this, this.tabs.waits); }
 
@@ -267,6 +269,8 @@ class App {
 			this.flame.display(this.flame.shown, true);
 		if (this.values.answer)
 			this.values.draw();
+		if (this.heatPane && this.heatPane.grid)
+			this.heatPane.draw();
 	}
 
 	/*
@@ -294,8 +298,8 @@ class App {
 		this.used = answer.to ? { from: answer.from, to: answer.to } : null;
 		this.facts.select(answer);
 		this.values.compare();
-		if (this.state.tab === 'diff')
-			this.diff.update();
+		if (this.state.tab === 'diff' || this.state.tab === 'heat')
+			this[this.state.tab].update();
 		this.bar.showChips(this.state);
 	}
 

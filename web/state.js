@@ -21,7 +21,7 @@ const FIELDS = {
 	event: ['', text(256)],
 	metric: ['', choice('', 'cpu', 'off', 'runq', 'wall', 'waker', 'latency')],
 	by: ['', text(255)],
-	tab: ['flame', choice('flame', 'diff', 'functions', 'waits', 'blame', 'why')],
+	tab: ['flame', choice('flame', 'diff', 'functions', 'heat', 'waits', 'blame', 'why')],
 	view: ['', choice('', 'inverted', 'sandwich')],
 	fn: ['', text(4200)],
 	module: ['', text(4200)],

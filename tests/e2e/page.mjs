@@ -7,6 +7,7 @@ import { stop } from './lib.mjs';
 import { browser, tests } from './page/shared.mjs';
 import './page/first.mjs';
 import './page/graph.mjs';
+import './page/heat.mjs';
 import './page/use.mjs';
 import './page/serve.mjs';
 

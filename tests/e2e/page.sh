@@ -10,5 +10,7 @@ mk=$BUILD/tests/mkstore
 echo "0123456789abcdef0123" >token
 if [ "$(id -u)" = 0 ] && "$BUILD/ascribe" record --wall --waker -d 1s -o real >/dev/null 2>&1; then
 	export REAL=real
+	"$BUILD/ascribe" record --tracks -d 4s -o tracked >/dev/null 2>&1 &&
+		export TRACKED=tracked
 fi
 timeout 300 node "$here/page.mjs" "$@"

@@ -66,10 +66,10 @@ assert abs(whole['to'] - asked) < 1, (whole['to'], asked)
 done = [b for b in bursts if b[0] > whole['from'] + .1 and b[1] < whole['to'] - .1][-12:]
 assert len(done) > 5, done
 at = '{:.6f}'.format
-for s, e, cpu in done:
+for s, e, cpu, *_ in done:
     n = ask('--where', '{comm="bursts"}', '--from', at(s), '--to', at(e))['samples']
     assert abs(n - cpu * 99) < 5 + 4 * (cpu * 99) ** .5, (n, cpu * 99)
-for (_, e, _), (s, _, _) in zip(done, done[1:]):
+for (_, e, *_), (s, *_) in zip(done, done[1:]):
     if s - e > .06:
         n = ask('--where', '{comm="bursts"}', '--from', at(e + .02), '--to', at(s - .02))['samples']
         assert n == 0, ('it slept', n, e, s)

@@ -2,7 +2,7 @@
 /*
  * A program that is busy for a while and then sleeps: bursts SECONDS SEED. Bursts take 20 to 400
  * ms, pauses 100 to 500 ms. Prints for each burst when it began and ended, in ns of realtime, and
- * the CPU ns that it took.
+ * the CPU ns that it took; when the pause before it began, and its ns.
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -37,14 +37,15 @@ int main(int argc, char **argv)
 	uint64_t random = strtoull(argv[2], NULL, 0),
 		 end = now_ns(CLOCK_REALTIME) + (uint64_t)(atof(argv[1]) * 1e9);
 	while (now_ns(CLOCK_REALTIME) < end) {
-		uint64_t pause = draw(&random, 100, 500) * 1000000, begin, used;
+		uint64_t pause = draw(&random, 100, 500) * 1000000, begin, used,
+			 paused = now_ns(CLOCK_REALTIME);
 		nanosleep(&(struct timespec){ .tv_nsec = (long)pause }, NULL);
 		begin = now_ns(CLOCK_REALTIME);
 		used = now_ns(CLOCK_THREAD_CPUTIME_ID);
 		burst_of_work(begin + draw(&random, 20, 400) * 1000000);
 		used = now_ns(CLOCK_THREAD_CPUTIME_ID) - used;
-		printf("%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", begin, now_ns(CLOCK_REALTIME),
-		       used);
+		printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", begin,
+		       now_ns(CLOCK_REALTIME), used, paused, pause);
 		fflush(stdout);
 	}
 	return 0;

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { N_VALUES, colourValues, valueColour } from '../../web/colour.js';
 import { baseName, brief, counted, interval, percent, plain, seconds } from '../../web/format.js';
 import { foldOccupants } from '../../web/fold.js';
+import { exact, Grid } from '../../web/heat.js';
 import * as selector from '../../web/selector.js';
 import * as state from '../../web/state.js';
 import { below, children, follow, frameId, matchFrames, matchedTotal, name, overlay, pathOf,
@@ -22,6 +23,19 @@ test('live memory is an average, not a rate', () => {
 	assert.equal(counted(3 << 20, 'bytes'), '3.0 MiB');
 	assert.equal(counted(2e9, 'nanoseconds'), '2.00 s');
 	assert.equal(counted(7, undefined), '7 samples');
+});
+
+test('steps of a heat map by second', () => {
+	const g = new Grid({ from: 100.9, step: 0.05, steps: 43,
+		rows: [{ cells: Array.from({ length: 43 }, (_, i) => i) }] });
+	assert.deepEqual([g.lines, g.first, g.skip, g.columns], [20, 100, 18, 4]);
+	assert.deepEqual([g.at(0, 17), g.at(0, 18), g.at(1, 0), g.at(3, 0), g.at(3, 1)],
+		[-1, 0, 2, 42, -1]);
+	for (let i = 0; i < 43; i++)
+		assert.equal(g.at(...g.place(i)), i);
+	assert.deepEqual(g.range(4, 2).map(exact), ['101', '101.15']);
+	assert.equal(g.sum(4, 2), 9);
+	assert.equal(exact(1795730889.1234), '1795730889.123');
 });
 
 test('the address and back', () => {

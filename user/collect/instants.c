@@ -43,12 +43,13 @@ uint32_t instants_add_half(struct instants *s, const struct sampler_half *h, uin
 	return first;
 }
 
-uint32_t instants_add_one(struct instants *s, unsigned cpu, const struct row *row)
+uint32_t instants_add_one(struct instants *s, unsigned cpu, const struct row *row,
+			  uint32_t length_us)
 {
 	if (!s->on || !reserve(s, 1, 1))
 		return INSTANTS_NONE;
 	uint32_t number = add_rows(s, 1);
-	s->v[s->n++] = (struct store_instant){ (int64_t)row->last_ns, number, cpu, 0 };
+	s->v[s->n++] = (struct store_instant){ (int64_t)row->last_ns, number, cpu, length_us };
 	return number;
 }
 

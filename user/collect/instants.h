@@ -28,8 +28,12 @@ struct instants {
  * INSTANTS_NONE: there are none. *ret_lost: samples whose instants found no room.
  */
 uint32_t instants_add_half(struct instants *s, const struct sampler_half *h, uint64_t *ret_lost);
-/* The number of a row that is one sample. INSTANTS_NONE: none are kept, or there is no room. */
-uint32_t instants_add_one(struct instants *s, unsigned cpu, const struct row *row);
+/*
+ * The number of a row that is one sample, or with length_us one wait. INSTANTS_NONE: none are kept,
+ * or there is no room.
+ */
+uint32_t instants_add_one(struct instants *s, unsigned cpu, const struct row *row,
+			  uint32_t length_us);
 /* A row was stored as this one of the window. */
 void instants_stored(struct instants *s, uint32_t number, uint32_t set, uint32_t stack,
 		     uint32_t event);

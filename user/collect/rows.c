@@ -404,10 +404,14 @@ static bool is_heap(const struct collector *c, const struct row *row)
 	return row->event < c->cfg.n_events && c->cfg.event[row->event].heap;
 }
 
-/* The number of a row that is a sample of its own. */
+/* The number of a row that is a sample of its own, or a part of one wait. */
 static uint32_t add_instant(struct collector *c, unsigned cpu, const struct row *row)
 {
-	uint32_t number = instants_add_one(&c->instants, cpu, row);
+	const bool wait = is_wait(c, row);
+	if (wait && row->value < INSTANT_WAIT_NS)
+		return INSTANTS_NONE;
+	uint32_t number = instants_add_one(&c->instants, cpu, row,
+					   wait ? (uint32_t)(row->value / 1000) : 0);
 	if (c->instants.on && number == INSTANTS_NONE)
 		window_cpu(c->window, cpu)->counter[COUNTER_instants_full] += row->samples;
 	return number;
@@ -553,7 +557,7 @@ void rows_add_part(struct collector *c, const struct row *row, const uint64_t *w
 {
 	struct window_cpu *w = window_cpu(c->window, 0);
 	const struct sampler_half h = { .arena = words, .arena_words = sampler_row_words(row) };
-	rows_add(c, &h, row, INSTANTS_NONE);
+	rows_add(c, &h, row, add_instant(c, 0, row));
 	if (row->event == c->waits.runq) {
 		struct row of = *row;
 		of.kind = ROW_BLAME;
