@@ -112,6 +112,16 @@ bench-probes: $(BUILD)/ascribe $(BUILD)/tests/record/probed
 bench-probes: ## what a hit of a probe costs, beside bpftrace, as root
 	$(Q)tests/bench/probes.sh $(BUILD)
 
+$(BUILD)/bench/bench_tracks: tests/bench/bench_tracks.c $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+bench-tracks: $(BUILD)/bench/bench_tracks
+bench-tracks: ## what tracks, a freeze and a heat map cost
+	$(Q)dir=$$(mktemp -d) && echo "load $$(cut -d' ' -f1 /proc/loadavg)" && $< $$dir; \
+		rc=$$?; rm -rf $$dir; exit $$rc
+.PHONY: bench-tracks
+
 $(BUILD)/bench/heap_map: tests/bench/heap_map.cpp
 	$(call say,CXX,$@)
 	@mkdir -p $(@D)

@@ -76,4 +76,23 @@ for (_, e, *_), (s, *_) in zip(done, done[1:]):
 print(len(done), 'bursts')
 PY
 ok "bursts and pauses as the program logged them" python3 -S judge.py "$ascribe" "$first" "$asked"
+
+# ---- by rules: pressure, and waits that are long ----
+for rule in "cpu some > 1" "cpu most > 1%" "swap some > 1%" "p99(wall) > 1ms" "p0(runq) > 1ms" \
+	"p99(runq) > soon" "cpu some > 1% now"; do
+	printf 'store: %s/store\nwall: true\nfreeze-when: ["%s"]\n' "$dir" "$rule" >c.yaml
+	checks 2 'is no rule'
+done
+printf 'store: %s/store\nfreeze-when: ["p99(runq) > 1ms"]\n' "$dir" >c.yaml
+checks 2 'needs wall'
+for _ in 1 2 3 4; do
+	background "$build/tests/record/busy" 90
+done
+serve rules.log "$ascribe" daemon -s "$dir/ruled" -l 127.0.0.1:0 --wall --anonymous \
+	--freeze-when 'p99(runq) > 1us' --freeze-when 'cpu some > 1%' --freeze-every 1s || finish
+ok "pressure freezes" within 40 grep -q 'frozen (cpu some > 1%, seen: [0-9.]*%)' rules.log
+ok "and so do long waits" within 40 \
+	grep -q 'frozen (p99(runq) > 1us, seen: [0-9.]* ms)' rules.log
+ok "what they froze is whole" "$ascribe" store verify \
+	"$(find ruled/frozen -mindepth 1 -maxdepth 1 ! -name '*.tmp' | sort | tail -1)"
 finish

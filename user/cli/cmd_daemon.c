@@ -218,6 +218,8 @@ static void tick(struct daemon *d)
 		d->failed = p.failed;
 		look_at_use(d, &p);
 	}
+	if (d->collector)
+		daemon_look_at_rules_of_freezes(d, p.windows);
 	if (d->killed || now - d->drained_ns < STALLED_NS)
 		notify("WATCHDOG=1\nSTATUS=%s; %" PRIu64 " windows, %" PRIu64 " samples, %" PRIu64
 		       " lost",

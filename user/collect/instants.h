@@ -8,7 +8,7 @@
 #define ASCRIBE_COLLECT_INSTANTS_H
 
 #include "sampler/sampler.h"
-#include "store/store.h"
+#include "store/instants.h"
 
 #define INSTANTS_NONE UINT32_MAX /* number of a row without instants */
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <string.h>
 
 struct saving_limits daemon_saving_limits(const struct daemon *d)
@@ -192,4 +193,34 @@ int daemon_freeze(struct daemon *d, const char *why, struct freeze_made *ret, st
 	if (ret)
 		*ret = made;
 	return 0;
+}
+
+/* Of several that hold the first is the reason. */
+void daemon_look_at_rules_of_freezes(struct daemon *d, uint64_t windows)
+{
+	const uint64_t now = proc_now_ns();
+	const bool window = windows != d->freeze_windows;
+	if (d->froze_ns && now - d->froze_ns < (uint64_t)d->s.o.freeze_every_ns)
+		return;
+	d->freeze_windows = windows;
+	for (size_t i = 0; i < d->s.n_freeze; i++) {
+		const struct freeze_rule *r = &d->s.freeze[i];
+		struct err err = { 0 };
+		bool holds = false;
+		double seen = 0;
+		char why[200];
+		if (!*r->pressure && (!window || !windows))
+			continue;
+		int rc = freeze_rule_holds(r, d->s.o.store, &holds, &seen, &err);
+		if (rc && !d->freeze_failed)
+			log_line(LOG_LINE_WARNING, "freeze-when: %s: %s", r->text, err.text);
+		d->freeze_failed |= rc;
+		if (!holds)
+			continue;
+		snprintf(why, sizeof(why), "%.100s, seen: %.1f%s", r->text,
+			 *r->pressure ? seen : seen / 1e6, *r->pressure ? "%" : " ms");
+		d->froze_ns = now;
+		(void)daemon_freeze(d, why, NULL, NULL);
+		return;
+	}
 }

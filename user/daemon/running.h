@@ -49,6 +49,9 @@ struct daemon {
 	struct ingest ingest;
 	struct capture capture;
 	struct freeze_counts freezes;
+	uint64_t froze_ns; /* CLOCK_BOOTTIME: when a rule last did; 0: none */
+	uint64_t freeze_windows; /* windows when rules of waits were last asked */
+	bool freeze_failed;	 /* the log says so */
 	struct saving saving;
 	struct published published;
 	/* CLOCK_BOOTTIME: when the process that serves had the state last; until when it waits */
@@ -107,6 +110,9 @@ void daemon_renew_push(struct daemon *d, const struct daemon_settings *old);
  * (may be NULL): what was made. -EAGAIN: nothing is written now. -EDQUOT and others: freeze_store.
  */
 int daemon_freeze(struct daemon *d, const char *why, struct freeze_made *ret, struct err *err);
+
+/* Freeze when a rule holds; windows: written so far. */
+void daemon_look_at_rules_of_freezes(struct daemon *d, uint64_t windows);
 
 /* Whether two options name the same in the same order. */
 bool daemon_same_list(const struct opt_list *a, const struct opt_list *b);

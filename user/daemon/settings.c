@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MINUTE 60000000000ll
+
 #define AT(member) offsetof(struct daemon_options, member)
 
 static const struct opt options[] = {
@@ -70,6 +72,14 @@ static const struct opt options[] = {
 	  AT(freeze_keep), 0, 1000 },
 	{ "freeze-max", 0, OPT_SIZE, "SIZE", "and their bytes, likewise (default 1GiB)",
 	  AT(freeze_max), 0, 0 },
+	{ "freeze-when", 0, OPT_TEXTS, "RULE",
+	  "freeze by itself when this holds: 'cpu some > 40%' (pressure of cpu, io or memory over "
+	  "10 s; some or full), 'p99(runq) > 50ms' (waits that ended in the last window; runq or "
+	  "off, with wall); at most 8",
+	  AT(freeze_when), 0, 0 },
+	{ "freeze-every", 0, OPT_DURATION, "TIME",
+	  "and not before so long after the last time that a rule held (default 10m)",
+	  AT(freeze_every_ns), 0, 0 },
 	{ "cmdline", 0, OPT_FLAG, NULL,
 	  "label samples with the command line (120 bytes). Off by default: it may hold secrets, "
 	  "and whoever reads the store sees them",
@@ -366,8 +376,6 @@ static int check_switch(struct daemon_settings *s, struct err *err)
 				       : err_set(err, -EINVAL, "'%s' does not begin with /", file);
 }
 
-#define MINUTE 60000000000ll
-
 static int parse_quota(struct daemon_settings *s, struct err *err)
 {
 	const struct daemon_options *o = &s->o;
@@ -435,6 +443,22 @@ static int parse_rules(struct daemon_settings *s, struct err *err)
 	return rc;
 }
 
+static int parse_freezes(struct daemon_settings *s, struct err *err)
+{
+	const struct opt_list *l = &s->o.freeze_when;
+	bool waits = false;
+	for (unsigned i = 0; i < s->n_events; i++)
+		waits |= s->event[i].wait;
+	if (l->n > FREEZE_RULES_MAX)
+		return err_set(err, -EINVAL, "more than %d rules", FREEZE_RULES_MAX);
+	for (size_t i = 0; i < l->n && !s->o.capture_ns; i++) {
+		int rc = freeze_rule_parse(&s->freeze[s->n_freeze++], l->v[i], waits, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
 static int parse_cgroups(struct daemon_settings *s, struct err *err)
 {
 	return target_choose(&s->target, &s->o.target, err);
@@ -467,6 +491,7 @@ static const struct {
 	{ "tls-client-ca", settings_read_client_ca },
 	{ "audit-max", settings_check_audit },
 	{ "listen", settings_parse_listen },
+	{ "freeze-when", parse_freezes },
 	{ "push", parse_push },
 	{ "metrics", parse_rules },
 };
@@ -523,7 +548,8 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 					      .tracks_min = 10,
 					      .tracks_max = 16u << 20,
 					      .freeze_keep = 8,
-					      .freeze_max = 1u << 30 },
+					      .freeze_max = 1u << 30,
+					      .freeze_every_ns = 10 * MINUTE },
 				       .token = -1,
 				       .capture_token = -1,
 				       .tokens = -1,

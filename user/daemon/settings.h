@@ -4,6 +4,7 @@
 #define ASCRIBE_DAEMON_SETTINGS_H
 
 #include "collect/collector.h"
+#include "daemon/freeze_rules.h"
 #include "daemon/pushing.h"
 #include "http/http.h"
 #include "opt/config.h"
@@ -23,7 +24,7 @@ struct daemon_options {
 	bool check_config, print_token, anonymous, plain, no_recipes, wall, waker, jvm_attach,
 		cmdline, stand_by;
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
-	struct opt_list events, keep, listen, hosts, debuginfod, push, metrics;
+	struct opt_list freeze_when, events, keep, listen, hosts, debuginfod, push, metrics;
 	struct label_rules labels;
 	struct pod_options pods;
 	struct target_options target; /* cgroups alone */
@@ -33,6 +34,7 @@ struct daemon_options {
 		*debuginfod_cache, *postgres;
 	uint64_t tracks_min, tracks_max, freeze_keep, freeze_max;
 	uint64_t workers, connections, quota_cpu_s, quota_bytes, quota_memory, audit_max;
+	int64_t freeze_every_ns;
 	int64_t capture_ns;  /* not 0: a capture for a daemon (capture.h): record for so long */
 	uint64_t claim_cpus; /* for tests: tables as of a host with so many */
 };
@@ -56,6 +58,8 @@ struct daemon_settings {
 	size_t n_push;
 	struct rule_section *rules; /* [n_rules]; they refer to themselves */
 	size_t n_rules;
+	struct freeze_rule freeze[FREEZE_RULES_MAX];
+	size_t n_freeze;
 	struct target target;
 	struct selection_rules selection;
 	const char *blamed; /* the option of the selection that is wrong */

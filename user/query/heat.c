@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/instants.h"
 #include "query/heat.h"
 
 #include "query/scope.h"

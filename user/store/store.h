@@ -189,28 +189,6 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
 			const struct store_totals *totals, struct err *err);
 
 /*
- * When samples of the open window were taken: store_commit_window keeps it beside the window, with
- * store_options.tracks_ns. rows[] say what instants count in; one without samples has none.
- */
-struct store_instant {
-	int64_t at_ns;	    /* realtime; of a wait: when it was over */
-	uint32_t row;	    /* index in rows[]; where it was read: the number of the window's row */
-	uint32_t cpu;	    /* where the sample was taken */
-	uint32_t length_us; /* of a wait; 0 of other samples */
-};
-
-struct store_instants {
-	const struct store_row *rows; /* set, stack and event count, and samples that are not 0 */
-	size_t n_rows;
-	const struct store_instant *v; /* in any order */
-	size_t n;
-	uint32_t other; /* the stack that small rows were folded into */
-};
-#define STORE_INSTANTS_MAX (1u << 19) /* of a window; the others are left out */
-/* Borrowed until the window is committed. */
-void store_set_instants(struct store_writer *w, const struct store_instants *i);
-
-/*
  * Write rows of another time durably into a window of their own: fill adds them. Rows and ids of
  * the open window stay as they are. boot_ns is BOOTTIME now, from which the age of the window
  * counts. Without rows nothing is written. 0, -errno of fill, or as store_commit_window.
@@ -562,17 +540,6 @@ int store_block_folded(struct store *s, const struct store_block *b,
 /* As store_block_folded, summed over all stacks: stack is 0, or that of idle CPUs. */
 int store_block_sums(struct store *s, const struct store_block *b,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
-
-/*
- * The instants of a window in rows that are wanted, in order of time; `set` is the id that how->set
- * gave to the label set of the row (else the store's). Of `how`, keys, filter, set, events and ctx
- * count. idle: those of idle CPUs, too. -ENODATA: the window has no track, or is no window. Else as
- * store_block_read.
- */
-int store_block_instants(struct store *s, const struct store_block *b,
-			 const struct store_reading *how, bool idle,
-			 int (*cb)(void *ctx, const struct store_instant *v, uint32_t set),
-			 struct err *err);
 
 /* Frames of one function are equal but for their source lines. */
 bool store_same_function(const struct store_frame *a, const struct store_frame *b);

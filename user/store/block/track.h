@@ -6,7 +6,7 @@
 #ifndef ASCRIBE_STORE_BLOCK_TRACK_H
 #define ASCRIBE_STORE_BLOCK_TRACK_H
 
-#include "store/store.h"
+#include "store/instants.h"
 #include "util/buf.h"
 
 /* Of the window with these times and rows. */

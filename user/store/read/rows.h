@@ -3,6 +3,7 @@
 #ifndef ASCRIBE_STORE_READ_ROWS_H
 #define ASCRIBE_STORE_READ_ROWS_H
 
+#include "store/instants.h"
 #include "store/block/keys.h"
 #include "store/block/rows.h"
 #include "store/block/settable.h"

@@ -12,6 +12,7 @@
 #ifndef ASCRIBE_STORE_WRITE_WRITER_INT_H
 #define ASCRIBE_STORE_WRITE_WRITER_INT_H
 
+#include "store/instants.h"
 #include "store/block/rows.h"
 #include "store/block/settable.h"
 #include "store/read/store_int.h"
