@@ -109,6 +109,9 @@ assert removed >= gone and new['fired'] == old['fired'] and new['stored'] == old
 assert new['fired'] == new['stored'] + sum(new['lost'].values())
 PY
 ok "the samples are gone, and counted" python3 delete.py
+mkdir -p pruned/frozen/20260101T000000Z
+exits 1 'frozen has stores' "$ascribe" store delete pruned --where '{tenant="b"}'
+rmdir pruned/frozen/20260101T000000Z
 find pruned -type f -exec cksum {} + | sort >before
 exits 1 'nothing in pruned matches' "$ascribe" store delete pruned --where '{tenant="a"}'
 mkdir pruned.tmp # the new store would be made here

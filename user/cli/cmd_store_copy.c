@@ -2,6 +2,7 @@
 /* ascribe store snapshot, merge and delete. */
 #include "cli/cmd_store.h"
 
+#include "daemon/freeze.h"
 #include "query/selector.h"
 #include "push/rewritten.h"
 #include "store/ops/copy.h"
@@ -9,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <unistd.h>
 
 static volatile bool stopped;
 
@@ -116,6 +118,19 @@ static int print_deleted(const struct store_command *c, const struct copy_result
 	return EXIT_OK;
 }
 
+/* Frozen stores have the same samples, and would go with the old directory. */
+static int check_frozen(const char *dir, struct err *err)
+{
+	char path[600];
+	snprintf(path, sizeof(path), "%s/" FREEZE_DIR, dir);
+	if (!rmdir(path) || errno == ENOENT || errno == ENOTDIR)
+		return 0;
+	return err_set(err, -EEXIST,
+		       "%s has stores with samples of the same time: move them elsewhere, and "
+		       "delete from each",
+		       path);
+}
+
 static int delete_matching(const struct store_command *c, struct selector *s)
 {
 	const char *keys[SELECTOR_KEYS_MAX];
@@ -135,7 +150,7 @@ static int delete_matching(const struct store_command *c, struct selector *s)
 		.ctx = &ctx,
 	};
 	catch_signals();
-	if (store_delete(c->dirs[0], &d, &stopped, &r, &err))
+	if (check_frozen(c->dirs[0], &err) || store_delete(c->dirs[0], &d, &stopped, &r, &err))
 		return failed("delete", &err);
 	return print_deleted(c, &r);
 }

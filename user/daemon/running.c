@@ -221,6 +221,9 @@ void daemon_look_at_rules_of_freezes(struct daemon *d, uint64_t windows)
 			 *r->pressure ? seen : seen / 1e6, *r->pressure ? "%" : " ms");
 		d->froze_ns = now;
 		(void)daemon_freeze(d, why, NULL, NULL);
+		struct collector_progress p;
+		collector_progress(d->collector, &p);
+		d->freeze_windows = p.windows; /* that of the freeze, too */
 		return;
 	}
 }
