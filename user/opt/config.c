@@ -17,7 +17,7 @@ struct reader {
 	struct config_file *cfg;
 	const char *path;
 	const struct opt_command *cmd;
-	uint64_t given, seen;
+	opt_mask given, seen;
 	void *out;
 	struct err *err;
 	yaml_parser_t yaml;
@@ -200,7 +200,7 @@ static int read_value(struct reader *r, const char *key, size_t line)
 	const size_t i = (size_t)(o - r->cmd->opts);
 	if (r->seen >> i & 1)
 		return complain(r, line, key, "is there twice");
-	r->seen |= 1ull << i;
+	r->seen |= (opt_mask)1 << i;
 	if (!strcmp(key, "config") || !strcmp(key, "check-config") || !strcmp(key, "print-token"))
 		return complain(r, line, key, "goes on the command line");
 	r->cfg->line[i] = is_given(r, o) ? 0 : line + 1;
@@ -269,7 +269,7 @@ static int read_document(struct reader *r)
 }
 
 int config_read(struct config_file *cfg, const char *path, const struct opt_command *cmd,
-		uint64_t given, void *out, struct err *err)
+		opt_mask given, void *out, struct err *err)
 {
 	cfg->path = path;
 	struct reader r = {

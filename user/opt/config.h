@@ -9,7 +9,7 @@
 
 #include "opt/options.h"
 
-#define CONFIG_OPTIONS_MAX 64
+#define CONFIG_OPTIONS_MAX OPT_MASK_BITS
 
 struct config_file {
 	const char *path; /* borrowed */
@@ -25,7 +25,7 @@ struct config_file {
  * `out`.
  */
 int config_read(struct config_file *cfg, const char *path, const struct opt_command *cmd,
-		uint64_t given, void *out, struct err *err);
+		opt_mask given, void *out, struct err *err);
 void config_fini(struct config_file *cfg);
 
 /* err is about the value of an option: say so, and where it stands. */

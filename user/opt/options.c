@@ -304,7 +304,7 @@ struct parser {
 	char **argv;
 	int argc, next;
 	void *out;
-	uint64_t given;
+	opt_mask given;
 	struct err *err;
 };
 
@@ -321,7 +321,7 @@ static int take_value(struct parser *p, const struct opt *o, const char *attache
 	const char *value = attached;
 	bool own = o >= p->cmd->opts && o < p->cmd->opts + p->cmd->n_opts;
 	size_t index = own ? (size_t)(o - p->cmd->opts) : 64;
-	p->given |= index < 64 ? 1ull << index : 0;
+	p->given |= index < OPT_MASK_BITS ? (opt_mask)1 << index : 0;
 	if (o->type == OPT_FLAG) {
 		if (attached)
 			return err_set(p->err, -EINVAL, "--%s takes no value", o->name);

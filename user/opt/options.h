@@ -84,10 +84,14 @@ extern const size_t opt_common_n;
 /* Of the command line that was parsed last. */
 const struct opt_common *opt_common_given(void);
 
+/* A bit for each option of a table. */
+#define OPT_MASK_BITS 128
+typedef __uint128_t opt_mask;
+
 struct opt_args {
 	char **v; /* the arguments, in argv's own memory: opt_parse reorders argv; v[n] is NULL */
 	size_t n;
-	uint64_t given; /* bit i: option i of the table was there (of the first 64) */
+	opt_mask given; /* bit i: option i of the table was there */
 };
 
 #define OPT_HELP 1 /* --help was given: print it and stop */
