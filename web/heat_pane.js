@@ -11,6 +11,8 @@ import { number, seconds, time } from './format.js';
 import { exact, Grid } from './heat.js';
 
 const STEP = '50ms', LONGEST_S = 1800, SHOWN_S = 600, LINE = 9, COLUMN = 4, WIDEST = 24;
+const HOW =
+	'Samples by time: arrow keys move, with Shift they mark, Enter opens a flame graph';
 const ARROWS = { ArrowUp: 1, ArrowDown: -1 };
 
 export class HeatPane extends Pane {
@@ -23,9 +25,10 @@ export class HeatPane extends Pane {
 			onclick: () => this.compare() }, 'Compare with the second before');
 		this.canvas = h('canvas.heatmap', { tabIndex: 0, role: 'application',
 			'aria-roledescription': 'heat map',
-			'aria-label': 'Samples by time: arrow keys move, with Shift they mark, Enter opens a flame graph',
+			'aria-label': HOW,
 			onkeydown: e => this.key(e), onpointerdown: e => this.press(e),
-			onpointermove: e => this.move(e), onpointerup: () => { this.held = false; } });
+			onpointermove: e => this.move(e),
+			onpointerup: () => { this.held = false; } });
 		this.body = h('div.scroll', null, this.canvas);
 		host.append(h('div.tools', null, this.flame, this.beside, this.status), this.note,
 			this.body);
@@ -141,14 +144,16 @@ export class HeatPane extends Pane {
 
 	draw() {
 		const g = this.grid, room = this.body.clientWidth || 800;
-		this.width = Math.max(COLUMN, Math.min(WIDEST, Math.floor(room / (g.columns || 1))));
+		const fit = Math.floor(room / (g.columns || 1));
+		this.width = Math.max(COLUMN, Math.min(WIDEST, fit));
 		const w = this.width * g.columns, tall = LINE * g.lines,
 			fine = window.devicePixelRatio || 1, c = this.canvas;
 		c.width = Math.ceil(w * fine);
 		c.height = Math.ceil(tall * fine);
 		c.style.width = w + 'px';
 		c.style.height = tall + 'px';
-		const p = c.getContext('2d'), night = dark(), most = Math.sqrt(this.answer.most || 1);
+		const p = c.getContext('2d'), night = dark(),
+			most = Math.sqrt(this.answer.most || 1);
 		p.scale(fine, fine);
 		for (let i = 0; i < g.steps; i++) {
 			const [column, line] = g.place(i), hot = Math.sqrt(g.cells[i]) / most;

@@ -14,8 +14,8 @@
 
 #define WINDOWS 60
 #define CPUS 2
-#define ROWS 300     /* of a CPU in a window */
-#define SAMPLES 990  /* likewise */
+#define ROWS 300    /* of a CPU in a window */
+#define SAMPLES 990 /* likewise */
 #define RUNS 7
 #define T0 1700000000000000000ll
 #define WINDOW_NS 10000000000ll

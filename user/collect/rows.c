@@ -410,8 +410,8 @@ static uint32_t add_instant(struct collector *c, unsigned cpu, const struct row 
 	const bool wait = is_wait(c, row);
 	if (wait && row->value < INSTANT_WAIT_NS)
 		return INSTANTS_NONE;
-	uint32_t number = instants_add_one(&c->instants, cpu, row,
-					   wait ? (uint32_t)(row->value / 1000) : 0);
+	uint32_t number =
+		instants_add_one(&c->instants, cpu, row, wait ? (uint32_t)(row->value / 1000) : 0);
 	if (c->instants.on && number == INSTANTS_NONE)
 		window_cpu(c->window, cpu)->counter[COUNTER_instants_full] += row->samples;
 	return number;

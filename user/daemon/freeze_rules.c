@@ -38,7 +38,8 @@ static int parse_waits(struct freeze_rule *r, bool waits, struct err *err)
 	    opt_duration(time, &r->longer_ns))
 		return -EAGAIN;
 	r->quantile /= 100;
-	return waits ? 0 : err_set(err, -EINVAL, "'%s' needs wall: waits are not recorded", r->text);
+	return waits ? 0
+		     : err_set(err, -EINVAL, "'%s' needs wall: waits are not recorded", r->text);
 }
 
 int freeze_rule_parse(struct freeze_rule *ret, const char *text, bool waits, struct err *err)

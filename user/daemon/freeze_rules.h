@@ -13,12 +13,12 @@
 #define FREEZE_RULES_MAX 8
 
 struct freeze_rule {
-	const char *text;   /* borrowed */
-	char pressure[8];   /* "cpu", "io", "memory"; "": it is about waits */
-	char share[8];	    /* "some", "full" */
-	double percent;	    /* more than that */
+	const char *text; /* borrowed */
+	char pressure[8]; /* "cpu", "io", "memory"; "": it is about waits */
+	char share[8];	  /* "some", "full" */
+	double percent;	  /* more than that */
 	enum query_metric metric;
-	double quantile;    /* 0 to 1 */
+	double quantile; /* 0 to 1 */
 	int64_t longer_ns;
 };
 

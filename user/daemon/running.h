@@ -49,7 +49,7 @@ struct daemon {
 	struct ingest ingest;
 	struct capture capture;
 	struct freeze_counts freezes;
-	uint64_t froze_ns; /* CLOCK_BOOTTIME: when a rule last did; 0: none */
+	uint64_t froze_ns;	 /* CLOCK_BOOTTIME: when a rule last did; 0: none */
 	uint64_t freeze_windows; /* windows when rules of waits were last asked */
 	bool freeze_failed;	 /* the log says so */
 	struct saving saving;
