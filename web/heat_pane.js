@@ -10,7 +10,8 @@ import { h, tell } from './dom.js';
 import { number, seconds, time } from './format.js';
 import { exact, Grid } from './heat.js';
 
-const STEP = '50ms', LONGEST_S = 1800, SHOWN_S = 600, LINE = 9, COLUMN = 4, WIDEST = 24;
+const STEP = '50ms', LONGEST_S = 1800, SHOWN_S = 600, LINE = 9, COLUMN = 4, WIDEST = 24,
+	SHADES = 24;
 const HOW =
 	'Samples by time: arrow keys move, with Shift they mark, Enter opens a flame graph';
 const ARROWS = { ArrowUp: 1, ArrowDown: -1 };
@@ -34,11 +35,13 @@ export class HeatPane extends Pane {
 			this.body);
 	}
 
-	/* A range that is known, and no longer than there may be steps of. */
+	/* The range in use, no longer than there may be steps of. */
 	range() {
 		const { from, to } = this.app.select(), used = this.app.used;
-		return !used || used.to - used.from <= LONGEST_S ? { from, to }
-			: { from: exact(used.to - SHOWN_S), to: exact(used.to) };
+		if (from && to || !used)
+			return { from, to };
+		const begin = used.to - used.from > LONGEST_S ? used.to - SHOWN_S : used.from;
+		return { from: exact(begin), to: exact(used.to) };
 	}
 
 	update(again) {
@@ -152,17 +155,30 @@ export class HeatPane extends Pane {
 		c.height = Math.ceil(tall * fine);
 		c.style.width = w + 'px';
 		c.style.height = tall + 'px';
-		const p = c.getContext('2d'), night = dark(),
-			most = Math.sqrt(this.answer.most || 1);
+		const p = c.getContext('2d');
 		p.scale(fine, fine);
-		for (let i = 0; i < g.steps; i++) {
-			const [column, line] = g.place(i), hot = Math.sqrt(g.cells[i]) / most;
-			p.fillStyle = shade(hot, night);
-			p.fillRect(column * this.width, tall - LINE * (line + 1), this.width - 1,
-				LINE - 1);
-		}
+		/* By shade: to set one takes as long as some cells */
+		this.byShade().forEach((steps, level) => {
+			p.fillStyle = shade(level / SHADES, dark());
+			for (const i of steps) {
+				const [column, line] = g.place(i);
+				p.fillRect(column * this.width, tall - LINE * (line + 1),
+					this.width - 1, LINE - 1);
+			}
+		});
 		if (this.marked)
 			this.drawMarks(p, tall);
+	}
+
+	/* The steps of each shade; only those without anything have the first. */
+	byShade() {
+		const g = this.grid, most = Math.sqrt(this.answer.most || 1),
+			levels = Array.from({ length: SHADES + 1 }, () => []);
+		for (let i = 0; i < g.steps; i++) {
+			const level = Math.ceil(SHADES * Math.sqrt(g.cells[i]) / most);
+			levels[Math.min(SHADES, level)].push(i);
+		}
+		return levels;
 	}
 
 	drawMarks(p, tall) {
