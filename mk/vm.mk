@@ -19,7 +19,7 @@ $(VM)/run: $(VM_RUN) $(wildcard tests/vm/*.h)
 	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE \
 		-o $@ $(filter %.c,$^) -ljansson -lm
 
-VM_PROGRAMS := $(BUILD)/ascribe $(WITH_CLANG) $(VM)/guest $(VM)/run
+VM_PROGRAMS := $(BUILD)/ascribe $(WITH_CLANG) $(BUILD)/tests/test_lent $(VM)/guest $(VM)/run
 $(VM)/initrd.gz: $(VM_PROGRAMS) tests/vm/init tests/vm/initrd
 	$(call say,INITRD,$@)
 	$(Q)tests/vm/initrd $@ $(VM_PROGRAMS)

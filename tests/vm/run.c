@@ -45,6 +45,16 @@ static bool checks_pass(void)
 	return ok;
 }
 
+/* The limits of what a keeper gives, by the unit test: the kernel tells what is still in use. */
+static void test_keeper(void)
+{
+	char text[2000];
+	int status = run(text, sizeof(text), "test_lent");
+	char *last = strstr(text, "FAILED");
+	check(!status, "keeper", "test_lent ended with %d%s%.300s", status, last ? ": " : "",
+	      last ? last : "");
+}
+
 static void test_check(void)
 {
 	check(checks_pass(), "check", "BPF, BPF for --wall, BTF, kernel symbols");
@@ -305,6 +315,7 @@ int main(void)
 	} tests[] = {
 		{ "check", test_check, false },
 		{ "compilers", test_compilers, false },
+		{ "keeper", test_keeper, false },
 		{ "labels", test_labels, false },
 		{ "selection", test_selection, true },
 		{ "cgroup", test_cgroup, false },

@@ -3,6 +3,7 @@
 
 #include "hist/metrics.h"
 #include "proc/proc.h"
+#include "sandbox/keeper.h"
 #include "util/own.h"
 
 #include <errno.h>
@@ -238,6 +239,9 @@ static int add_metrics(const struct published *p, const struct ingest *i, struct
 		  "Times that ascribe-keeper, which has the rights to record, was found not to "
 		  "answer.",
 		  (double)p->keeper_late },
+		{ "ascribe_keeper_refused_total", "counter",
+		  "Times that ascribe-keeper was asked for more than a recording needs.",
+		  (double)keeper_refused() },
 		{ "process_cpu_seconds_total", "counter",
 		  "User and system time of the recorder's process.", (double)own_cpu_ns() / 1e9 },
 		{ "process_resident_memory_bytes", "gauge",

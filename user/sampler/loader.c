@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/loader.h"
 
+#include "sampler/lent.h"
 #include "sampler/pmu.h"
 #include "sampler/sideband.h"
 
@@ -14,14 +15,23 @@
  * For the verifier on an emulated machine. The recorder waits, and drains nothing meanwhile.
  */
 #define LOAD_MS 60000u
-#define CPUS_MAX 65536u
-#define PROCS_MAX (1u << 24)
+#define CPUS_MAX 8192u /* CONFIG_NR_CPUS is not larger */
 
 /* ---- in the keeper ---- */
 
 static void add_fd(struct keeper_answer *a, int fd)
 {
 	a->fds[a->n_fds++] = fd;
+}
+
+/* Of what remembers it, rc: its answer. */
+static int add_lent(struct keeper_answer *a, int fd, int rc)
+{
+	if (rc)
+		close(fd);
+	else
+		add_fd(a, fd);
+	return rc;
 }
 
 /* Events only count, of types that recorders ask for: they copy no registers, stacks or data. */
@@ -50,9 +60,10 @@ static bool is_event(const struct event *e)
 static bool is_wanted(const struct programs_wanted *w)
 {
 	const struct sampler_config *c = &w->cfg;
-	bool good = w->n_cpus && w->n_cpus <= CPUS_MAX && w->n_procs && w->n_procs <= PROCS_MAX &&
-		    !(w->n_procs & (w->n_procs - 1)) && c->n_events && c->n_events <= MAX_EVENTS &&
-		    c->hz && c->n_rates <= RATES_MAX && c->n_cgroups <= CGROUPS_MAX;
+	bool good = w->n_cpus && w->n_cpus <= CPUS_MAX && w->n_procs &&
+		    w->n_procs <= SAMPLER_PROCESSES && !(w->n_procs & (w->n_procs - 1)) &&
+		    c->n_events && c->n_events <= MAX_EVENTS && c->hz && c->n_rates <= RATES_MAX &&
+		    c->n_cgroups <= CGROUPS_MAX;
 	for (unsigned i = 0; good && i < c->n_events; i++)
 		good = is_event(&c->event[i]);
 	return good;
@@ -70,10 +81,16 @@ int loader_programs_op(const struct keeper_question *q, struct keeper_answer *re
 		return err_set(err, -EBADMSG, "a recording that cannot be");
 	memcpy(cgroups, (const uint8_t *)q->bytes + sizeof(w), q->len - sizeof(w));
 	w.cfg.cgroups = cgroups;
-	int rc = programs_load(&p, &w, err);
+	int rc = lent_may_load(err);
+	rc = rc ? rc : programs_load(&p, &w, err);
 	malloc_trim(0); /* libbpf had all types of the kernel */
 	if (rc)
 		return rc;
+	rc = lent_load(&p, err);
+	if (rc) {
+		programs_close(&p);
+		return rc;
+	}
 	for (size_t i = 0; i < N_PROGRAM_FDS; i++)
 		if (p.fd[i] >= 0)
 			add_fd(ret, p.fd[i]);
@@ -97,9 +114,7 @@ int loader_event_op(const struct keeper_question *q, struct keeper_answer *ret, 
 	    !is_event(&e.event))
 		return err_set(err, -EBADMSG, "an event that cannot be");
 	int rc = event_open_jittered(&e.event, (int)e.cpu, &fd, err);
-	if (!rc)
-		add_fd(ret, fd);
-	return rc;
+	return rc ? rc : add_lent(ret, fd, lent_event(fd, err));
 }
 
 struct probe_question {
@@ -115,9 +130,7 @@ int loader_probe_op(const struct keeper_question *q, struct keeper_answer *ret, 
 		return err_set(err, -EBADMSG, "a probe that cannot be");
 	memcpy(&p, q->bytes, sizeof(p));
 	int rc = probe_open(q->fds[0], &p.at, p.is_return, &fd, err);
-	if (!rc)
-		add_fd(ret, fd);
-	return rc;
+	return rc ? rc : add_lent(ret, fd, lent_event(fd, err));
 }
 
 struct sideband_question {
@@ -134,21 +147,20 @@ int loader_sideband_op(const struct keeper_question *q, struct keeper_answer *re
 	if (q->len != sizeof(s) || s.cpu >= CPUS_MAX)
 		return err_set(err, -EBADMSG, "a side-band that cannot be");
 	int rc = sideband_event(s.cpu, s.ring_bytes, &fd, err);
-	if (!rc)
-		add_fd(ret, fd);
-	return rc;
+	return rc ? rc : add_lent(ret, fd, lent_event(fd, err));
 }
 
 int loader_rows_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	(void)q;
+	int rc = lent_may_add_rows(err);
+	if (rc)
+		return rc;
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t), SHARD_BYTES, 1,
 				&opts);
-	if (fd < 0)
-		return err_sys(err, fd, "a table of unwind rows");
-	add_fd(ret, fd);
-	return 0;
+	return fd < 0 ? err_sys(err, fd, "a table of unwind rows")
+		      : add_lent(ret, fd, lent_rows(fd, err));
 }
 
 int loader_count_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)

@@ -396,6 +396,24 @@ static void measure(const struct loading *l, struct programs *p)
 	}
 }
 
+static int take_map_ids(const struct loading *l, struct programs *p)
+{
+	struct bpf_map *map;
+	bpf_object__for_each_map(map, l->skel->obj)
+	{
+		struct bpf_map_info info = { 0 };
+		uint32_t len = sizeof(info);
+		if (bpf_map__fd(map) < 0)
+			continue;
+		if (p->n_maps == PROGRAM_MAPS_MAX)
+			return -E2BIG;
+		if (bpf_obj_get_info_by_fd(bpf_map__fd(map), &info, &len))
+			return -errno;
+		p->map_id[p->n_maps++] = info.id;
+	}
+	return 0;
+}
+
 /* Copies, since libbpf closes its own. */
 static int take_descriptors(const struct loading *l, struct programs *p)
 {
@@ -458,7 +476,8 @@ int programs_load(struct programs *ret, const struct programs_wanted *wanted, st
 		measure(&l, &p);
 		p.sizes = l.sizes;
 		p.probes_multi = l.probes.multi;
-		rc = take_descriptors(&l, &p);
+		rc = take_map_ids(&l, &p);
+		rc = rc ? rc : take_descriptors(&l, &p);
 		if (rc)
 			err_sys(err, rc, "the descriptors of the BPF programs");
 	}

@@ -62,6 +62,7 @@ enum program_fd {
 #define FIRST_PROGRAM PROGRAM_on_event
 
 #define SELECT_ENTRIES 65536
+#define PROGRAM_MAPS_MAX 48u /* of one load: those above and those of the programs alone */
 #define SHARD_BYTES (sizeof(uint32_t) << UNWIND_SHARD_BITS)
 
 struct programs {
@@ -70,6 +71,8 @@ struct programs {
 	struct sizes sizes;
 	size_t table_bytes, ring_bytes; /* of kernel memory */
 	size_t thread_bytes;		/* and of each thread of the host */
+	uint32_t map_id[PROGRAM_MAPS_MAX];
+	size_t n_maps;
 };
 
 /* What to load for. Of cfg, no pointer but cgroups counts. */

@@ -116,6 +116,7 @@ static struct {
 	pid_t pid;
 	uint64_t asked, answered; /* ids */
 	uint64_t cpu_ns;
+	uint64_t refused;
 } keeper = { .fd = -1 };
 
 static int fork_keeper(int fd, const struct table *t, pid_t *ret_pid)
@@ -306,7 +307,13 @@ int keeper_ask(keeper_op *op, const struct keeper_question *q, unsigned wait_ms,
 			"%s, which has the rights to record, does not answer: is it stopped?",
 			NAME);
 	}
+	keeper.refused += rc == -EDQUOT;
 	if (rc && err)
 		*err = e;
 	return rc;
+}
+
+uint64_t keeper_refused(void)
+{
+	return keeper.refused;
 }

@@ -47,6 +47,7 @@ struct keeper_answer {
 /*
  * Answer a question. *ret is empty before; on an error, *err says why. The bytes may come from a
  * recorder that was taken over: an op does nothing with them that a recorder has no need for.
+ * -EDQUOT: it was asked for more than a recording needs.
  */
 typedef int keeper_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err);
 
@@ -80,5 +81,8 @@ bool keeper_is_lost(void);
 
 /* A question was not answered in time, and is not yet. */
 bool keeper_is_late(void);
+
+/* Answers -EDQUOT so far. */
+uint64_t keeper_refused(void);
 
 #endif
