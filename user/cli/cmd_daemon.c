@@ -11,6 +11,7 @@
 #include "daemon/rights.h"
 #include "daemon/running.h"
 #include "daemon/shares.h"
+#include "daemon/socket_store.h"
 #include "opt/debuginfod.h"
 #include "opt/files.h"
 #include "opt/old_store.h"
@@ -591,6 +592,7 @@ int cmd_daemon(int argc, char **argv)
 	capture_init(&d.capture, d.s.o.store);
 	if (d.s.o.capture_ns) /* who waits for it has ended */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	socket_store_take(&d.sockets);
 	rc = begin(&d, &err);
 	rc = rc ? rc : record(&d, &err);
 	end(&d);

@@ -3,8 +3,16 @@
 #ifndef ASCRIBE_DAEMON_NOTIFY_H
 #define ASCRIBE_DAEMON_NOTIFY_H
 
-/* "READY=1", "STOPPING=1", "STATUS=..."; lines are parted by newlines. */
-void notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * "READY=1", "STOPPING=1", "STATUS=..."; lines are parted by newlines. False: nobody is told, or
+ * had no room.
+ */
+bool notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same, with descriptors: at most PASSED_MAX. */
+bool notify_with(const char *text, const int *fds, size_t n_fds);
 /* RELOADING=1 with the time that it wants; READY=1 ends it. */
 void notify_reloading(void);
 

@@ -44,6 +44,7 @@ struct daemon {
 	struct store_writer *writer;
 	struct collector *collector;  /* NULL: killed, or it could not begin again */
 	struct http_sockets *sockets; /* they stay open while nobody serves */
+	bool sockets_kept;	      /* by systemd, for the next process */
 	struct serving serving;
 	bool served; /* it could begin, at least once */
 	struct ingest ingest;

@@ -3,6 +3,8 @@
 #include "daemon/log.h"
 #include "daemon/running.h"
 #include "daemon/shares.h"
+#include "daemon/socket_store.h"
+#include "http/listen.h"
 #include "http/metric_rules.h"
 #include "import/pack.h"
 #include "proc/proc.h"
@@ -100,6 +102,18 @@ static void close_sockets(struct daemon *d)
 {
 	http_sockets_close(d->sockets);
 	d->sockets = NULL;
+	if (d->sockets_kept)
+		socket_store_keep(NULL);
+	d->sockets_kept = false;
+}
+
+/* Without room for the message it is tried again soon. */
+static void keep_sockets(struct daemon *d)
+{
+	if (!d->sockets || !d->sockets->changed)
+		return;
+	d->sockets_kept = socket_store_keep(d->sockets);
+	d->sockets->changed = !d->sockets_kept;
 }
 
 int daemon_start_server(struct daemon *d, struct err *err)
@@ -116,7 +130,11 @@ void daemon_end_server(struct daemon *d)
 {
 	serving_end(&d->serving, END_MS);
 	capture_fini(&d->capture);
-	close_sockets(d);
+	if (d->sockets_kept)
+		http_sockets_leave(d->sockets);
+	else
+		http_sockets_close(d->sockets);
+	d->sockets = NULL;
 	audit_log_close(&d->audit);
 	if (d->rules_fd >= 0)
 		close(d->rules_fd);
@@ -292,6 +310,7 @@ int daemon_serve(struct daemon *d, uint64_t *io_until_ns, struct err *err)
 		capture_end(&d->capture);
 		log_line(LOG_LINE_WARNING, "http: %s", why.text);
 	}
+	keep_sockets(d);
 	look_at_capture(d);
 	if (audit_log_look(&d->audit, d->s.o.store))
 		serving_audit(&d->serving, d->audit.fd);

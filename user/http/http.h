@@ -120,8 +120,15 @@ struct http_sockets;
 int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, struct err *err);
 /* Bind anew the sockets that no longer listen, at the same address and port. */
 int http_sockets_mend(struct http_sockets *s, struct err *err);
+/*
+ * Take listening sockets that an earlier process of ours bound, for http_sockets_open to choose
+ * from. Other descriptors are closed. NULL: none of them listens.
+ */
+void http_sockets_adopt(struct http_sockets **ret, const int *fds, size_t n);
 /* Removes Unix sockets, too. */
 void http_sockets_close(struct http_sockets *s);
+/* Close the descriptors alone: somebody else keeps copies for the next process. */
+void http_sockets_leave(struct http_sockets *s);
 
 /*
  * Everything cfg points to, and the sockets, must stay until http_close. The store need not be

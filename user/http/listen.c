@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG 128
+#define BACKLOG 1024 /* connections wait here while the process that serves is started again */
 #define SOCKET_MODE 0660
 
 static int bad(const char *text, struct err *err)
@@ -200,17 +201,34 @@ static void close_socket(struct http_socket *s)
 {
 	if (s->fd >= 0) {
 		close(s->fd);
-		if (s->at.unix_path[0])
+		if (s->at.unix_path[0] && !s->adopted)
 			unlink(s->at.unix_path);
 	}
 	free(s->text);
 }
 
-static struct http_socket *find_socket(struct http_sockets *s, const char *text)
+static bool same_address(const struct listen_at *a, const struct listen_at *b)
 {
-	for (size_t i = 0; s && i < s->n; i++)
-		if (!strcmp(s->v[i].text, text))
-			return &s->v[i];
+	return a->len == b->len && !memcmp(&a->addr, &b->addr, a->len);
+}
+
+/*
+ * By its text, in which a port that was chosen is 0; or by its address. Not one of `taken`, which
+ * has ADDRESSES_MAX places.
+ */
+static struct http_socket *find_socket(struct http_sockets *s, const char *text,
+				       struct http_socket *const *taken)
+{
+	struct listen_at at;
+	const bool parsed = !listen_parse(&at, text, NULL);
+	for (size_t i = 0; s && i < s->n; i++) {
+		struct http_socket *k = &s->v[i];
+		bool free = true;
+		for (size_t t = 0; t < ADDRESSES_MAX; t++)
+			free &= taken[t] != k;
+		if (free && (!strcmp(k->text, text) || (parsed && same_address(&k->at, &at))))
+			return k;
+	}
 	return NULL;
 }
 
@@ -243,6 +261,7 @@ int http_sockets_mend(struct http_sockets *s, struct err *err)
 		if (k->fd >= 0)
 			close(k->fd);
 		k->fd = -1;
+		s->changed = true;
 		rc = listen_open(&k->at, s->mode, &k->fd, k->name, sizeof(k->name), err);
 	}
 	return rc;
@@ -255,7 +274,8 @@ int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, s
 	struct http_socket *kept[ADDRESSES_MAX] = { 0 };
 	int rc = s ? 0 : err_set(err, -ENOMEM, "out of memory");
 	for (; !rc && s->n < cfg->n_listen; s->n += !rc) {
-		struct http_socket *now = &s->v[s->n], *was = find_socket(old, cfg->listen[s->n]);
+		struct http_socket *now = &s->v[s->n],
+				   *was = find_socket(old, cfg->listen[s->n], kept);
 		if (was && was->at.unix_path[0] && !has_mode(was, mode)) {
 			/* Nobody can connect to that one any more */
 			was->at.unix_path[0] = 0;
@@ -263,6 +283,7 @@ int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, s
 		}
 		if (was) {
 			*now = *was;
+			now->adopted = false;
 			kept[s->n] = was;
 		} else {
 			rc = open_socket(now, cfg->listen[s->n], mode, err);
@@ -278,12 +299,58 @@ int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, s
 		return rc;
 	}
 	s->mode = mode;
+	s->changed = true;
 	for (size_t i = 0; i < s->n; i++)
 		if (kept[i])
 			*kept[i] = (struct http_socket){ .fd = -1 };
 	http_sockets_close(old);
 	*io = s;
 	return 0;
+}
+
+/* Take its address from the kernel: a descriptor that listens is all that is known of it. */
+static bool adopt(struct http_socket *ret, int fd)
+{
+	struct http_socket s = { .fd = fd, .adopted = true, .at.len = sizeof(s.at.addr) };
+	const struct sockaddr_un *un = (const struct sockaddr_un *)&s.at.addr;
+	int listens = 0, type = 0;
+	socklen_t size = sizeof(int);
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) || !listens ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) || type != SOCK_STREAM ||
+	    getsockname(fd, (struct sockaddr *)&s.at.addr, &s.at.len) || !still_listens(&s) ||
+	    fcntl(fd, F_SETFD, FD_CLOEXEC) || fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK) ||
+	    listen(fd, BACKLOG))
+		return false;
+	if (s.at.addr.ss_family == AF_UNIX)
+		snprintf(s.at.unix_path, sizeof(s.at.unix_path), "%.107s", un->sun_path);
+	write_name(&s.at, s.name, sizeof(s.name));
+	s.text = listen_parse(&s.at, s.name, NULL) ? NULL : strdup(s.name);
+	if (s.text)
+		*ret = s;
+	return s.text;
+}
+
+void http_sockets_adopt(struct http_sockets **ret, const int *fds, size_t n)
+{
+	struct http_sockets *s = calloc(1, sizeof(*s));
+	for (size_t i = 0; i < n; i++) {
+		if (s && s->n < ADDRESSES_MAX && adopt(&s->v[s->n], fds[i]))
+			s->n++;
+		else
+			close(fds[i]);
+	}
+	if (s && !s->n) {
+		free(s);
+		s = NULL;
+	}
+	*ret = s;
+}
+
+void http_sockets_leave(struct http_sockets *s)
+{
+	for (size_t i = 0; s && i < s->n; i++)
+		s->v[i].adopted = true;
+	http_sockets_close(s);
 }
 
 void http_sockets_close(struct http_sockets *s)

@@ -28,12 +28,14 @@ struct http_socket {
 	struct listen_at at;
 	int fd;
 	char name[128]; /* the address with the port that was taken */
+	bool adopted;	/* bound by whoever was before: its path is not removed here */
 };
 
 struct http_sockets {
 	struct http_socket v[ADDRESSES_MAX];
 	size_t n;
 	unsigned mode; /* of Unix sockets */
+	bool changed;  /* others than before, or bound anew; for whoever keeps them */
 };
 
 /* For the keeper's table: bind a TCP socket; does nobody listen on a Unix socket any more? */

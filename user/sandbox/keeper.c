@@ -25,7 +25,8 @@
 #define SOCKET ANEW_FD /* its descriptor in the keeper */
 #define FIXED_ARGUMENTS 3
 #define MS 1000000ull
-#define LOOK_MS 500u /* at a keeper that has not answered */
+#define LOOK_MS 500u	      /* at a keeper that has not answered */
+#define CHILDREN_END_MS 3000u /* when the recorder has ended */
 
 struct head {
 	uint64_t id;
@@ -83,6 +84,18 @@ static int answer(void)
 	return rc;
 }
 
+/*
+ * Whoever asked has ended, and each child sees the end of its socket: who serves answers what it
+ * has begun. A child that stays is killed by the end of this process.
+ */
+static _Noreturn void keeper_orphaned(int sig)
+{
+	(void)sig;
+	for (unsigned ms = 0; ms < CHILDREN_END_MS && waitpid(-1, NULL, WNOHANG) >= 0; ms++)
+		poll(NULL, 0, 1);
+	_exit(0);
+}
+
 /* Load programs in time though the host is busy: the recorder waits. */
 static _Noreturn void keeper_run(const struct table *t)
 {
@@ -90,11 +103,12 @@ static _Noreturn void keeper_run(const struct table *t)
 	fcntl(SOCKET, F_SETFD, FD_CLOEXEC); /* no child has it */
 	setpriority(PRIO_PROCESS, 0, -20);
 	confine_signals();
-	if (confine_rights(ROLE_KEEPER, SOCKET) || prctl(PR_SET_PDEATHSIG, SIGKILL))
+	signal(SIGUSR1, keeper_orphaned);
+	if (confine_rights(ROLE_KEEPER, SOCKET) || prctl(PR_SET_PDEATHSIG, SIGUSR1))
 		_exit(1);
 	while (!answer())
 		;
-	_exit(0);
+	keeper_orphaned(0);
 }
 
 /* Become the keeper before main(), as in nursery.c. */

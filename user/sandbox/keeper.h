@@ -9,8 +9,9 @@
  *   bytes, descriptors       <--  id, result, bytes, descriptors
  *
  * A program that keeps its capabilities starts none: there, each op runs in the process that asks.
- * The keeper ends with whoever started it. One that ended cannot be started again, since nobody has
- * the capabilities any more. For one thread at a time.
+ * The keeper ends 3 s at most after whoever started it: it lets its children end by themselves. One
+ * that ended cannot be started again, since nobody has the capabilities any more. For one thread at
+ * a time.
  */
 #ifndef ASCRIBE_SANDBOX_KEEPER_H
 #define ASCRIBE_SANDBOX_KEEPER_H
