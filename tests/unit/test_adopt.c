@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server takes sockets from the process before it: those that listen at an address that is
- * configured, and nothing else. A recorder that was taken over may have given it anything.
+ * configured, and nothing else. A recorder that was taken over may have given it anything. Sockets
+ * that an accomplice has shut are bound anew, as far as that goes.
  */
 #include "http/listen.h"
 
@@ -117,11 +118,44 @@ static void test_twice(void **state)
 	assert_false(is_open(fd));
 }
 
+/* An accomplice of a server that was taken over holds the port: the other address is served. */
+static void test_held(void **state)
+{
+	const char *other = in_dir("held");
+	struct listen_at at;
+	char name[128];
+	int fd;
+	assert_int_equal(listen_parse(&at, "127.0.0.1:0", NULL), 0);
+	assert_int_equal(listen_open(&at, 0660, &fd, name, sizeof(name), NULL), 0);
+	close(fd); /* the port is free: one that the kernel chose would be given back when shut */
+	const char *const listen[] = { name, other };
+	const struct http_config cfg = { .listen = (const char **)(uintptr_t)listen,
+					 .n_listen = 2 };
+	struct http_sockets *s = NULL;
+	int off = 0;
+	(void)state;
+	assert_int_equal(http_sockets_open(&s, &cfg, NULL), 0);
+	const int accomplice = dup(s->v[0].fd), theirs = dup(s->v[1].fd);
+	setsockopt(accomplice, SOL_SOCKET, SO_REUSEADDR, &off, sizeof(off));
+	assert_int_equal(shutdown(accomplice, SHUT_RDWR), 0);
+	assert_int_equal(shutdown(theirs, SHUT_RDWR), 0);
+	s->changed = false;
+	assert_int_equal(http_sockets_mend(s, NULL), -EADDRINUSE);
+	assert_true(s->changed && s->v[0].fd < 0 && s->v[1].fd >= 0);
+	assert_int_equal(http_sockets_open_n(s), 1);
+	close(accomplice);
+	assert_int_equal(http_sockets_mend(s, NULL), 0);
+	assert_int_equal(http_sockets_open_n(s), 2);
+	close(theirs);
+	http_sockets_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_junk),
 					    cmocka_unit_test(test_choice),
-					    cmocka_unit_test(test_twice) };
+					    cmocka_unit_test(test_twice),
+					    cmocka_unit_test(test_held) };
 	char command[100];
 	if (!mkdtemp(dir))
 		return 1;

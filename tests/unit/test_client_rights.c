@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a process that asks servers can do once one of them has taken it over. */
 #include "sandbox/confine.h"
+#include "sandbox/names_files.h"
 
 #include "confined.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ipc.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -76,6 +79,17 @@ static void try_files(const char *path)
 	REFUSED(syscall(463, AT_FDCWD, path, 0, "user.x", NULL, 0)); /* setxattrat */
 }
 
+/* What resolves names can be read, and nothing else of /etc. */
+static void try_etc(void)
+{
+	SHOULD(open("/etc/hosts", O_RDONLY) >= 0);
+	SHOULD(open("/etc/resolv.conf", O_RDONLY) >= 0 || errno == ENOENT);
+	SHOULD(open("/etc/shadow", O_RDONLY) < 0 && (errno == EACCES || errno == ENOENT));
+	SHOULD(open("/etc/ssl/private", O_RDONLY) < 0 && (errno == EACCES || errno == ENOENT));
+	SHOULD(open("/etc/fstab", O_RDONLY) < 0 && (errno == EACCES || errno == ENOENT));
+	SHOULD(open("/root", O_RDONLY) < 0 && (errno == EACCES || errno == ENOENT));
+}
+
 static void try_network(void)
 {
 	SHOULD(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EAFNOSUPPORT);
@@ -101,6 +115,7 @@ static void test_clients(void **state)
 			SHOULD(!confine_reach(clients[i], &given));
 			try_processes(getppid());
 			try_files(path);
+			try_etc();
 			try_network();
 			_exit(0);
 		}
@@ -113,8 +128,50 @@ static void test_clients(void **state)
 	unlink(path);
 }
 
+static bool within(unsigned ms, bool (*is)(void))
+{
+	while (!is() && ms--)
+		usleep(1000);
+	return is();
+}
+
+/* /etc/hosts becomes another file, in a mount namespace of our own, while a client is confined. */
+static void test_replaced(void **state)
+{
+	char first[] = "/tmp/ascribe-hosts-XXXXXX", second[] = "/tmp/ascribe-hosts-XXXXXX",
+	     byte = 0;
+	int made[] = { mkstemp(first), mkstemp(second) }, ready[2];
+	(void)state;
+	if (!CONFINED || geteuid() || unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		skip();
+	assert_int_equal(mount(first, "/etc/hosts", NULL, MS_BIND, NULL), 0);
+	assert_int_equal(pipe(ready), 0);
+	pid_t p = fork();
+	if (p == 0) {
+		SHOULD(!confine_reach(ROLE_POD_WATCHER, NULL));
+		SHOULD(!names_files_changed());
+		SHOULD(write(ready[1], &byte, 1) == 1);
+		SHOULD(within(10000, names_files_changed));
+		SHOULD(open("/etc/hosts", O_RDONLY) < 0 && errno == EACCES);
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(mount(second, "/etc/hosts", NULL, MS_BIND, NULL), 0);
+	expect_no_line(p);
+	umount("/etc/hosts");
+	umount("/etc/hosts");
+	for (size_t i = 0; i < 2; i++) {
+		close(made[i]);
+		close(ready[i]);
+	}
+	unlink(first);
+	unlink(second);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_clients) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_clients),
+					    cmocka_unit_test(test_replaced) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recorder that was taken over asks its keeper for BPF programs, tables and events without end,
- * and keeps of them what takes the fewest descriptors. With a real keeper, real programs; as root.
+ * What a keeper gives, and what it refuses. A recorder that was taken over asks for BPF programs,
+ * tables and events without end, and keeps of them what takes the fewest descriptors. With a real
+ * keeper, real programs; as root.
  */
 #include "collect/rights.h"
 #include "sampler/lent.h"
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FDS (1u << 15)
@@ -119,10 +121,39 @@ static void test_events(void **state)
 		close(fd[i]);
 }
 
+/* A daemon of a user that may not read tracefs is reloaded: its keeper may. */
+static void test_tracepoint(void **state)
+{
+	unsigned long want = 0;
+	uint64_t id = 0;
+	(void)state;
+	FILE *f = fopen("/sys/kernel/tracing/events/sched/sched_switch/id", "re");
+	if (!f)
+		skip();
+	assert_int_equal(fscanf(f, "%lu", &want), 1);
+	fclose(f);
+	pid_t p = fork();
+	if (!p) {
+		const char *text = "sched:sched_switch";
+		if (setresuid(65534, 65534, 65534) || !access("/sys/kernel/tracing/events", R_OK))
+			_exit(1);
+		_exit(tracepoint_id(text, &id) || id != want ? 2
+		      : tracepoint_id("sched:no_such", &id) != -ENOENT ||
+				      tracepoint_id("sched:../../x", &id) != -EINVAL
+			      ? 3
+			      : 0);
+	}
+	int status;
+	assert_int_equal(waitpid(p, &status, 0), p);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_loads),
 					    cmocka_unit_test(test_rows),
+					    cmocka_unit_test(test_tracepoint),
 					    cmocka_unit_test(test_events) };
 	struct err err = { 0 };
 	if (geteuid()) {

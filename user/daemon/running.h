@@ -55,8 +55,11 @@ struct daemon {
 	bool freeze_failed;	 /* the log says so */
 	struct saving saving;
 	struct published published;
-	/* CLOCK_BOOTTIME: when the process that serves had the state last; until when it waits */
-	uint64_t told_ns, paused_until_ns;
+	/*
+	 * CLOCK_BOOTTIME: when the process that serves had the state last; until when it waits;
+	 * when addresses that could not be listened on are tried again
+	 */
+	uint64_t told_ns, paused_until_ns, mend_ns;
 	bool resumed, killed, gone; /* gone: the store */
 	int signals;
 	uint64_t drains, drained_ns, failed;

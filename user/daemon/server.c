@@ -107,6 +107,22 @@ static void close_sockets(struct daemon *d)
 	d->sockets_kept = false;
 }
 
+/* Somebody holds an address: the others are served, and this one is tried again. */
+static void mend_sockets(struct daemon *d)
+{
+	const uint64_t now = proc_now_ns();
+	const size_t before = d->sockets ? http_sockets_open_n(d->sockets) : 0;
+	struct err err = { 0 };
+	if (!d->sockets || before == d->sockets->n || now < d->mend_ns || !d->serving.wanted)
+		return;
+	d->mend_ns = now + TELL_NS;
+	(void)!http_sockets_mend(d->sockets, NULL);
+	if (http_sockets_open_n(d->sockets) == before)
+		return;
+	if (daemon_start_server(d, &err))
+		log_line(LOG_LINE_ERROR, "http: %s", err.text);
+}
+
 /* Without room for the message it is tried again soon. */
 static void keep_sockets(struct daemon *d)
 {
@@ -170,6 +186,8 @@ static void log_addresses(const struct daemon *d)
 {
 	for (size_t i = 0; i < d->sockets->n; i++) {
 		const struct http_socket *s = &d->sockets->v[i];
+		if (s->fd < 0)
+			continue;
 		log_line(LOG_LINE_INFO, "serving %s on %s%s", d->s.o.store,
 			 s->at.unix_path[0] ? ""
 			 : d->s.cert >= 0   ? "https://"
@@ -310,6 +328,7 @@ int daemon_serve(struct daemon *d, uint64_t *io_until_ns, struct err *err)
 		capture_end(&d->capture);
 		log_line(LOG_LINE_WARNING, "http: %s", why.text);
 	}
+	mend_sockets(d);
 	keep_sockets(d);
 	look_at_capture(d);
 	if (audit_log_look(&d->audit, d->s.o.store))

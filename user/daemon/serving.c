@@ -49,7 +49,6 @@ static int write_config(const struct serving_setup *setup, struct buf *out, stru
 {
 	const struct http_config *h = setup->http;
 	struct web_config c = { .what = WEB_CONFIG,
-				.n_listen = (uint32_t)setup->sockets->n,
 				.n_hosts = (uint32_t)h->n_hosts,
 				.n_rules = (uint32_t)setup->n_rules,
 				.anonymous = h->anonymous,
@@ -63,12 +62,6 @@ static int write_config(const struct serving_setup *setup, struct buf *out, stru
 	c.audit_bytes = setup->audit_bytes;
 	for (unsigned i = 0; i < WEB_LISTEN; i++)
 		c.has |= i == WEB_STORE || setup->fd[i] >= 0 ? 1u << i : 0;
-	for (size_t i = 0; i < setup->sockets->n; i++) {
-		const struct http_socket *from = &setup->sockets->v[i];
-		snprintf(c.listen[i].text, sizeof(c.listen[i].text), "%s", from->text);
-		snprintf(c.listen[i].name, sizeof(c.listen[i].name), "%s", from->name);
-		c.listen[i].is_unix = from->at.unix_path[0] != 0;
-	}
 	out->len = 0;
 	int rc = buf_add(out, &c, sizeof(c));
 	rc = rc ? rc : add_texts(out, h->hosts, h->n_hosts);
@@ -105,6 +98,25 @@ static int spawn(int fd, pid_t *ret, struct err *err)
 	return kept_start(serving_op, &q, ret, err);
 }
 
+/* Those that listen: somebody may hold the address of another one. How many. */
+static size_t add_sockets(const struct serving *s, int *fd)
+{
+	struct web_config c;
+	memcpy(&c, s->config.data, sizeof(c));
+	c.n_listen = 0;
+	for (size_t i = 0; i < s->setup.sockets->n; i++) {
+		const struct http_socket *from = &s->setup.sockets->v[i];
+		if (from->fd < 0)
+			continue;
+		fd[c.n_listen] = from->fd;
+		snprintf(c.listen[c.n_listen].text, sizeof(c.listen[0].text), "%s", from->text);
+		snprintf(c.listen[c.n_listen].name, sizeof(c.listen[0].name), "%s", from->name);
+		c.listen[c.n_listen++].is_unix = from->at.unix_path[0] != 0;
+	}
+	memcpy(s->config.data, &c, sizeof(c));
+	return c.n_listen;
+}
+
 static int send_config(struct serving *s, struct err *err)
 {
 	int fd[WEB_DESCRIPTORS];
@@ -116,8 +128,7 @@ static int send_config(struct serving *s, struct err *err)
 	for (unsigned i = WEB_STORE + 1; i < WEB_LISTEN; i++)
 		if (s->setup.fd[i] >= 0)
 			fd[n++] = s->setup.fd[i];
-	for (size_t i = 0; i < s->setup.sockets->n; i++)
-		fd[n++] = s->setup.sockets->v[i].fd;
+	n += add_sockets(s, fd + n);
 	int rc = packet_send(s->fd, s->config.data, s->config.len, NULL, 0, fd, n);
 	close(store);
 	return rc ? err_sys(err, rc, "configuring the process that serves") : 0;
@@ -144,7 +155,8 @@ static int start(struct serving *s, struct err *err)
 	s->asked_ns = 0;
 	s->limit_unsent = s->audit_unsent = s->told = false;
 	s->starts++;
-	int rc = http_sockets_mend(s->setup.sockets, err);
+	const int lacking = http_sockets_mend(s->setup.sockets, err);
+	int rc = http_sockets_open_n(s->setup.sockets) ? 0 : lacking;
 	if (!rc && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		rc = err_sys(err, -errno, "starting the process that serves");
 	if (!rc) {
@@ -156,7 +168,7 @@ static int start(struct serving *s, struct err *err)
 	rc = rc ? rc : send_config(s, err);
 	if (rc)
 		disconnect(s);
-	return rc;
+	return rc ? rc : lacking;
 }
 
 int serving_begin(struct serving *s, const struct serving_setup *setup, struct err *err)

@@ -118,13 +118,18 @@ struct http_sockets;
  * for the same addresses are kept, others are closed. On failure *io stays as it was.
  */
 int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, struct err *err);
-/* Bind anew the sockets that no longer listen, at the same address and port. */
+/*
+ * Bind anew the sockets that no longer listen, at the same address and port. On an error, which is
+ * the first one's, those that could not be bound have no descriptor; the others listen.
+ */
 int http_sockets_mend(struct http_sockets *s, struct err *err);
 /*
  * Take listening sockets that an earlier process of ours bound, for http_sockets_open to choose
  * from. Other descriptors are closed. NULL: none of them listens.
  */
 void http_sockets_adopt(struct http_sockets **ret, const int *fds, size_t n);
+/* How many of them listen. */
+size_t http_sockets_open_n(const struct http_sockets *s);
 /* Removes Unix sockets, too. */
 void http_sockets_close(struct http_sockets *s);
 /* Close the descriptors alone: somebody else keeps copies for the next process. */

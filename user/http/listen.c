@@ -253,18 +253,29 @@ static bool still_listens(const struct http_socket *s)
 
 int http_sockets_mend(struct http_sockets *s, struct err *err)
 {
-	int rc = 0;
-	for (size_t i = 0; !rc && i < s->n; i++) {
+	int failed = 0;
+	for (size_t i = 0; i < s->n; i++) {
 		struct http_socket *k = &s->v[i];
 		if (still_listens(k))
 			continue;
+		s->changed |= k->fd >= 0;
 		if (k->fd >= 0)
 			close(k->fd);
 		k->fd = -1;
-		s->changed = true;
-		rc = listen_open(&k->at, s->mode, &k->fd, k->name, sizeof(k->name), err);
+		int rc = listen_open(&k->at, s->mode, &k->fd, k->name, sizeof(k->name),
+				     failed ? NULL : err);
+		s->changed |= !rc;
+		failed = failed ? failed : rc;
 	}
-	return rc;
+	return failed;
+}
+
+size_t http_sockets_open_n(const struct http_sockets *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->n; i++)
+		n += s->v[i].fd >= 0;
+	return n;
 }
 
 int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, struct err *err)

@@ -32,32 +32,38 @@ enum { GONE = 410 };
 struct server {
 	struct watcher *w;
 	struct web_place at;
-	char base[512], token[512], authority[512], selector[320];
+	char base[SOURCE_URL_BYTES], token[512], authority[512], selector[320];
 	char version[64];
 	bool listed; /* once */
 	bool ok;     /* as the recorder was told */
 	struct pods_page page;
 };
 
+void source_kubernetes_url(const struct pods_config *cfg, char ret[SOURCE_URL_BYTES])
+{
+	const char *host = getenv("KUBERNETES_SERVICE_HOST");
+	const char *port = getenv("KUBERNETES_SERVICE_PORT");
+	ret[0] = 0;
+	if (cfg->api)
+		snprintf(ret, SOURCE_URL_BYTES, "%s", cfg->api);
+	else if (host)
+		snprintf(ret, SOURCE_URL_BYTES,
+			 strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
+			 port ? port : "443");
+}
+
 static int set_up(struct server *s, struct err *err)
 {
 	const struct pods_config *cfg = s->w->cfg;
 	const char *dir = cfg->credentials ? cfg->credentials : PODS_CREDENTIALS;
-	const char *host = getenv("KUBERNETES_SERVICE_HOST");
-	const char *port = getenv("KUBERNETES_SERVICE_PORT");
-	if (!cfg->api && !host)
+	source_kubernetes_url(cfg, s->base);
+	if (!s->base[0])
 		return err_set(err, -ENOENT,
 			       "no Kubernetes here: KUBERNETES_SERVICE_HOST is not set");
 	if (!cfg->node)
 		return err_set(err, -EINVAL,
 			       "the node's name is not known: set NODE_NAME (from spec.nodeName), "
 			       "or --node");
-	if (cfg->api)
-		snprintf(s->base, sizeof(s->base), "%s", cfg->api);
-	else
-		snprintf(s->base, sizeof(s->base),
-			 strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
-			 port ? port : "443");
 	snprintf(s->token, sizeof(s->token), "%s/token", dir);
 	snprintf(s->authority, sizeof(s->authority), "%s/ca.crt", dir);
 	snprintf(s->selector, sizeof(s->selector), "fieldSelector=spec.nodeName%%3D%s", cfg->node);

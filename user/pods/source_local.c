@@ -83,19 +83,23 @@ static int list_kubelet(struct place *p, struct err *err)
 	return ask(p, "/pods", false, PODS_JSON_LIST, &status, err);
 }
 
+void source_kubelet_url(const struct pods_config *cfg, char ret[SOURCE_URL_BYTES])
+{
+	snprintf(ret, SOURCE_URL_BYTES, "%s",
+		 cfg->kubelet ? cfg->kubelet : "https://127.0.0.1:10250");
+}
+
 int source_kubelet(struct watcher *w, struct err *err)
 {
-	char token[512];
+	char token[512], base[SOURCE_URL_BYTES];
+	source_kubelet_url(w->cfg, base);
 	snprintf(token, sizeof(token), "%s/token",
 		 w->cfg->credentials ? w->cfg->credentials : PODS_CREDENTIALS);
 	struct place p = { .w = w,
 			   .gap_ms = 1000,
 			   .period_ms = 30000,
 			   .list = list_kubelet,
-			   .at = { .base = w->cfg->kubelet ? w->cfg->kubelet
-							   : "https://127.0.0.1:10250",
-				   .token = token,
-				   .any_certificate = true } };
+			   .at = { .base = base, .token = token, .any_certificate = true } };
 	p.what = p.at.base;
 	return poll_place(&p, err);
 }

@@ -3,6 +3,7 @@
 
 #include "pods/parser.h"
 #include "sandbox/confine.h"
+#include "sandbox/names_files.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define DNS_PORT 53
 #define LIVED_NS 60000000000ull /* a watcher that lived so long is started again at once */
 
 /* ---- the watcher ---- */
@@ -64,6 +66,8 @@ bool watcher_sleep(struct watcher *w, unsigned ms, bool early)
 	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + ms * 1000000ull;
 	bool missed = false;
 	char byte;
+	if (names_files_changed())
+		_exit(0); /* the next one may read them */
 	for (;;) {
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
 		if (now >= until || (missed && early))
@@ -106,13 +110,29 @@ static void ask_all(struct watcher *w, struct err *err)
 	}
 }
 
+/* Sockets of this host take no port. 0: any may be connected to. */
+static size_t find_ports(const struct pods_config *cfg, uint16_t ret[2])
+{
+	char url[SOURCE_URL_BYTES] = "";
+	if (cfg->source == PODS_KUBELET)
+		source_kubelet_url(cfg, url);
+	else if (cfg->source == PODS_AUTO || cfg->source == PODS_KUBERNETES)
+		source_kubernetes_url(cfg, url);
+	ret[0] = DNS_PORT;
+	ret[1] = url[0] ? web_port(url) : DNS_PORT;
+	return ret[1] ? 2 : 0;
+}
+
 static _Noreturn void watch(const struct pods_config *cfg, int out, int parser)
 {
+	uint16_t ports[2];
 	const struct role_path credentials = { cfg->credentials ? cfg->credentials
 								: PODS_CREDENTIALS,
 					       role_path_read };
 	const struct confine_given given = { .paths = &credentials,
 					     .n_paths = 1,
+					     .ports = ports,
+					     .n_ports = find_ports(cfg, ports),
 					     .unix_sockets = cfg->source != PODS_KUBERNETES &&
 							     cfg->source != PODS_KUBELET };
 	struct watcher w = { .cfg = cfg, .out = out, .parser = parser };

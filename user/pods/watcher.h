@@ -24,6 +24,11 @@ struct watcher {
  */
 int watcher_start(const struct pods_config *cfg, int fd);
 
+/* Where these two are asked; "": nowhere. */
+#define SOURCE_URL_BYTES 512
+void source_kubernetes_url(const struct pods_config *cfg, char ret[SOURCE_URL_BYTES]);
+void source_kubelet_url(const struct pods_config *cfg, char ret[SOURCE_URL_BYTES]);
+
 /* Tell the recorder how it goes. ok: it knows all pods. */
 void watcher_say(struct watcher *w, bool ok, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -10,6 +10,7 @@
 #include "push/message.h"
 #include "push/queue.h"
 #include "push/tables.h"
+#include "sandbox/names_files.h"
 #include "util/clock.h"
 
 #include <errno.h>
@@ -53,11 +54,11 @@ static void report(struct push_loop *p)
 		p->c->report(p->c->ctx, p->st);
 }
 
-/* True: it is time to end. */
+/* True: it is time to end, perhaps to be started again. */
 static bool rest(const struct push_loop *p, unsigned ms)
 {
 	struct pollfd stop = { .fd = p->c->stop_fd, .events = POLLIN };
-	return poll(&stop, 1, (int)ms) > 0;
+	return poll(&stop, 1, (int)ms) > 0 || names_files_changed();
 }
 
 static int write_cursor(struct push_loop *p, struct err *err)

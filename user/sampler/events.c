@@ -3,9 +3,9 @@
 
 #include "sampler/pmu.h"
 #include "sampler/probe.h"
+#include "sampler/tracepoint.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,57 +58,36 @@ const char *event_names(void)
 	return names;
 }
 
-static long tracepoint_id(const char *name, int *ret_errno)
-{
-	static const char *const roots[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
-	char path[512], text[32] = "";
-	const char *colon = strchr(name, ':');
-	*ret_errno = ENOENT;
-	for (size_t i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/events/%.*s/%s/id", roots[i], (int)(colon - name),
-			 name, colon + 1);
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0) {
-			if (errno == EACCES)
-				*ret_errno = EACCES;
-			continue;
-		}
-		ssize_t n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-		if (n > 0)
-			return strtol(text, NULL, 10);
-	}
-	return -1;
-}
-
 static int parse_tracepoint(struct event *e, const char *text, struct err *err)
 {
-	int cause;
-	if (strchr(text, '/') || strstr(text, ".."))
+	uint64_t id;
+	int rc = tracepoint_id(text, &id);
+	if (rc == -EINVAL)
 		return err_set(err, -EINVAL,
 			       "event '%s': a tracepoint is subsystem:name, as under "
 			       "/sys/kernel/tracing/events",
 			       text);
-	long id = tracepoint_id(text, &cause);
-	if (id < 0 && cause == EACCES)
+	if (rc == -EACCES)
 		return err_set(err, -EACCES,
 			       "event '%s': tracefs cannot be read: be root, or run with "
 			       "CAP_DAC_READ_SEARCH",
 			       text);
-	if (id < 0 && access("/sys/kernel/tracing/events", F_OK) &&
+	if (rc == -ENOENT && access("/sys/kernel/tracing/events", F_OK) &&
 	    access("/sys/kernel/debug/tracing/events", F_OK))
 		return err_set(err, -ENOENT,
 			       "event '%s': tracefs is not mounted: mount -t tracefs tracefs "
 			       "/sys/kernel/tracing",
 			       text);
-	if (id < 0)
+	if (rc == -ENOENT)
 		return err_set(err, -ENOENT,
 			       "event '%s': no such tracepoint under /sys/kernel/tracing/events",
 			       text);
+	if (rc)
+		return err_sys(err, rc, "event '%s'", text);
 	e->tracepoint = true;
 	e->fixed_period = true;
 	e->attr.type = PERF_TYPE_TRACEPOINT;
-	e->attr.config = (uint64_t)id;
+	e->attr.config = id;
 	return 0;
 }
 
@@ -323,19 +302,22 @@ static int perf_open(const struct perf_event_attr *attr, int cpu)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Asked once: a recorder that has given up its capabilities would be told that there is none. */
 const char *event_default(void)
 {
+	static const char *answer;
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = PERF_TYPE_HARDWARE,
 					.config = PERF_COUNT_HW_CPU_CYCLES,
 					.disabled = 1,
 					.freq = 1,
 					.sample_freq = 99 };
+	if (answer)
+		return answer;
 	int fd = perf_open(&attr, 0);
-	if (fd < 0)
-		return "cpu-clock";
-	close(fd);
-	return "cycles";
+	if (fd >= 0)
+		close(fd);
+	return answer = fd < 0 ? "cpu-clock" : "cycles";
 }
 
 int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err)

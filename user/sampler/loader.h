@@ -7,6 +7,7 @@
 #define ASCRIBE_SAMPLER_LOADER_H
 
 #include "sampler/programs.h"
+#include "sampler/tracepoint.h"
 #include "sandbox/keeper.h"
 
 /* For the keeper's table. */
@@ -14,7 +15,7 @@ keeper_op loader_programs_op, loader_event_op, loader_probe_op, loader_sideband_
 	loader_count_op;
 #define LOADER_OPS \
 	loader_programs_op, loader_event_op, loader_probe_op, loader_sideband_op, loader_rows_op, \
-		loader_count_op
+		loader_count_op, tracepoint_op
 
 /* programs_load. */
 int loader_programs(struct programs *ret, const struct programs_wanted *wanted, struct err *err);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/confine.h"
 
+#include "sandbox/names_files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -197,13 +199,19 @@ static int limit_reach(const struct role *r, const struct confine_given *given)
 	const struct ruleset set =
 		ruled((struct ruleset){ role_path_handled, given->n_ports ? CONNECT_TCP : 0,
 					r->alone ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : 0 });
+	struct role_path named[NAMES_FILES_GIVEN];
+	const size_t n_named = r->paths->resolves ? names_files_given(named) : 0;
 	int fd = (int)syscall(SYS_landlock_create_ruleset, &set, sizeof(set), 0), rc = 0;
 	if (fd < 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
+	if (r->paths->resolves)
+		names_files_keep(r->paths);
 	for (size_t i = 0; !rc && i < r->paths->n; i++)
 		rc = allow_path(fd, &r->paths->v[i], set.paths);
 	for (size_t i = 0; !rc && i < given->n_paths; i++)
 		rc = allow_path(fd, &given->paths[i], set.paths);
+	for (size_t i = 0; !rc && i < n_named; i++)
+		rc = allow_path(fd, &named[i], set.paths);
 	for (size_t i = 0; set.network && !rc && i < given->n_ports; i++)
 		rc = allow_port(fd, given->ports[i]);
 	if (!rc && syscall(SYS_landlock_restrict_self, fd, 0))

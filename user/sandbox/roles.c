@@ -35,49 +35,29 @@ const uint64_t role_path_handled = READ | FILE_IN | LANDLOCK_ACCESS_FS_MAKE_CHAR
 				   LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
 				   LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
 
-/* Libraries, certificates, how to resolve names. */
-#define SYSTEM \
-	{ "/usr", READ }, { "/lib", READ }, { "/lib64", READ }, { "/etc", READ }, \
-		{ "/run/systemd/resolve", READ }, { "/run/resolvconf", READ }, \
-		{ "/run/NetworkManager", READ }, { "/run/nscd", READ }, \
+/*
+ * Libraries, and in /etc what resolves names and checks certificates: not its passwords and private
+ * keys. A file that is replaced is another one (confine_names_changed).
+ */
+#define NAMES \
+	{ "/usr", READ }, { "/lib", READ }, { "/lib64", READ }, { "/run/systemd/resolve", READ }, \
+		{ "/run/resolvconf", READ }, { "/run/NetworkManager", READ }, \
+		{ "/run/nscd", READ }, { "/var/lib/ca-certificates", READ }, \
+		{ "/etc/ld.so.cache", READ }, { "/etc/resolv.conf", READ }, \
+		{ "/etc/hosts", READ }, { "/etc/host.conf", READ }, \
+		{ "/etc/nsswitch.conf", READ }, { "/etc/gai.conf", READ }, \
+		{ "/etc/mdns.allow", READ }, { "/etc/services", READ }, { "/etc/passwd", READ }, \
+		{ "/etc/localtime", READ }, { "/etc/krb5.conf", READ }, \
+		{ "/etc/postgresql-common", READ }, { "/etc/ssl/certs", READ }, \
+		{ "/etc/ssl/cert.pem", READ }, { "/etc/ssl/openssl.cnf", READ }, \
+		{ "/etc/gnutls", READ }, { "/etc/pki/tls/certs", READ }, \
+		{ "/etc/pki/tls/openssl.cnf", READ }, { "/etc/pki/ca-trust", READ }, \
 	{ \
-		"/var/lib/ca-certificates", READ \
+		"/etc/crypto-policies", READ \
 	}
 
-/*
- * The same without the rest of /etc: not its passwords and private keys. For a process that lives
- * for a question: a file that is replaced meanwhile is not seen.
- */
-static const struct role_path libraries_and_names[] = {
-	{ "/usr", READ },
-	{ "/lib", READ },
-	{ "/lib64", READ },
-	{ "/run/systemd/resolve", READ },
-	{ "/run/resolvconf", READ },
-	{ "/run/NetworkManager", READ },
-	{ "/var/lib/ca-certificates", READ },
-	{ "/etc/ld.so.cache", READ },
-	{ "/etc/resolv.conf", READ },
-	{ "/etc/hosts", READ },
-	{ "/etc/host.conf", READ },
-	{ "/etc/nsswitch.conf", READ },
-	{ "/etc/gai.conf", READ },
-	{ "/etc/services", READ },
-	{ "/etc/passwd", READ },
-	{ "/etc/localtime", READ },
-	{ "/etc/krb5.conf", READ },
-	{ "/etc/postgresql-common", READ },
-	{ "/etc/ssl/certs", READ },
-	{ "/etc/ssl/cert.pem", READ },
-	{ "/etc/ssl/openssl.cnf", READ },
-	{ "/etc/pki/tls/certs", READ },
-	{ "/etc/pki/tls/openssl.cnf", READ },
-	{ "/etc/pki/ca-trust", READ },
-	{ "/etc/crypto-policies", READ },
-};
-
-static const struct role_path system_directories[] = { SYSTEM };
-static const struct role_path system_and_cache[] = { SYSTEM, { ".", FILE_IN } };
+static const struct role_path names[] = { NAMES };
+static const struct role_path names_and_cache[] = { NAMES, { ".", FILE_IN } };
 static const struct role_path recorder_files[] = { { "/", READ },
 						   { "/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE } };
 static const struct role_path jvm_tmp[] = {
@@ -87,25 +67,22 @@ static const struct role_path jvm_tmp[] = {
 static const struct role_path store[] = { { ".", LANDLOCK_ACCESS_FS_READ_FILE |
 							 LANDLOCK_ACCESS_FS_READ_DIR } };
 
-static const struct role_paths no_paths = { .text = "none" },
-			       recorder_paths = { "reads what its user may read; writes the store, "
-						  "and where its sockets are",
-						  recorder_files, N(recorder_files) },
-			       by_hand_paths = { "reads all; writes the store", recorder_files,
-						 N(recorder_files) },
-			       fetcher_paths = { "reads system directories; writes its cache",
-						 system_and_cache, N(system_and_cache) },
-			       watcher_paths = { "reads system directories, its credentials",
-						 system_directories, N(system_directories) },
-			       pusher_paths = { "reads system directories, the store, its token "
-						"and certificates; writes its cursor's directory",
-						system_directories, N(system_directories) },
-			       sql_paths = { "reads what resolves names and checks certificates, "
-					     "its password and keys",
-					     libraries_and_names, N(libraries_and_names) },
-			       jvm_paths = { "reads and makes files in the JVM's /tmp", jvm_tmp,
-					     N(jvm_tmp) },
-			       web_paths = { "reads the store", store, N(store) };
+#define FOR_NAMES "reads libraries, what resolves names and checks certificates"
+static const struct role_paths
+	no_paths = { .text = "none" },
+	recorder_paths = { "reads what its user may read; writes the store, "
+			   "and where its sockets are",
+			   recorder_files, N(recorder_files), false },
+	by_hand_paths = { "reads all; writes the store", recorder_files, N(recorder_files), false },
+	fetcher_paths = { FOR_NAMES "; writes its cache", names_and_cache, N(names_and_cache),
+			  true },
+	watcher_paths = { FOR_NAMES ", its credentials", names, N(names), true },
+	pusher_paths = { FOR_NAMES ", the store, its token and "
+				   "certificates; writes its cursor's directory",
+			 names, N(names), true },
+	sql_paths = { FOR_NAMES ", its password and keys", names, N(names), true },
+	jvm_paths = { "reads and makes files in the JVM's /tmp", jvm_tmp, N(jvm_tmp), false },
+	web_paths = { "reads the store", store, N(store), false };
 
 /* ---- limits ---- */
 

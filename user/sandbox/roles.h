@@ -51,6 +51,7 @@ struct role_paths {
 	const char *text;
 	const struct role_path *v;
 	size_t n;
+	bool resolves; /* they are for names and certificates: files elsewhere may be named, too */
 };
 
 /* What becomes of a system call, if all these arguments fit. */
