@@ -177,16 +177,18 @@ static bool has_key(const struct found_list *l, const char *key)
 	return false;
 }
 
-/* Tenant a has comm, b has zone and page-faults; nobody has task-clock. */
+/*
+ * Tenant a has comm, b has zone and page-faults, and of those alone a disk; nobody has task-clock.
+ */
 static void names_of_others_are_hidden(void **state)
 {
 	static const struct {
 		const char *scope;
-		bool comm, zone, events[3];
-	} cases[] = { { NULL, true, true, { true, true, true } },
-		      { "{tenant=\"a\"}", true, false, { true, false, false } },
-		      { "{tenant=\"b\"}", false, true, { true, true, false } },
-		      { "{tenant=\"c\"}", false, false, { false, false, false } } };
+		bool comm, zone, disk, events[3];
+	} cases[] = { { NULL, true, true, true, { true, true, true } },
+		      { "{tenant=\"a\"}", true, false, false, { true, false, false } },
+		      { "{tenant=\"b\"}", false, true, true, { true, true, false } },
+		      { "{tenant=\"c\"}", false, false, false, { false, false, false } } };
 	struct store_writer *w;
 	struct err err = { 0 };
 	char dir[64];
@@ -196,6 +198,7 @@ static void names_of_others_are_hidden(void **state)
 	put(w, "comm=sh\ntenant=a\n", 0);
 	put(w, "tenant=b\nzone=x\n", 0);
 	put(w, "tenant=b\nzone=x\n", 1);
+	put(w, "disk=d\ntenant=b\n", 1);
 	assert_int_equal(model_commit_at(w, 0, &err), 0);
 	store_writer_close(w);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -206,6 +209,7 @@ static void names_of_others_are_hidden(void **state)
 		assert_int_equal(visible_keys(s, &l, &err), 0);
 		assert_int_equal(has_key(&l, "comm"), cases[i].comm);
 		assert_int_equal(has_key(&l, "zone"), cases[i].zone);
+		assert_int_equal(has_key(&l, "disk"), cases[i].disk);
 		assert_false(has_key(&l, "event"));
 		found_fini(&l);
 		assert_int_equal(visible_events(s, &events, &err), 0);

@@ -265,6 +265,30 @@ int found_list_keys(struct found_list *l, const struct query *q, const struct fo
 	return 0;
 }
 
+int found_add_keys(struct found_list *l, const struct found_list *of)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < of->n; i++) {
+		const struct found *f = &of->v[i];
+		const struct label plain = { .key = f->label.key,
+					     .key_len = f->label.key_len,
+					     .str = "" };
+		const struct label *kept;
+		uint32_t id;
+		bool there = false;
+		for (size_t k = 0; k < l->n && !there; k++)
+			there = !compare_keys(&l->v[k].label, &f->label);
+		if (there)
+			continue;
+		rc = setpool_add(&l->names, &plain, 1, &id);
+		if (!rc && setpool_get(&l->names, id, &kept))
+			rc = add(l, kept, f->samples, f->seconds);
+		if (!rc)
+			l->v[l->n - 1].values = f->values;
+	}
+	return rc;
+}
+
 void found_fini(struct found_list *l)
 {
 	free(l->v);

@@ -32,6 +32,8 @@ struct found_list {
  */
 int found_collect(struct found_list *l, struct store *s, struct query *q,
 		  const struct query_spec *spec, const char *key, struct err *err);
+/* Add the keys that l, a list of keys, lacks, behind those that it has. 0 or -ENOMEM. */
+int found_add_keys(struct found_list *l, const struct found_list *of);
 void found_fini(struct found_list *l);
 
 /* A key that was counted elsewhere (fleet/fleet.h). */

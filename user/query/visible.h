@@ -8,7 +8,10 @@
 
 #include "query/found.h"
 
-/* Keys of label sets, those with the most samples first; in l until found_fini. */
+/*
+ * Keys of label sets, of every event: those of the first event with the most samples first, then
+ * those that other events have besides. In l until found_fini.
+ */
 int visible_keys(struct store *s, struct found_list *l, struct err *err);
 
 /* [store_n_events]: those that may be named; to be freed. */
