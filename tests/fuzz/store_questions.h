@@ -12,6 +12,7 @@
 #include "query/found.h"
 #include "query/query.h"
 #include "query/series.h"
+#include "store/top_values.h"
 
 #define QUESTION_BEGIN_NS 1700000000000000000ll
 #define SECOND 1000000000ll

@@ -5,6 +5,7 @@
 #include "store/block/top.h"
 #include "store/read/store_int.h"
 #include "store/read/symbols.h"
+#include "store/top_values.h"
 
 /* Of the first event, in rows whose labels hold the text. */
 static uint64_t samples_with(const struct model *m, const char *text)

@@ -17,6 +17,7 @@
 #include "proc/proc.h"
 #include "record/child.h"
 #include "record/local.h"
+#include "record/progress.h"
 #include "record/remarks.h"
 #include "record/remote.h"
 #include "record/rotate.h"
@@ -365,27 +366,7 @@ static int record_remotely(const struct record_options *o, const struct opt_args
 	return EXIT_OK;
 }
 
-/* ---- progress ---- */
-
-static void print_progress(struct recording *r, bool tty)
-{
-	struct collector_progress p;
-	collector_progress(r->collector, &p);
-	double s = (double)(proc_now_ns() - r->start_ns) / 1e9;
-	unsigned columns = term_columns(stderr);
-	char line[200], asleep[60] = "";
-	if (p.asleep)
-		snprintf(asleep, sizeof(asleep), " (%" PRIu64 " on idle CPUs)", p.asleep);
-	snprintf(line, sizeof(line),
-		 "ascribe: %.0f s, %" PRIu64 " samples, %" PRIu64 " lost%s, %" PRIu64 " processes",
-		 s, p.sampled, p.lost, asleep, p.processes);
-	/* One line that is written over; a longer one would leave its beginning behind. */
-	if (tty)
-		fprintf(stderr, "\r\033[K%.*s", columns ? (int)columns - 1 : 0, line);
-	else
-		fprintf(stderr, "%s\n", line);
-	fflush(stderr);
-}
+/* ---- the summary ---- */
 
 static void print_summary(struct recording *r, bool tty)
 {
@@ -451,8 +432,11 @@ static int record_until_end(struct recording *r, struct err *err)
 		if (proc_now_ns() >= end)
 			return 0;
 		next += every;
-		if (!r->o->quiet)
-			print_progress(r, tty);
+		if (!r->o->quiet) {
+			struct collector_progress p;
+			collector_progress(r->collector, &p);
+			progress_print(&p, r->start_ns, tty);
+		}
 	}
 }
 

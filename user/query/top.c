@@ -5,6 +5,7 @@
  */
 #include "query/cover.h"
 #include "query/table_int.h"
+#include "store/top_values.h"
 
 #include <stdio.h>
 

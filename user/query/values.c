@@ -2,6 +2,7 @@
 #include "query/values.h"
 
 #include "query/cover.h"
+#include "store/top_values.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "store/read/rows.h"
 #include "store/read/store_int.h"
 #include "store/read/symbols.h"
+#include "store/top_values.h"
 
 #include <errno.h>
 #include <stdlib.h>
