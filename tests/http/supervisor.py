@@ -37,7 +37,7 @@ def start():
         for i, fd in enumerate(up): os.dup2(fd, 3 + i)
         os.closerange(3 + n, 1000)
         os.setsid()
-    env = dict(os.environ, NOTIFY_SOCKET=notify, LISTEN_FDS=str(n), LISTEN_FDNAMES=':'.join(k for k, _ in kept))
+    env = dict(os.environ, NOTIFY_SOCKET=notify, FDSTORE='8', LISTEN_FDS=str(n), LISTEN_FDNAMES=':'.join(k for k, _ in kept))
     p = subprocess.Popen(['sh', '-c', shell, 'sh', *argv], env=env, preexec_fn=arrange, close_fds=False)
     for fd in high: os.close(fd)
     open(pidfile + '.new', 'w').write(str(p.pid))

@@ -128,6 +128,27 @@ static void test_clients(void **state)
 	unlink(path);
 }
 
+/* A client of a Unix socket has no datagrams, by which systemd takes orders. */
+static void test_datagrams(void **state)
+{
+	const struct confine_given given = { .unix_sockets = true };
+	int pair[2];
+	(void)state;
+	if (!CONFINED)
+		skip();
+	pid_t p = fork();
+	if (p == 0) {
+		SHOULD(!confine_reach(ROLE_POD_WATCHER, &given));
+		SHOULD(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) >= 0);
+		REFUSED(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+		REFUSED(socket(AF_UNIX, SOCK_RAW, 0));
+		REFUSED(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
+		SHOULD(socket(AF_INET, SOCK_DGRAM, 0) >= 0); /* to resolve names */
+		_exit(0);
+	}
+	expect_no_line(p);
+}
+
 static bool within(unsigned ms, bool (*is)(void))
 {
 	while (!is() && ms--)
@@ -172,6 +193,7 @@ static void test_replaced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_clients),
+					    cmocka_unit_test(test_datagrams),
 					    cmocka_unit_test(test_replaced) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,8 +75,15 @@ static void try_others(pid_t other, const char *path)
 static void try_sockets(void)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = "/run/docker.sock" };
+	int pair[2];
 	struct sockaddr_in web = { .sin_family = AF_INET, .sin_port = htons(80) };
 	REFUSED(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&at, sizeof(at)));
+	/* Datagrams, such as MAINPID= to systemd, take no connect. */
+	REFUSED(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	REFUSED(socket(AF_UNIX, SOCK_RAW, 0));
+	REFUSED(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
+	REFUSED(socketpair(AF_UNIX, SOCK_RAW | SOCK_NONBLOCK, 0, pair));
+	SHOULD(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
 	REFUSED(connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&web, sizeof(web)));
 }
 

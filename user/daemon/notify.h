@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What systemd is told (sd_notify(3)), by a datagram to $NOTIFY_SOCKET; nothing without it. */
+/*
+ * What systemd is told (sd_notify(3)), by a datagram to $NOTIFY_SOCKET; nothing without it. The
+ * keeper sends it: who can send anything can have systemd end any process of the host.
+ */
 #ifndef ASCRIBE_DAEMON_NOTIFY_H
 #define ASCRIBE_DAEMON_NOTIFY_H
 
+#include "sandbox/keeper.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+
+keeper_op notify_op; /* for the keeper's table */
 
 /*
  * "READY=1", "STOPPING=1", "STATUS=..."; lines are parted by newlines. False: nobody is told, or

@@ -3,6 +3,7 @@
 
 #include "collect/rights.h"
 #include "daemon/log.h"
+#include "daemon/notify.h"
 #include "http/listen.h"
 #include "push/pusher.h"
 #include "sandbox/confine.h"
@@ -19,8 +20,8 @@
 #define PATH_BYTES 1024
 
 /* All that takes a capability in the life of a daemon. */
-static keeper_op *const ops[] = { COLLECTOR_OPS, listen_op,  listen_stale_op,
-				  serving_op,	 capture_op, pusher_op };
+static keeper_op *const ops[] = { COLLECTOR_OPS, listen_op, listen_stale_op, serving_op,
+				  capture_op,	 pusher_op, notify_op };
 
 /* Those of pusher_op and capture_op. */
 static int make_arguments(const struct daemon *d, char *ret[KEEPER_ARGUMENTS_MAX + 1],

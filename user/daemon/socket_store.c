@@ -11,6 +11,8 @@
 #define FDS_MAX 1024 /* that are looked at */
 #define NAME "FDNAME=listen"
 
+static bool has_store; /* somebody keeps sockets: $FDSTORE says how many */
+
 /* The value of a variable that systemd sets, removed: no child needs it. 0: none. */
 static long take_number(const char *name)
 {
@@ -27,6 +29,7 @@ void socket_store_take(struct http_sockets **ret)
 	const long pid = take_number("LISTEN_PID"), n = take_number("LISTEN_FDS");
 	int fd[ADDRESSES_MAX];
 	size_t kept = 0;
+	has_store = take_number("FDSTORE") > 0;
 	unsetenv("LISTEN_FDNAMES");
 	*ret = NULL;
 	if (pid != getpid())
@@ -47,5 +50,6 @@ bool socket_store_keep(const struct http_sockets *s)
 	for (size_t i = 0; s && i < s->n; i++)
 		if (s->v[i].fd >= 0)
 			fd[n++] = s->v[i].fd;
-	return notify("FDSTOREREMOVE=1\n" NAME) && (!n || notify_with("FDSTORE=1\n" NAME, fd, n));
+	return has_store && notify("FDSTOREREMOVE=1\n" NAME) &&
+	       (!n || notify_with("FDSTORE=1\n" NAME, fd, n));
 }

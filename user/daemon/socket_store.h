@@ -6,8 +6,8 @@
  *   recorder --- FDSTORE=1 (sd_pid_notify_with_fds(3)) ---> systemd
  *   the next one <--- LISTEN_FDS (sd_listen_fds(3)) --------'
  *
- * The unit needs FileDescriptorStoreMax=, and RuntimeDirectoryPreserve=restart for a Unix socket in
- * the runtime directory.
+ * The unit needs FileDescriptorStoreMax=, $FDSTORE, which systemd sets by itself since version 254,
+ * and RuntimeDirectoryPreserve=restart for a Unix socket in the runtime directory.
  */
 #ifndef ASCRIBE_DAEMON_SOCKET_STORE_H
 #define ASCRIBE_DAEMON_SOCKET_STORE_H

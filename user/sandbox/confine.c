@@ -222,6 +222,22 @@ static int limit_reach(const struct role *r, const struct confine_given *given)
 
 /* ---- system calls ---- */
 
+/* No datagrams: systemd takes orders by them. A raw Unix socket is one for datagrams, too. */
+static int limit_unix_sockets(scmp_filter_ctx f)
+{
+	static const uint64_t types[] = { SOCK_DGRAM, SOCK_RAW };
+	int rc = 0;
+	for (size_t i = 0; !rc && i < sizeof(types) / sizeof(types[0]); i++) {
+		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2,
+				      SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, types[i]));
+		rc = rc ? rc
+			: seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socketpair), 1,
+					   SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, types[i]));
+	}
+	return rc;
+}
+
 /* The families up to AF_MAX of our headers, and all beyond. */
 static int limit_sockets(scmp_filter_ctx f, const struct role_calls *calls, bool unix_sockets)
 {
@@ -230,6 +246,8 @@ static int limit_sockets(scmp_filter_ctx f, const struct role_calls *calls, bool
 		bool keep = family == AF_UNIX && unix_sockets;
 		for (size_t i = 0; i < calls->n_families; i++)
 			keep |= family == calls->families[i];
+		if (keep && family == AF_UNIX)
+			rc = limit_unix_sockets(f);
 		if (!keep)
 			rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
 					      SCMP_A0(family < AF_MAX ? SCMP_CMP_EQ : SCMP_CMP_GE,

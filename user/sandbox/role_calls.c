@@ -45,6 +45,15 @@
 			if_, and_ \
 		} \
 	}
+#define FAIL_IF_BOTH(call, code, if_, and_) \
+	{ \
+		SCMP_SYS(call), SCMP_ACT_ERRNO(code), 2, \
+		{ \
+			if_, and_ \
+		} \
+	}
+/* Of a socket, whatever its flags. */
+#define OF_TYPE(type) SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)
 #define FAIL(call, code) \
 	{ \
 		SCMP_SYS(call), SCMP_ACT_ERRNO(code), 0, \
@@ -176,11 +185,16 @@ static const struct role_call recorder[] = {
 	FAIL_BPF(BPF_PROG_BIND_MAP),
 	/* Who is connected to a socket of systemd or of a container engine commands it. */
 	FAIL(connect, EPERM),
+	/* A datagram takes no connect: systemd's is written to by the keeper. */
+	FAIL_IF_BOTH(socket, EPERM, SCMP_A0(SCMP_CMP_EQ, AF_UNIX), OF_TYPE(SOCK_DGRAM)),
+	FAIL_IF_BOTH(socket, EPERM, SCMP_A0(SCMP_CMP_EQ, AF_UNIX), OF_TYPE(SOCK_RAW)),
+	FAIL_IF(socketpair, EPERM, OF_TYPE(SOCK_DGRAM)),
+	FAIL_IF(socketpair, EPERM, OF_TYPE(SOCK_RAW)),
 };
 
 const struct role_calls role_calls_recorder = {
 	.name = "recorders",
-	.text = "those that start programs, load BPF programs, open events, connect, "
+	.text = "those that start programs, load BPF programs, open events, connect, send datagrams to Unix sockets, "
 		"make mounts, change who may read a file, or touch memory and limits of other "
 		"processes. They fail.",
 	.otherwise = SCMP_ACT_ALLOW,
@@ -208,7 +222,7 @@ const struct role_calls role_calls_network = {
 
 static const struct role_call jvm[] = {
 	/* The JVM's socket, files of its /tmp, its pidfd. */
-	ALLOW_IF(socket, SCMP_A0(SCMP_CMP_EQ, AF_UNIX)),
+	ALLOW_IF_BOTH(socket, SCMP_A0(SCMP_CMP_EQ, AF_UNIX), OF_TYPE(SOCK_STREAM)),
 	ALLOW(connect),
 	ALLOW(sendto),
 	ALLOW(openat),
