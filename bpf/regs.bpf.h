@@ -36,7 +36,6 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 #define REGS_ARG2(r) ((r)->si)
 #define REGS_ARG3(r) ((r)->dx)
 /* Of the system call that the thread is in */
-#define REGS_SYSCALL(r) ((r)->orig_ax)
 #define REGS_SYSCALL_ARG1(r) ((r)->di)
 #define NR_FUTEX 202
 
@@ -86,7 +85,6 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 #define REGS_ARG1(r) ((r)->user_regs.regs[0])
 #define REGS_ARG2(r) ((r)->user_regs.regs[1])
 #define REGS_ARG3(r) ((r)->user_regs.regs[2])
-#define REGS_SYSCALL(r) ((__u64)(__s64)(r)->syscallno)
 #define REGS_SYSCALL_ARG1(r) ((r)->orig_x0)
 #define NR_FUTEX 98
 
