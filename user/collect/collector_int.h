@@ -178,18 +178,20 @@ void limit_count(struct collector *c, uint64_t samples);
 void rows_on_half(void *ctx, const struct sampler_half *h);
 
 /*
+ * Add a row. number: of its instants, INSTANTS_NONE: it has none. rows_enter_one: the row is one
+ * sample, whose instant is its own.
+ */
+void rows_enter(struct collector *c, const struct sampler_half *h, const struct row *row,
+		uint32_t number);
+void rows_enter_one(struct collector *c, const struct sampler_half *h, const struct row *row);
+
+/*
  * Try again to store the rows that wait for names, and the copies that wait for unwind rules. now:
  * store them with the names and rules that there are.
  */
 void rows_go_on(struct collector *c, bool now);
 /* Are there any? */
 bool rows_wait(const struct collector *c);
-
-/*
- * Add a record of the iterator over threads: a part of a wait that goes on, or sums that are in no
- * half.
- */
-void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words, uint64_t futex);
 
 /* Store what is only known at the end of a window. Call it before the window's totals are made. */
 void rows_end_window(struct collector *c);
@@ -213,6 +215,14 @@ struct rows_python {
 };
 uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t *words,
 		     struct rows_python *ret);
+
+/* ---- rows_waits.c ---- */
+
+/*
+ * Add a record of the iterator over threads: a part of a wait that goes on, or sums that are in no
+ * half.
+ */
+void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words, uint64_t futex);
 
 /* Add the part so far of a wait that goes on; words are those of its stack. */
 void rows_add_part(struct collector *c, const struct row *row, const uint64_t *words,

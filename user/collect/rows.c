@@ -431,9 +431,8 @@ static bool add_heap(struct collector *c, const struct sampler_half *h, const st
 	return add_sample(c, h, &sample, add_instant(c, h->cpu, &sample), &hit);
 }
 
-/* number: of its instants, INSTANTS_NONE: it has none. */
-static void rows_add(struct collector *c, const struct sampler_half *h, const struct row *row,
-		     uint32_t number)
+void rows_enter(struct collector *c, const struct sampler_half *h, const struct row *row,
+		uint32_t number)
 {
 	static const struct heap_hit none;
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
@@ -446,6 +445,11 @@ static void rows_add(struct collector *c, const struct sampler_half *h, const st
 		w->counter[row->kind == ROW_LATENCY ? COUNTER_latency_rows_full
 						    : COUNTER_user_memory] +=
 			is_heap(c, row) ? 1 : row->samples;
+}
+
+void rows_enter_one(struct collector *c, const struct sampler_half *h, const struct row *row)
+{
+	rows_enter(c, h, row, add_instant(c, h->cpu, row));
 }
 
 /* A row that was put aside. */
@@ -473,12 +477,12 @@ static void on_copy(void *ctx, unsigned cpu, const struct row *row, const uint64
 	struct collector *c = ctx;
 	uint32_t n_words = (uint32_t)row->n_kernel + row->n_user;
 	struct sampler_half h = { .cpu = cpu, .arena = frames, .arena_words = n_words };
-	rows_add(c, &h, row, add_instant(c, cpu, row));
+	rows_enter_one(c, &h, row);
 	if (weight) {
 		struct row of = *row;
 		of.kind = ROW_LATENCY;
 		of.value = weight;
-		rows_add(c, &h, &of, INSTANTS_NONE);
+		rows_enter(c, &h, &of, INSTANTS_NONE);
 	}
 	window_cpu(c->window, h.cpu)->counter[end]++;
 	news_attend(c);
@@ -542,7 +546,7 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 		if (!h->rows[i].samples)
 			continue;
 		left--;
-		rows_add(c, h, &h->rows[i], first == INSTANTS_NONE ? INSTANTS_NONE : first + i);
+		rows_enter(c, h, &h->rows[i], first == INSTANTS_NONE ? INSTANTS_NONE : first + i);
 		news_attend(c);
 	}
 	copies_take(c->copies, h->id);
@@ -550,52 +554,6 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 	if (h->others && (h->head->counters[COUNTER_wait_rows_full] ||
 			  h->head->counters[COUNTER_wait_parts_full]))
 		add_others(c, w, h->others);
-}
-
-void rows_add_part(struct collector *c, const struct row *row, const uint64_t *words,
-		   uint64_t futex)
-{
-	struct window_cpu *w = window_cpu(c->window, 0);
-	const struct sampler_half h = { .arena = words, .arena_words = sampler_row_words(row) };
-	rows_add(c, &h, row, add_instant(c, 0, row));
-	if (row->event == c->waits.runq) {
-		struct row of = *row;
-		of.kind = ROW_BLAME;
-		of.occupant = OCCUPANT_OTHER;
-		of.n_kernel = of.n_user = of.n_python = 0;
-		of.wait.flags = row->kind == ROW_KTHREAD ? WAIT_KTHREAD : 0;
-		rows_add(c, &h, &of, INSTANTS_NONE);
-		return;
-	}
-	if (row->kind == ROW_TASK && !row->n_user && row->n_kernel)
-		w->counter[COUNTER_wait_no_user_stack] += row->samples;
-	if (c->waits.wakers) {
-		w->counter[COUNTER_waker_unknown] += row->samples;
-		wakers_add_part(c, row, words, futex);
-	}
-}
-
-void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words, uint64_t futex)
-{
-	struct collector *c = ctx;
-	struct window_cpu *w = window_cpu(c->window, 0);
-	const struct sampler_half h = { .arena = words, .arena_words = sampler_row_words(row) };
-	bool part = row->kind == ROW_TASK || row->kind == ROW_KTHREAD;
-	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
-	w->used = true;
-	if (part || summed)
-		w->ran += row->samples;
-	if (summed)
-		w->counter[COUNTER_wait_summed] += row->samples;
-	if (!part) {
-		rows_add(c, &h, row, INSTANTS_NONE);
-		return;
-	}
-	struct row of = *row;
-	of.stack = 0;
-	if (row->stack != WAIT_HAS_HANG || row->event != c->waits.off ||
-	    !hangs_take(c, &of, words, futex, (const void *)(words + sampler_row_words(row))))
-		rows_add_part(c, &of, words, futex);
 }
 
 void rows_end_window(struct collector *c)
