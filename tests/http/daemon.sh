@@ -48,7 +48,7 @@ ok "each option has a line in the file that is installed" \
 	sh -c '"$2" daemon --help | sed -n "s/^ .*--\([a-z-]*\).*/\1/p" | while read -r o; do
 	case $o in config|check-config|print-token|color|no-pager|help) ;; *) grep -q "^\(# \)\{0,1\}$o:" "$1" || { echo "$o"; exit 1; };; esac; done' \
 	sh "$here/../../deploy/ascribe.yaml" "$ascribe"
-ok "a file with every option" sh -c 'sed "s/^# \([a-z-]*:\)/\1/; s/^#\(  \)/\1/" "$1" >all.yaml; sed -i "/^token\|^capture-token\|^tls-\|^recipes\|cgroup:/d" all.yaml; "$2" daemon -c all.yaml --check-config' \
+ok "a file with every option" sh -c 'sed "s/^# \([a-z-]*:\)/\1/; s/^#\(  \)/\1/; s/^wall: false/wall: true/" "$1" >all.yaml; sed -i "/^token\|^capture-token\|^tls-\|^recipes\|cgroup:/d" all.yaml; "$2" daemon -c all.yaml --check-config' \
 	sh "$here/../../deploy/ascribe.yaml" "$ascribe"
 
 needs_recording

@@ -4,21 +4,23 @@
 # add up to what reports say; a burst can be compared with what is beside it. As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording
-background "$build/tests/record/bursts" 120 5 >bursts.log
+# A name of its own: other tests run the program at the same time.
+cp "$build/tests/record/bursts" bursts_heat
+background ./bursts_heat 120 5 >bursts.log
 load=$pid
 "$ascribe" record --tracks --wall -F 199 -d 12s -o tracked -q || bad "record"
 kill "$load"
 "$ascribe" record -F 99 -d 1s -o plain -q || bad "record"
 cat >tokens <<-END
 	all $(printf a%.0s {1..32}) read
-	part $(printf b%.0s {1..32}) read {comm="bursts"}
+	part $(printf b%.0s {1..32}) read {comm="bursts_heat"}
 END
 chmod 600 tokens
 serve log "$ascribe" serve tracked -l 127.0.0.1:0 --tokens-file tokens || finish
 url=${url%%/#*}
 all=(-u ":$(printf a%.0s {1..32})") part=(-u ":$(printf b%.0s {1..32})")
 map=$url/api/v1/heatmap
-bursts='where=%7Bcomm%3D%22bursts%22%7D'
+bursts='where=%7Bcomm%3D%22bursts_heat%22%7D'
 
 gets 200 '"unit":"samples"' "${all[@]}" "$map?from=-1h&step=50ms&$bursts"
 cp body map.json
@@ -30,7 +32,7 @@ gets 200 '"unit":"microseconds"' "${all[@]}" "$map?from=-1h&step=100ms&metric=of
 cp body off.json
 gets 200 '"rows"' "${part[@]}" "$map?from=-1h&step=50ms&by=comm"
 cp body part.json
-"$ascribe" report tracked --where '{comm="bursts"}' --json >report.json
+"$ascribe" report tracked --where '{comm="bursts_heat"}' --json >report.json
 "$ascribe" report tracked --json >all.json
 
 cat >judge.py <<'PY'
@@ -62,7 +64,7 @@ assert [r['value'] for r in comms['rows']].index(None) == 3, comms['rows']
 total = load('all.json')['samples']
 assert comms['total'] == sum(r['total'] for r in comms['rows']) == total, comms['total']
 part = load('part.json')
-assert [r['value'] for r in part['rows']] == ['bursts'] and part['rows'][0]['cells'] == cells
+assert [r['value'] for r in part['rows']] == ['bursts_heat'] and part['rows'][0]['cells'] == cells
 # A step within a pause that it asked for is a wait of 100 ms.
 off = load('off.json')
 slept = [n for i, n in enumerate(off['rows'][0]['cells'])
@@ -82,7 +84,7 @@ read -r from to before <<<"$(awk -v begin="$(cut -d' ' -f1 range)" -v end="$(cut
 gets 200 '"rows"' "${all[@]}" \
 	"$url/api/v1/diff?from=$from&to=$to&against_from=$before&against_to=$from&by=comm"
 ok "a burst stands out against the second before it" jq -e '
-	[.rows[] | select(.key.comm == "bursts")][0] | .samples[0] > .samples[1]' body
+	[.rows[] | select(.key.comm == "bursts_heat")][0] | .samples[0] > .samples[1]' body
 gets 200 '"nodes"' "${all[@]}" "$url/api/v1/flame?from=$from&to=$to&$bursts"
 ok "and is a flame graph by itself" grep -q burst_of_work body
 
