@@ -31,7 +31,8 @@ TAIL := $(addprefix tests/, \
 	record/hostile.sh record/waits_bad.sh http/push_daemon.sh record/prefork.sh \
 	record/short.sh record/started.sh record/flood.sh record/greedy.sh http/errors.sh \
 	http/tokens.sh http/group.sh http/quota.sh http/scope_waits.sh http/audit.sh \
-	http/peers.sh record/calls.sh record/leak.sh record/args.sh record/periods.sh)
+	http/peers.sh record/calls.sh record/leak.sh record/args.sh record/periods.sh \
+	http/restart_waits.sh)
 # What takes minutes: in `make test-all` alone.
 SLOWEST := tests/record/incidents.sh
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on

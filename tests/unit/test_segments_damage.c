@@ -96,6 +96,7 @@ static void windows_are_lost(void **state)
 	assert_true(store_lost_windows(s));
 	assert_true(store_n_windows(s) < n);
 	store_close(s);
+	model_fini(&m);
 	remove_tree(dir);
 }
 
