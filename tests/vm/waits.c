@@ -113,10 +113,17 @@ void test_wakers(void)
 	double timer = cells(woke, "sleep", NULL, "(interrupt)"),
 	       child = cells(woke, "sh", "sleep", NULL);
 	double leaves = in_function(functions, "do_exit");
-	check(timer > 0.95 && timer < 1.3, "wakers-timer", "an interrupt woke sleep 1 after %.3f s",
-	      timer);
-	check(child > 0.95 && child < 1.5 && leaves > 0.9 * child, "wakers-child",
-	      "the end of sleep woke sh after %.3f s, in do_exit %.3f s", child, leaves);
+	/* The part before the end of a window is (other): a slow host may begin late in one. */
+	double timer_before = cells(woke, "sleep", NULL, "(other)"),
+	       child_before = cells(woke, "sh", NULL, "(other)");
+	check(timer > 0.05 && timer + timer_before > 0.95 && timer + timer_before < 1.3,
+	      "wakers-timer", "an interrupt woke sleep 1 after %.3f s, and %.3f s before", timer,
+	      timer_before);
+	check(child > 0.05 && child + child_before > 0.95 && child + child_before < 1.5 &&
+		      leaves > 0.9 * child,
+	      "wakers-child",
+	      "the end of sleep woke sh after %.3f s, and %.3f s before; in do_exit %.3f s", child,
+	      child_before, leaves);
 	check_parts("wakers-sum", 0, off, woke);
 	json_decref(off);
 	json_decref(woke);
