@@ -3,6 +3,7 @@
 
 #include "store/ops/copy.h"
 #include "util/clock.h"
+#include "util/dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,23 +13,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #define SAME_SECOND 9 /* freezes of one second */
 #define DEPTH 2	      /* of the directories of a store */
 
-static DIR *open_dir(int at, const char *name)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d && fd >= 0)
-		close(fd);
-	return d;
-}
-
 static uint64_t bytes_below(int at, const char *name, unsigned depth)
 {
-	DIR *d = open_dir(at, name);
+	DIR *d = dir_open(at, name);
 	uint64_t bytes = 0;
 	struct stat st;
 	for (struct dirent *e; d && (e = readdir(d));) {
@@ -46,7 +37,7 @@ static uint64_t bytes_below(int at, const char *name, unsigned depth)
 
 static int check_room(const char *dir, const struct freeze_limits *l, struct err *err)
 {
-	DIR *d = open_dir(AT_FDCWD, dir);
+	DIR *d = dir_open(AT_FDCWD, dir);
 	uint64_t bytes = 0;
 	unsigned n = 0;
 	for (struct dirent *e; d && (e = readdir(d));) {

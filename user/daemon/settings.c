@@ -317,12 +317,17 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 	return 0;
 }
 
-static int check_waits(const struct daemon_settings *s, struct err *err)
+static bool has_waits(const struct daemon_settings *s)
 {
 	bool waits = false;
 	for (unsigned i = 0; i < s->n_events; i++)
 		waits |= s->event[i].wait;
-	return waits ? 0 : err_set(err, -EINVAL, "goes with wall, or the event " EVENT_OFF);
+	return waits;
+}
+
+static int check_waits(const struct daemon_settings *s, struct err *err)
+{
+	return has_waits(s) ? 0 : err_set(err, -EINVAL, "goes with wall, or the event " EVENT_OFF);
 }
 
 static int check_waker(struct daemon_settings *s, struct err *err)
@@ -446,9 +451,7 @@ static int parse_rules(struct daemon_settings *s, struct err *err)
 static int parse_freezes(struct daemon_settings *s, struct err *err)
 {
 	const struct opt_list *l = &s->o.freeze_when;
-	bool waits = false;
-	for (unsigned i = 0; i < s->n_events; i++)
-		waits |= s->event[i].wait;
+	const bool waits = has_waits(s);
 	if (l->n > FREEZE_RULES_MAX)
 		return err_set(err, -EINVAL, "more than %d rules", FREEZE_RULES_MAX);
 	for (size_t i = 0; i < l->n && !s->o.capture_ns; i++) {

@@ -2,6 +2,7 @@
 #include "http/snapshot.h"
 
 #include "http/clock.h"
+#include "util/dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #define LOOK_NS (HTTP_NS / 2)
@@ -73,13 +73,9 @@ struct sight {
  */
 static void see_dir(int parent, const char *name, bool matters, int depth, struct sight *to)
 {
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
+	DIR *d = dir_open(parent, name);
+	if (!d)
 		return;
-	}
 	for (struct dirent *e; (e = readdir(d)) && to->files < FILES_MAX;) {
 		struct stat st;
 		if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))

@@ -2,6 +2,7 @@
 #include "sandbox/download_cache.h"
 
 #include "sandbox/confine.h"
+#include "util/dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,15 +36,6 @@ static int make_parents(const char *dir)
 		*p = '/';
 	}
 	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
-}
-
-static DIR *open_entries(int at, const char *name)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (fd >= 0 && !d)
-		close(fd);
-	return d;
 }
 
 /* Open a directory that is ours, with this mode. One of `other` stays as it is. */
@@ -127,7 +119,7 @@ static int add_entry(struct entries *e, const char *dir, const char *name, const
 
 static void list_one(int files, const char *id, struct entries *e)
 {
-	DIR *d = open_entries(files, id);
+	DIR *d = dir_open(files, id);
 	struct dirent *f;
 	struct stat st;
 	while (d && (f = readdir(d)))
@@ -141,7 +133,7 @@ static void list_one(int files, const char *id, struct entries *e)
 
 static void list_all(int files, struct entries *e)
 {
-	DIR *d = open_entries(files, ".");
+	DIR *d = dir_open(files, ".");
 	struct dirent *f;
 	while (d && (f = readdir(d)))
 		if (is_id(f->d_name))

@@ -10,6 +10,7 @@
 #include "store/read/block_data.h"
 #include "store/read/contents.h"
 #include "store/read/symbols.h"
+#include "util/dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -145,15 +146,12 @@ static int by_serial(const void *pa, const void *pb)
 /* From the names of the files. Anchors and what was cut are lost. */
 static int rebuild_manifest(struct check *c)
 {
-	int rc = 0,
-	    fd = openat(c->s.dir_fd, "seg", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	int rc = 0;
+	DIR *d = dir_open(c->s.dir_fd, "seg");
 	for (struct dirent *e; d && !rc && (e = readdir(d));)
 		rc = add_found(c, e->d_name);
 	if (d)
 		closedir(d);
-	else if (fd >= 0)
-		close(fd);
 	if (c->s.n_segments)
 		qsort(c->s.segments, c->s.n_segments, sizeof(*c->s.segments), by_serial);
 	c->changed = c->rebuilt = true;

@@ -5,6 +5,7 @@
  */
 #include "store/check/check.h"
 #include "store/read/tracks.h"
+#include "util/dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -78,11 +79,8 @@ static int check_file(struct check *c, int dir_fd, const char *name)
 
 int check_tracks(struct check *c)
 {
-	int fd = openat(c->s.dir_fd, TRACKS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	DIR *d = dir_open(c->s.dir_fd, TRACKS_DIR);
 	int rc = 0;
-	if (!d && fd >= 0)
-		close(fd);
 	if (!d)
 		return 0;
 	for (struct dirent *e; !rc && (e = readdir(d));)

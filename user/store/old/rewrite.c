@@ -21,6 +21,7 @@
 #include "store/file/tree.h"
 #include "store/old/read.h"
 #include "store/write/writer_int.h"
+#include "util/dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -64,14 +65,10 @@ static bool is_named(const struct named *l, const char *name)
 
 static int remove_unnamed(int dir_fd, const struct named *l)
 {
-	int rc = 0, fd = openat(dir_fd, "seg", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		rc = errno == ENOENT ? 0 : -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
+	int rc = 0;
+	DIR *d = dir_open(dir_fd, "seg");
+	if (!d)
+		return errno == ENOENT ? 0 : -errno;
 	for (struct dirent *e; !rc && (e = readdir(d));)
 		if (e->d_name[0] != '.' && !is_named(l, e->d_name) &&
 		    unlinkat(dirfd(d), e->d_name, 0) && errno != ENOENT)

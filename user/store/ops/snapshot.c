@@ -14,6 +14,7 @@
 
 #include "store/ops/staging.h"
 #include "store/read/store_int.h"
+#include "util/dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -162,11 +163,8 @@ static int take_track_file(struct snapshot *c, const char *name)
 
 static int take_tracks(struct snapshot *c)
 {
-	int fd = openat(c->s->dir_fd, TRACKS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	DIR *d = dir_open(c->s->dir_fd, TRACKS_DIR);
 	int rc = 0;
-	if (!d && fd >= 0)
-		close(fd);
 	if (!d)
 		return 0;
 	if (mkdirat(c->to_fd, TRACKS_DIR, 0700))

@@ -3,12 +3,12 @@
 
 #include "store/file/columns.h"
 #include "util/array.h"
+#include "util/dir.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #define FILES_MAX 4096 /* that are looked into */
 
@@ -51,14 +51,11 @@ static int by_seq(const void *pa, const void *pb)
 
 static int list(struct store *s)
 {
-	int fd = openat(s->dir_fd, TRACKS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	DIR *d = dir_open(s->dir_fd, TRACKS_DIR);
 	int rc = 0, n = 0;
 	unsigned serial;
 	char end;
 	s->tracks.listed = true;
-	if (!d && fd >= 0)
-		close(fd);
 	if (!d)
 		return 0;
 	for (struct dirent *e; !rc && n < FILES_MAX && (e = readdir(d));)

@@ -18,6 +18,7 @@
 
 #include "util/array.h"
 #include "util/clock.h"
+#include "util/dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -93,10 +94,7 @@ static void add_found(struct store_writer *w, int dir_fd, const char *name)
 void tracks_open(struct store_writer *w)
 {
 	struct tracks_out *t = &w->tracks;
-	int fd = openat(w->s.dir_fd, TRACKS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d && fd >= 0)
-		close(fd);
+	DIR *d = dir_open(w->s.dir_fd, TRACKS_DIR);
 	if (!d)
 		return;
 	for (struct dirent *e; (e = readdir(d));)

@@ -6,6 +6,7 @@
 #include "store/file/reserve.h"
 
 #include "util/array.h"
+#include "util/dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,21 +48,12 @@ static bool ours(const char *name)
 	return false;
 }
 
-static DIR *open_dir(int parent, const char *name)
-{
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d && fd >= 0)
-		close(fd);
-	return d;
-}
-
 /* Whether a store is here already; -EEXIST when something else is. */
 static int look_at_dir(const struct store *s, bool *ret_store, struct err *err)
 {
 	char other[256] = "";
 	bool store = false;
-	DIR *d = open_dir(s->dir_fd, ".");
+	DIR *d = dir_open(s->dir_fd, ".");
 	if (!d)
 		return err_sys(err, -errno, "cannot read the directory %s", s->dir);
 	for (struct dirent *e; (e = readdir(d));) {
@@ -193,7 +185,7 @@ static bool is_named(const struct store *s, const char *name)
  */
 static void sweep(struct store *s)
 {
-	DIR *d = open_dir(s->dir_fd, "seg");
+	DIR *d = dir_open(s->dir_fd, "seg");
 	if (!d)
 		return;
 	for (struct dirent *e; (e = readdir(d));)
