@@ -91,6 +91,9 @@ quantiles() { # metric options; what the answers are called
 quantiles
 quantiles --metric value
 quantiles --metric value -e "uprobe:$sized:take:arg2=bytes"
+report both --by index --where "{event=\"uretprobe:$sized:take\"}" >named.json
+check "none rather than zeros where a selector names the event" r=named.json -- \
+	'r["samples"] == 2001 and not any("hits" in x for x in r["rows"])' 'r["rows"]'
 ok "where there are no values there are no quantiles" sh -c \
 	"! '$ascribe' report both --by index -e 'uprobe:$sized:take' --json 2>/dev/null | grep -q p50"
 background "$ascribe" serve both --listen "unix:$PWD/http" 2>/dev/null

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/own.h"
 
+#include "query/lengths.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +44,7 @@ static int add_metric(struct store_writer *w, enum metric m, const struct hist_s
 	struct store_event e = { .name = name, .unit = "nanoseconds" };
 	uint32_t event, module, set;
 	uint64_t n, had;
-	snprintf(name, sizeof(name), "%s.lengths", metric_name(m));
+	snprintf(name, sizeof(name), "%s" LENGTHS_SUFFIX, metric_name(m));
 	int rc = store_add_event(w, &e, &event);
 	rc = rc ? rc : store_add_string(w, OWN_METRICS, strlen(OWN_METRICS), &module);
 	rc = rc ? rc : store_add_set(w, NULL, 0, &set);

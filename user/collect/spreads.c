@@ -2,6 +2,7 @@
 #include "collect/spreads.h"
 
 #include "hist_bucket.h"
+#include "query/lengths.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,12 +16,12 @@ int spreads_renew(struct spreads *s, const struct sampler_config *cfg)
 	memset(s->event, 0, sizeof(s->event));
 	memset(s->bucket, 0, sizeof(s->bucket));
 	for (unsigned i = 0; !rc && i < cfg->n_events; i++) {
-		char name[EVENT_NAME_MAX + sizeof(SPREADS_SUFFIX)];
+		char name[EVENT_NAME_MAX + sizeof(LENGTHS_SUFFIX)];
 		const struct event *e = &cfg->event[i];
 		const struct store_event spread = { .name = name, .unit = e->unit };
 		if (!e->wait && !event_has_spread(e))
 			continue;
-		snprintf(name, sizeof(name), "%s" SPREADS_SUFFIX, e->name);
+		snprintf(name, sizeof(name), "%s" LENGTHS_SUFFIX, e->name);
 		rc = store_add_event(s->store, &spread, &s->event[i]);
 		s->event[i] += !rc;
 		rc = rc ? rc

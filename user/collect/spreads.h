@@ -11,7 +11,6 @@
 #include "sampler/sampler.h"
 #include "store/store.h"
 
-#define SPREADS_SUFFIX ".lengths"
 #define SPREADS_MODULE "[waits]"
 
 struct spreads {

@@ -4,6 +4,7 @@
 #include "fleet/filler.h"
 #include "fleet/functions.h"
 #include "fleet/statement.h"
+#include "query/lengths.h"
 #include "query/waits.h"
 #include "util/array.h"
 
@@ -108,8 +109,8 @@ static bool is_of_metric(const struct filling *f, const struct fleet_event *e)
 		return !strcmp(e->name, "blame");
 	/* How long the waits of each key were. */
 	if ((m == QUERY_OFF || m == QUERY_RUNQ) && f->q->n_keys)
-		off |= !strcmp(e->name, "off-cpu.lengths"),
-			runq |= !strcmp(e->name, "runq.lengths");
+		off |= !strcmp(e->name, WAIT_EVENT LENGTHS_SUFFIX),
+			runq |= !strcmp(e->name, "runq" LENGTHS_SUFFIX);
 	return (on_cpu && (m == QUERY_CPU || m == QUERY_WALL)) ||
 	       (off && (m == QUERY_OFF || m == QUERY_WALL)) ||
 	       (runq && (m == QUERY_RUNQ || m == QUERY_WALL));
@@ -120,7 +121,7 @@ static bool is_asked(const struct fleet_question *q, const char *name)
 {
 	const size_t len = strlen(q->event);
 	return !strncmp(q->event, name, len) &&
-	       (!name[len] || (q->n_keys && !strcmp(name + len, ".lengths")));
+	       (!name[len] || (q->n_keys && !strcmp(name + len, LENGTHS_SUFFIX)));
 }
 
 static int choose_events(struct filling *f, struct err *err)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/event.h"
 
+#include "query/lengths.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,7 +154,7 @@ static int choose_metric(struct measures *m, struct query *q, const struct query
 
 bool query_is_profile(const struct store_event *e)
 {
-	static const char end[] = ".lengths";
+	static const char end[] = LENGTHS_SUFFIX;
 	size_t n = strlen(e->name);
 	if (!strncmp(e->name, "ascribe_", 8)) /* what the recorder measured of itself */
 		return false;

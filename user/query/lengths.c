@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/lengths.h"
 
+#include "query/selector.h"
 #include "query/table_int.h"
+#include "query/waits.h"
 #include "util/array.h"
 #include "util/buf.h"
 #include "util/idhash.h"
@@ -22,7 +24,6 @@ struct group {
 	struct hist_snapshot hist;
 };
 
-#define SUFFIX ".lengths"
 #define NAME_MAX_BYTES 600 /* of an event */
 
 struct query_lengths {
@@ -142,18 +143,28 @@ static bool is_of_waits(const struct query_spec *spec)
 	return spec->metric == QUERY_OFF || spec->metric == QUERY_RUNQ;
 }
 
+/* Then rows of lengths, which are another event, do not match. */
+static bool where_names_event(const char *where)
+{
+	struct selector *sel = NULL;
+	struct err err = { 0 };
+	const bool names = !selector_parse(&sel, where, NULL, &err) && selector_names_event(sel);
+	selector_free(sel);
+	return names;
+}
+
 /* Name the event that has the lengths of what is asked for; "" where there can be none. */
 static void name_event(const struct store *s, const struct query_spec *spec,
 		       char name[NAME_MAX_BYTES])
 {
 	const char *first = store_n_events(s) ? store_event(s, 0)->name : "", *of = "";
 	if (spec->metric == QUERY_OFF)
-		of = "off-cpu";
+		of = WAIT_EVENT;
 	else if (spec->metric == QUERY_RUNQ)
 		of = "runq";
 	else if (spec->metric == QUERY_SAMPLES || spec->metric == QUERY_VALUE)
 		of = spec->event && *spec->event ? spec->event : first;
-	snprintf(name, NAME_MAX_BYTES, "%s%s", of, *of ? SUFFIX : "");
+	snprintf(name, NAME_MAX_BYTES, "%s%s", of, *of ? LENGTHS_SUFFIX : "");
 }
 
 bool query_lengths_serve(const struct store *s, const struct query_spec *spec)
@@ -166,7 +177,8 @@ bool query_lengths_serve(const struct store *s, const struct query_spec *spec)
 	name_event(s, spec, name);
 	for (uint32_t i = 0; *name && i < store_n_events(s) && !has; i++)
 		has = !strcmp(store_event(s, i)->name, name);
-	return spec->n_keys && has && !query_of_threads(spec->where, spec->keys, spec->n_keys);
+	return spec->n_keys && has && !where_names_event(spec->where) &&
+	       !query_of_threads(spec->where, spec->keys, spec->n_keys);
 }
 
 const char *query_lengths_what(const struct query_lengths *l)

@@ -10,12 +10,13 @@
 #include "hist/snapshot.h"
 #include "query/query.h"
 
-#define LENGTHS_BITS 3 /* as they are recorded: WAIT_HIST_BITS of include/wire.h */
+#define LENGTHS_SUFFIX ".lengths" /* behind the name of an event: the one that has its lengths */
+#define LENGTHS_BITS 3		  /* as they are recorded: WAIT_HIST_BITS of include/wire.h */
 #define LENGTHS_ERROR (1.0 / (2 << LENGTHS_BITS))
 
 struct query_lengths;
 
-/* Does what is asked for by keys have lengths in this store? */
+/* Does what is asked for by keys have lengths in this store? Not where a selector names an event. */
 bool query_lengths_serve(const struct store *s, const struct query_spec *spec);
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/own.h"
 
+#include "query/lengths.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -77,7 +78,7 @@ static uint8_t kind_of(const char *event)
 		return JOBS_REFUSED;
 	for (unsigned m = 0; m < N_METRICS; m++) {
 		char name[100];
-		snprintf(name, sizeof(name), "%s.lengths", metric_name(m));
+		snprintf(name, sizeof(name), "%s" LENGTHS_SUFFIX, metric_name(m));
 		if (!strcmp(event, name))
 			return (uint8_t)(m + 1);
 	}
