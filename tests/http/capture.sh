@@ -4,10 +4,7 @@
 # with its own samples as if nothing were. By HTTP, by go tool pprof, by record --host. As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording
-for name in read capture; do
-	head -c 20 /dev/urandom | od -An -tx1 -v | tr -d ' \n' >$name.token
-	chmod 600 $name.token
-done
+make_tokens read capture
 reader=(-u ":$(cat read.token)") capturer=(-u ":$(cat capture.token)")
 background "$build/tests/record/tenants" 500
 load=$pid

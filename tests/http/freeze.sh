@@ -4,10 +4,7 @@
 # in bursts that it logs; the frozen store has them, to the tenth of a second. As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording
-for name in read capture; do
-	head -c 20 /dev/urandom | od -An -tx1 -v | tr -d ' \n' >$name.token
-	chmod 600 $name.token
-done
+make_tokens read capture
 reader=(-u ":$(cat read.token)") capturer=(-u ":$(cat capture.token)")
 # A name of its own: other tests run the program at the same time.
 cp "$build/tests/record/bursts" bursts_freeze

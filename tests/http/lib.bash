@@ -19,6 +19,15 @@ serve() {
 	return 1
 }
 
+# Write secret tokens: a file NAME.token for each name.
+make_tokens() {
+	local name
+	for name; do
+		head -c 20 /dev/urandom | od -An -tx1 -v | tr -d ' \n' >"$name.token"
+		chmod 600 "$name.token"
+	done
+}
+
 # The status that a request must have, a text that the answer must hold, what curl gets.
 gets() {
 	local want=$1 text=$2 got

@@ -16,30 +16,7 @@ Y
 serve log "$hasty" daemon -c a.yaml || finish
 daemon=$pid port=${url##*:}
 # A new connection for each request, 200 a second, from the first change to the last.
-cat >ask.py <<'PY'
-import http.client, os, socket, sys, time
-port, path, end = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-asked, failed, until = 0, {}, time.time() + 120
-class Unix(http.client.HTTPConnection):
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(10)
-        self.sock.connect(path)
-while time.time() < until and not os.path.exists(end):
-    time.sleep(0.01)
-    for kind in (http.client.HTTPConnection('127.0.0.1', port, timeout=10), Unix('localhost')):
-        asked += 1
-        try:
-            kind.request('GET', '/healthz')
-            r = kind.getresponse()
-            assert r.read() == b'ok\n' and r.status == 200
-        except Exception as e:
-            failed[repr(e)] = failed.get(repr(e), 0) + 1
-        kind.close()
-print(asked, 'requests, failed:', failed)
-sys.exit(bool(failed) or asked < 100)
-PY
-python3 ask.py "$port" "$dir/sock" changed >asked 2>&1 &
+python3 "$here/ask_always.py" "$port" "$dir/sock" changed 10 >asked 2>&1 &
 asker=$!
 # One connection that stays open, and an answer each half second, until the first reload.
 cat >stay.py <<'PY'

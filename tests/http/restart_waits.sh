@@ -24,37 +24,7 @@ starts() { [ "$(grep -c 'recording .* into' log)" -ge "$1" ]; }
 ok "it runs" within 60 starts 1
 ok "both sockets are kept" until_says 'supervisor: 2 descriptors'
 
-python3 - "$port" "$dir/sock" changed >asked 2>&1 <<'PY' &
-import http.client, os, socket, sys, threading, time
-port, path, end = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-failed, asked, slowest = {}, [0], [0.0]
-class Unix(http.client.HTTPConnection):
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(60)
-        self.sock.connect(path)
-def one(kind):
-    begin = time.time()
-    try:
-        kind.request('GET', '/healthz')
-        r = kind.getresponse()
-        assert r.read() == b'ok\n' and r.status == 200
-    except Exception as e:
-        failed[repr(e)] = failed.get(repr(e), 0) + 1
-    kind.close()
-    asked[0] += 1
-    slowest[0] = max(slowest[0], time.time() - begin)
-threads = []
-while not os.path.exists(end):
-    time.sleep(0.01)
-    for kind in (http.client.HTTPConnection('127.0.0.1', port, timeout=60), Unix('localhost')):
-        threads.append(threading.Thread(target=one, args=(kind,)))
-        threads[-1].start()
-    threads = [t for t in threads if t.is_alive()]
-for t in threads: t.join()
-print(f'{asked[0]} requests, the slowest {slowest[0]:.1f} s, failed: {failed}')
-sys.exit(bool(failed) or asked[0] < 100)
-PY
+python3 "$here/ask_always.py" "$port" "$dir/sock" changed 60 >asked 2>&1 &
 asker=$!
 sleep 1
 inode=$(stat -c %i sock)

@@ -7,7 +7,7 @@ needs_recording
 command -v setpriv >/dev/null || skip "no setpriv"
 hasty=$build/tests/hasty/ascribe
 make_secrets() { # name: token, certificate and key
-	head -c 20 /dev/urandom | od -An -tx1 -v | tr -d ' \n' >"$1.token"
+	make_tokens "$1"
 	openssl req -x509 -newkey rsa:2048 -nodes -keyout "$1.key" -out "$1.pem" -days 2 \
 		-subj "/CN=$1" 2>/dev/null
 }

@@ -187,40 +187,43 @@ static void *use_mutex(void *arg)
 
 static int last_writer, last_reader;
 
-static void *write_it(void *arg)
-{
-	struct round r = { .random = 77 };
-	while (!common->over) {
-		begin(&r);
-		if (pthread_rwlock_trywrlock(&global_rwlock)) {
-			uint64_t at = unqueued();
-			pthread_rwlock_wrlock(&global_rwlock);
-			note(WRITE, r.tenant, last_reader, at);
-		}
-		pause_us(2000 + draw(&r, 4000));
-		last_writer = r.tenant;
-		pthread_rwlock_unlock(&global_rwlock);
-		end(&r);
-	}
-	return arg;
-}
+struct of_rwlock {
+	int lock, *mine, *other; /* whose turn was the last one, on either side */
+	int (*try_it)(pthread_rwlock_t *);
+	int (*take)(pthread_rwlock_t *);
+	uint32_t seed;
+};
 
-static void *read_it(void *arg)
+static const struct of_rwlock writers = { WRITE,
+					  &last_writer,
+					  &last_reader,
+					  pthread_rwlock_trywrlock,
+					  pthread_rwlock_wrlock,
+					  77 },
+			      readers = { READ,
+					  &last_reader,
+					  &last_writer,
+					  pthread_rwlock_tryrdlock,
+					  pthread_rwlock_rdlock,
+					  78 };
+
+static void *use_rwlock(void *arg)
 {
-	struct round r = { .random = 78 };
+	const struct of_rwlock *l = arg;
+	struct round r = { .random = l->seed };
 	while (!common->over) {
 		begin(&r);
-		if (pthread_rwlock_tryrdlock(&global_rwlock)) {
+		if (l->try_it(&global_rwlock)) {
 			uint64_t at = unqueued();
-			pthread_rwlock_rdlock(&global_rwlock);
-			note(READ, r.tenant, last_writer, at);
+			l->take(&global_rwlock);
+			note(l->lock, r.tenant, *l->other, at);
 		}
 		pause_us(2000 + draw(&r, 4000));
-		last_reader = r.tenant;
+		*l->mine = r.tenant;
 		pthread_rwlock_unlock(&global_rwlock);
 		end(&r);
 	}
-	return arg;
+	return NULL;
 }
 
 /* ---- the condition variable and the semaphore ---- */
@@ -486,8 +489,8 @@ int main(int argc, char **argv)
 	};
 	for (size_t i = 0; i < sizeof(m) / sizeof(m[0]); i++)
 		start(use_mutex, &m[i]);
-	start(write_it, NULL);
-	start(read_it, NULL);
+	start(use_rwlock, (void *)&writers);
+	start(use_rwlock, (void *)&readers);
 	start(take_items, NULL);
 	start(give_items, NULL);
 	start(hold, &timeout_mutex);
