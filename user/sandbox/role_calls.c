@@ -194,9 +194,9 @@ static const struct role_call recorder[] = {
 
 const struct role_calls role_calls_recorder = {
 	.name = "recorders",
-	.text = "those that start programs, load BPF programs, open events, connect, send datagrams to Unix sockets, "
-		"make mounts, change who may read a file, or touch memory and limits of other "
-		"processes. They fail.",
+	.text = "those that start programs, load BPF programs, open events, connect, send "
+		"datagrams to Unix sockets, make mounts, change who may read a file, or touch "
+		"memory and limits of other processes. They fail.",
 	.otherwise = SCMP_ACT_ALLOW,
 	.v = recorder,
 	.n = N(recorder),
