@@ -144,7 +144,7 @@ __noinline __u32 latency_slot(__u64 key)
 	return 0;
 }
 
-/* The thread, which is in no group, runs in this one since `since`; it is `now`. */
+/* Add the thread, which is in no group, to this one: it has been running since `since`. */
 __noinline int latency_join(struct thread_wait *w, __u64 key, __u64 since, __u64 now)
 {
 	if (!w || !cfg.latency)

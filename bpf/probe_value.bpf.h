@@ -34,8 +34,8 @@ __noinline __u64 probe_value(__u64 cookie, __u64 sp)
 }
 
 /*
- * Count the value of a hit, whose row this is, among those of its label set: in a row of its bucket
- * that all threads share. The row is used up: another one would be too much stack for Linux 6.1.
+ * Count the value of the hit that `row` is of, in a row of its bucket that all threads with its
+ * label set share. Overwrite `row`: a second one would be too much stack for Linux 6.1.
  */
 __noinline int value_spread(__u32 half_key, struct row *row)
 {

@@ -16,7 +16,7 @@
 
 #define TEXT_BYTES 512
 
-/* systemd does as it is told: with MAINPID= it would end any process in the place of this one. */
+/* Refuse all other lines: with MAINPID= systemd would end any process in place of this one. */
 static bool may_say(const char *text)
 {
 	static const char *const known[] = {

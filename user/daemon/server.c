@@ -123,7 +123,7 @@ static void mend_sockets(struct daemon *d)
 		log_line(LOG_LINE_ERROR, "http: %s", err.text);
 }
 
-/* Without room for the message it is tried again soon. */
+/* Give the sockets to systemd. A full queue of its messages is tried again at the next tick. */
 static void keep_sockets(struct daemon *d)
 {
 	if (!d->sockets || !d->sockets->changed)

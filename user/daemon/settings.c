@@ -61,25 +61,27 @@ static const struct opt options[] = {
 	{ "latency", 0, OPT_STRING, "KEY",
 	  "likewise: weigh time by the values of this label, as in record", AT(latency), 0, 0 },
 	{ "tracks", 0, OPT_UINT, "MINUTES",
-	  "keep so long when each sample was taken, on which CPU, and with waits each from 1 ms "
-	  "on: for heat maps, and for what is frozen (default 10; 0: not)",
+	  "keep the instant and the CPU of each sample for so many minutes, with wall also of "
+	  "each wait from 1 ms on: for heat maps and frozen stores (default 10; 0: never)",
 	  AT(tracks_min), 0, 1440 },
 	{ "tracks-max", 0, OPT_SIZE, "SIZE",
-	  "bytes of that in the store; the oldest go first (default 16MiB)", AT(tracks_max), 0, 0 },
+	  "bytes of tracks in the store; the oldest are removed first (default 16MiB)",
+	  AT(tracks_max), 0, 0 },
 	{ "freeze-keep", 0, OPT_UINT, "N",
-	  "frozen stores in the directory frozen of the store, by SIGUSR2 and POST "
-	  "/api/v1/freeze; one more is refused (default 8; 0: nothing is frozen)",
+	  "keep so many frozen stores (STORE/frozen), made by SIGUSR2, POST /api/v1/freeze and "
+	  "freeze-when; refuse one more (default 8; 0: freeze nothing)",
 	  AT(freeze_keep), 0, 1000 },
-	{ "freeze-max", 0, OPT_SIZE, "SIZE", "and their bytes, likewise (default 1GiB)",
-	  AT(freeze_max), 0, 0 },
+	{ "freeze-max", 0, OPT_SIZE, "SIZE",
+	  "bytes of all frozen stores; refuse one more beyond (default 1GiB)", AT(freeze_max), 0,
+	  0 },
 	{ "freeze-when", 0, OPT_TEXTS, "RULE",
 	  "freeze by itself when this holds: 'cpu some > 40%' (pressure of cpu, io or memory over "
 	  "10 s; some or full), 'p99(runq) > 50ms' (waits that ended in the last window; runq or "
 	  "off, with wall); at most 8",
 	  AT(freeze_when), 0, 0 },
 	{ "freeze-every", 0, OPT_DURATION, "TIME",
-	  "and not before so long after the last time that a rule held (default 10m)",
-	  AT(freeze_every_ns), 0, 0 },
+	  "the least time between two freezes by freeze-when (default 10m)", AT(freeze_every_ns), 0,
+	  0 },
 	{ "cmdline", 0, OPT_FLAG, NULL,
 	  "label samples with the command line (120 bytes). Off by default: it may hold secrets, "
 	  "and whoever reads the store sees them",

@@ -143,7 +143,7 @@ static bool is_of_waits(const struct query_spec *spec)
 	return spec->metric == QUERY_OFF || spec->metric == QUERY_RUNQ;
 }
 
-/* Then rows of lengths, which are another event, do not match. */
+/* Whether the selector names an event: it then matches no row of lengths, which are another one. */
 static bool where_names_event(const char *where)
 {
 	struct selector *sel = NULL;

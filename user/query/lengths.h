@@ -16,7 +16,9 @@
 
 struct query_lengths;
 
-/* Does what is asked for by keys have lengths in this store? Not where a selector names an event. */
+/*
+ * Whether a question by keys has lengths in this store. Never where its selector names an event.
+ */
 bool query_lengths_serve(const struct store *s, const struct query_spec *spec);
 
 /*
