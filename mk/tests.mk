@@ -33,20 +33,28 @@ TAIL := $(addprefix tests/, \
 	http/tokens.sh http/group.sh http/quota.sh http/scope_waits.sh http/audit.sh \
 	http/peers.sh record/calls.sh record/leak.sh record/args.sh record/periods.sh \
 	http/restart_waits.sh)
+# What costs much, and what many programs share: every third day.
+OFTEN := $(addprefix tests/, \
+	http/budget.sh http/pods.sh http/bad.sh http/full.sh http/keeper.sh http/freeze.sh \
+	http/heatmap.sh http/web_process.sh http/ingest.sh http/rights.sh http/pyroscope.sh \
+	http/install.sh record/names.sh record/heap.sh record/async.sh record/little_memory.sh \
+	record/top.sh record/why.sh record/waits_long.sh record/namespace.sh record/python.sh \
+	record/python_waits.sh record/durations.sh record/probes.sh record/locks.sh \
+	record/latency.sh record/tracks.sh record/waker.sh models/check.sh cli/terminal.sh)
 # What takes minutes: in `make test-all` alone.
 SLOWEST := tests/record/incidents.sh
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
 UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
-	parent_limits symbols_lines old segments)
-TURNS_OF_TAIL := 10
-TURN := $(or $(TURN),$(shell expr "$$(date -u +%j)" % $(TURNS_OF_TAIL)))
+	parent_limits symbols_lines old segments symbols_kernel pods_parse pods_claims union)
+TURN := $(or $(TURN),$(shell expr "$$(date -u +%j)" % 10))
 export TURN
-# The part of a list whose turn is not today.
+# The part of a list whose turn is not today: each has its turn once in so many days.
 not_today = $(if $(ASCRIBE_TEST_ALL),,$(shell \
-	printf '%s\n' $(1) | awk 'NR % $(TURNS_OF_TAIL) != $(TURN)'))
-TAIL_OUT := $(call not_today,$(TAIL)) $(if $(ASCRIBE_TEST_ALL),,$(SLOWEST))
-UNIT_OUT := $(call not_today,$(UNIT_TAIL))
+	printf '%s\n' $(1) | awk 'NR % $(2) != $(TURN) % $(2)'))
+TAIL_OUT := $(call not_today,$(TAIL),10) $(call not_today,$(OFTEN),3) \
+	$(if $(ASCRIBE_TEST_ALL),,$(SLOWEST))
+UNIT_OUT := $(call not_today,$(UNIT_TAIL),10)
 
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
@@ -106,8 +114,8 @@ BESIDE_KERNELS := $(wordlist 1,4,$(UNIT_LONG))
 COMPUTES := $(filter-out $(TAIL_OUT),tests/labels/matrix.sh) tests/cli/query.sh $(BROWSER) \
 	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) \
 	$(filter-out $(BESIDE_KERNELS),$(UNIT_LONG)) \
-	$(filter-out tests/cli/query.sh,$(sort $(wildcard tests/cli/*.sh))) tests/labels/key.sh \
-	tests/models/check.sh
+	$(filter-out tests/cli/query.sh $(TAIL_OUT),$(sort $(wildcard tests/cli/*.sh))) \
+	tests/labels/key.sh $(filter-out $(TAIL_OUT),tests/models/check.sh)
 # Beside each other: one that mostly waits and one that computes in turn, at last what takes a
 # second.
 TURNS := $(subst |, ,$(join $(addsuffix |,$(BESIDE_RUN)),$(COMPUTES))) \
@@ -276,7 +284,7 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
 
-test: ## install, build, run the tests: 10 to 12 minutes; CPU_HOTPLUG=1 takes a CPU away, too
+test: ## install, build, run the tests: some 15 minutes; CPU_HOTPLUG=1 takes a CPU away, too
 	$(Q)rm -f $(PHASES)
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(MAKE) --no-print-directory test-with-packages
@@ -292,7 +300,7 @@ test-with-packages:
 		--no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined \
 		CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
 	$(Q)$(if $(TAIL_OUT),echo 'left out until another day: $(words $(TAIL_OUT)) scripts of \
-		$(words $(TAIL) $(SLOWEST)) (TURN=$(TURN) of $(TURNS_OF_TAIL); make test-all: all)')
+		$(words $(TAIL) $(OFTEN) $(SLOWEST)) (TURN=$(TURN) of 0 to 9; make test-all: all)')
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
 		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
