@@ -92,7 +92,8 @@ BESIDE := $(addprefix tests/, \
 	record/durations.sh record/periods.sh record/tracks.sh http/freeze.sh \
 	http/heatmap.sh http/restart_waits.sh)
 BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
-BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
+BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/speedscope.sh \
+	e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
 # Half the time of -O2 to compile, and as fast to run; lines for reports, no more. The plain build
 # warns.

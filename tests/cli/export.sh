@@ -209,7 +209,7 @@ exits 2 'no format' "$ascribe" export store --format flamebearer
 exits 2 '--format is missing' "$ascribe" export store
 exits 2 'pprof, otlp, folded' "$ascribe" export store --format svg
 exits 2 'none of ascribe, otel' "$ascribe" export store --format pprof --label-names k8s
-exits 2 'no labels' "$ascribe" export store --format folded --label-names otel
+exits 2 'not folded' "$ascribe" export store --format folded --label-names otel
 exits 2 'none of samples, value' "$ascribe" export store --format folded --unit hours
 exits 2 '--by function stands alone' "$ascribe" report store --by function,tenant
 exits 2 'not a whole number' "$ascribe" report store -n x

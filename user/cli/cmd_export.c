@@ -14,7 +14,8 @@ struct export_options {
 	const char *format, *output, *unit, *label_names;
 };
 
-static char comm[] = "comm", *comm_alone[] = { comm };
+static char comm[] = "comm", tgid[] = "tgid", tid[] = "tid", *comm_alone[] = { comm },
+	    *script_labels[] = { comm, tgid, tid };
 
 static const struct format {
 	const char *name;
@@ -26,20 +27,26 @@ static const struct format {
 	{ "pprof", export_pprof, true, true, { NULL, 0 } },
 	{ "otlp", export_otlp, true, false, { NULL, 0 } },
 	{ "folded", export_folded, false, false, { comm_alone, 1 } },
+	{ "speedscope", export_speedscope, false, false, { comm_alone, 1 } },
+	{ "csv", export_csv, false, false, { NULL, 0 } },
+	{ "perf-script", export_perf_script, false, false, { script_labels, 3 } },
 };
 
-#define FORMATS "pprof, otlp, folded"
+#define FORMATS "pprof, otlp, folded, speedscope, csv, perf-script"
 
 static const struct opt options[] = {
 	{ "format", 'f', OPT_STRING, "FORMAT",
 	  "pprof: profile.proto, gzipped, each label a tag. otlp: OpenTelemetry profiles, a request "
 	  "in protobuf (opentelemetry-proto 1.10), each label an attribute. folded: one stack a "
-	  "line, for flame graph scripts",
+	  "line, for flame graph scripts. speedscope: its JSON. csv: a line for each label set and "
+	  "stack, each label a column. perf-script: the text of perf script, an entry for each "
+	  "sample, their times spread over the range",
 	  offsetof(struct export_options, format), 0, 0 },
 	{ "unit", 'u', OPT_STRING, "UNIT",
 	  "samples, or value: nanoseconds of CPU time or of a wait, else the event's own unit. "
 	  "Default: samples, value for waits (off-cpu, runq); pprof has both, and shows value "
-	  "first unless this says samples; otlp has samples with their period",
+	  "first unless this says samples; otlp has samples with their period; csv and "
+	  "perf-script have both",
 	  offsetof(struct export_options, unit), 0, 0 },
 	{ "label-names", 0, OPT_STRING, "STYLE",
 	  "pprof: ascribe (default), or otel: labels have OpenTelemetry's names, as "
@@ -61,7 +68,8 @@ static const struct opt_command command = {
 		"  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n  "
 		"ascribe export --format pprof --where '{tenant=\"acme\"}' -o acme.pb.gz\n  ascribe "
 		"export --format otlp -o cpu.otlp      # for OpenTelemetry collectors\n  ascribe "
-		"export --format folded > stacks.txt\n  ascribe export --format folded --metric "
+		"export --format folded > stacks.txt\n  ascribe export --format speedscope -o "
+		"cpu.speedscope.json   # open at speedscope.app\n  ascribe export --format folded --metric "
 		"off > blocked.txt    # nanoseconds\n  ascribe export --format pprof --metric "
 		"wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",
 	.opts = options,
@@ -172,8 +180,7 @@ int cmd_export(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (opts.label_names && !format->has_styles) {
-		cmd_error("export: --label-names is for --format pprof: %s %s", format->name,
-			  format->binary ? "has OpenTelemetry's names" : "has no labels");
+		cmd_error("export: --label-names is for --format pprof, not %s", format->name);
 		return EXIT_USAGE;
 	}
 	if (opts.filter.metric && unit_of(opts.unit) == EXPORT_SAMPLES) {

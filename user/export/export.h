@@ -111,6 +111,14 @@ int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f
  * samples with their period, others have their value; with EXPORT_VALUE all have it.
  */
 int export_otlp(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
+/* speedscope's JSON: one profile, of stacks below the program's name (comm). */
+int export_speedscope(const struct export_source *src, enum export_unit unit, FILE *f,
+		      struct err *err);
+/* Comma-separated values: a line for each label set and stack, a column for each label. */
+int export_csv(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
+/* The text of `perf script`: an entry for each sample, or of waits for each row. */
+int export_perf_script(const struct export_source *src, enum export_unit unit, FILE *f,
+		       struct err *err);
 /* The value of a row of this event, as above. */
 uint64_t export_value(const struct store_event *e, const struct store_row *row);
 
