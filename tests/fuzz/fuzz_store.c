@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libFuzzer: a store in which bytes of some files have changed: opened, asked, verified, repaired.
- * It is built without checksums, and small pieces of it are not compressed, so that what a byte
- * means is reached.
+ * libFuzzer: one of four stores in which bytes of some files have changed: opened, asked, verified,
+ * repaired. They are built without checksums, and small pieces are not compressed, so that what a
+ * byte means is reached.
  *
  * An input begins with struct head: which store, and the question (store_questions.h). Then come
  * changes: which file (1 byte), offset (2), what to do there (1, see CUT), and the bytes for it.
@@ -36,7 +36,7 @@ static struct prepared {
 	char dir[64];
 	struct file files[FILES_MAX];
 	size_t n;
-} stores[3];
+} stores[4];
 #define N_STORES (sizeof(stores) / sizeof(stores[0]))
 
 static struct prepared *at; /* that of the input */
@@ -76,8 +76,58 @@ static void write_days(const char *to, const struct store_options *o)
 	store_writer_close(w);
 }
 
+#define TRACKED_ROWS 40
+#define TRACKED_SAMPLES 5 /* of a row */
+
+/* A window whose samples have their instants; those of the last event have a length, too. */
+static void commit_tracked(struct store_writer *w, struct model *m, int64_t t0)
+{
+	static struct store_row rows[TRACKED_ROWS];
+	static struct store_instant v[TRACKED_ROWS * TRACKED_SAMPLES];
+	const struct store_instants all = { rows, TRACKED_ROWS, v, TRACKED_ROWS * TRACKED_SAMPLES,
+					    0 };
+	for (uint32_t i = 0; i < TRACKED_ROWS; i++) {
+		struct model_row r = { model_draw_set(m), model_draw_stack(m), model_random(m, 3),
+				       TRACKED_SAMPLES, 0 };
+		r.value = r.samples * model_events[r.event].period;
+		rows[i] = (struct store_row){ .event = r.event, .samples = 1 };
+		if (model_put_row(w, &r) || model_put_set(w, r.labels, &rows[i].set) ||
+		    model_put_stack(w, r.stack, &rows[i].stack))
+			abort();
+		for (uint32_t k = 0; k < TRACKED_SAMPLES; k++)
+			v[i * TRACKED_SAMPLES + k] = (struct store_instant){
+				t0 * SECOND + model_random(m, 10000) * 1000000ll, i, i % 4,
+				r.event == 2 ? 1000u * (1 + model_random(m, 9000)) : 0
+			};
+		free(r.labels);
+		free(r.stack);
+	}
+	store_set_instants(w, &all);
+	commit(w, m, t0, 3);
+}
+
+static void write_tracks(const char *to)
+{
+	struct store_writer *w = NULL;
+	struct model m = { .random = 5 };
+	struct store_options o = model_options;
+	struct err err = { 0 };
+	o.tracks_ns = INT64_MAX;
+	o.tracks_bytes = 1 << 16;
+	if (store_writer_open_with(&w, to, &model_meta, &o, &err))
+		abort();
+	for (int64_t i = 0; i < 5; i++)
+		commit_tracked(w, &m, 1700000000 + 10 * i);
+	commit(w, &m, 1700000050, 6);
+	store_writer_close(w);
+}
+
 static void write_store(size_t i, const char *to)
 {
+	if (i == 3) {
+		write_tracks(to);
+		return;
+	}
 	struct store_options o = model_options;
 	o.symbols_bytes = 1500;
 	o.grace_ns = SECOND;

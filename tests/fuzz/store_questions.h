@@ -12,6 +12,7 @@
 #include "query/found.h"
 #include "query/query.h"
 #include "query/series.h"
+#include "store/instants.h"
 #include "store/top_values.h"
 
 #define QUESTION_BEGIN_NS 1700000000000000000ll
@@ -243,6 +244,48 @@ static void question_cover(struct store *s, const struct question *a)
 	store_cover_free(&c);
 }
 
+static int question_set(void *ctx, const struct label *labels, size_t n, uint32_t *ret)
+{
+	(void)ctx, (void)labels;
+	*ret = (uint32_t)n;
+	return 0;
+}
+
+static int question_instant(void *ctx, const struct store_instant *v, uint32_t set)
+{
+	(void)ctx, (void)set;
+	return v->cpu == 3 && v->row > 60;
+}
+
+/* When the samples of a range were taken. */
+static void question_instants(struct store *s, const struct question *a)
+{
+	bool *events = calloc(store_n_events(s) + 1, sizeof(*events));
+	const char *v[QUESTION_KEYS];
+	const struct store_keys keys = { v, question_list(a->keys, v) };
+	struct asking ctx = { s, a };
+	const struct store_reading how = { .keys = a->flags & ASK_ALONE ? NULL : &keys,
+					   .filter = a->flags & ASK_REST ? question_admit : NULL,
+					   .set = a->flags & ASK_BY_START ? question_set : NULL,
+					   .events = a->event & 1 ? events : NULL,
+					   .ctx = &ctx };
+	struct store_cover c;
+	struct err err;
+	require(events != NULL);
+	*events = true;
+	if (store_cover_nearest(s, question_time(a->from, INT64_MIN),
+				question_time(a->to, INT64_MAX), (enum store_want)(a->labels % 4),
+				NULL, 0, &c, &err)) {
+		free(events);
+		return;
+	}
+	for (size_t i = 0; i < c.n && i < 8; i++)
+		store_block_instants(s, c.blocks[i], &how, a->flags & ASK_IDLE, question_instant,
+				     &err);
+	store_cover_free(&c);
+	free(events);
+}
+
 /* The keys that samples have, or the values of one. */
 static void question_found(struct store *s, struct query_spec spec)
 {
@@ -292,7 +335,7 @@ static void question_ask(struct store *s, const struct question *a)
 	store_limit(s, &l);
 	if (a->scope)
 		store_set_scope(s, question_selector(a->scope));
-	switch (a->kind % 8) {
+	switch (a->kind % 9) {
 	case 0:
 	case 1:
 		question_query(s, &spec);
@@ -309,6 +352,9 @@ static void question_ask(struct store *s, const struct question *a)
 	case 5:
 	case 6:
 		question_cover(s, a);
+		break;
+	case 8:
+		question_instants(s, a);
 		break;
 	default:
 		question_found(s, spec);

@@ -221,7 +221,7 @@ void part_scale(const struct block_ref *part, struct totals *t)
 int part_read(struct store *s, const struct block_ref *part, uint32_t wanted,
 	      struct block_data *ret, struct err *err)
 {
-	struct track t;
+	struct track t = { 0 };
 	const bool rows = wanted & WANT_ROWS;
 	int rc = block_read(s, part->whole, rows ? wanted | WANT_ROWS : wanted, ret, err);
 	if (rc || !rows)
@@ -232,9 +232,8 @@ int part_read(struct store *s, const struct block_ref *part, uint32_t wanted,
 			     "when the samples of this time were taken is not kept "
 			     "any more");
 	rc = rc ? rc : cut_rows(s, part, &t, ret, err);
+	track_fini(&t);
 	if (rc)
 		block_data_fini(ret);
-	else
-		track_fini(&t);
 	return rc;
 }

@@ -102,6 +102,7 @@ void tracks_forget(struct tracks *t)
 int tracks_decode(const struct frame *h, const uint8_t *stored, struct track *ret)
 {
 	struct buf raw = BUF_INIT;
+	*ret = (struct track){ 0 };
 	int rc = h->kind == KIND_TRACKS && h->raw_len && h->raw_len <= TRACK_RAW_MAX
 			 ? codec_unpack(&raw, h->codec, stored, h->stored_len, h->raw_len)
 			 : -EBADMSG;
