@@ -497,14 +497,82 @@ static void budget(void **state)
 	store_limit(f->s, &(struct store_limits){ 0 });
 }
 
+#define SMALL_STACKS 1800 /* of each set */
+#define SMALL_SETS 3
+
+/* Of the unlabelled set three stacks with many samples, of others many stacks with few. */
+static void write_many_rows(const char *dir)
+{
+	struct store_writer *w;
+	struct err err = { 0 };
+	uint32_t event, set[SMALL_SETS], frame, stack;
+	assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), 0);
+	assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
+	for (uint32_t i = 0; i < SMALL_SETS; i++) {
+		const char *const value = i == 0 ? "a" : i == 1 ? "b" : "c";
+		const struct label l = {
+			.key = "tenant", .key_len = 6, .str = value, .str_len = 1
+		};
+		assert_int_equal(store_add_set(w, &l, 1, &set[i]), 0);
+	}
+	for (uint32_t i = 0; i < SMALL_STACKS; i++) {
+		const struct store_frame f = { .offset = i + 1 };
+		assert_int_equal(store_add_frame(w, &f, &frame), 0);
+		assert_int_equal(store_add_stack(w, 0, frame, &stack), 0);
+		for (uint32_t k = 0; k < SMALL_SETS; k++)
+			assert_int_equal(store_add_row(w, set[k], stack, event, 2, 2), 0);
+		if (i < 3)
+			assert_int_equal(store_add_row(w, 0, stack, event, 1000 + i, 1), 0);
+	}
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+}
+
+/* What does not fit into the budget is summed. The largest rows are not, with labels or without. */
+static void rows_that_are_chosen(void **state)
+{
+	(void)state;
+	const struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	char dir[64];
+	struct store *s;
+	struct query *q;
+	struct err err = { 0 };
+	size_t n, own = 0;
+	uint64_t samples = 0, large = 0;
+	write_many_rows(temp_dir(dir));
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	store_limit(s, &(struct store_limits){ .bytes = 1 << 20 });
+	assert_int_equal(query_open(&q, s, &spec, &err), 0);
+	assert_true(query_info(q)->bounded);
+	const struct store_row *v = query_rows(q, &n);
+	for (size_t i = 0; i < n; i++) {
+		samples += v[i].samples;
+		own += v[i].set != QUERY_OTHER && v[i].stack != QUERY_OTHER_STACK;
+		large += v[i].set == 0 && v[i].stack != QUERY_OTHER_STACK ? v[i].samples : 0;
+	}
+	assert_int_equal(large, 3 * 1000 + 0 + 1 + 2);
+	assert_int_equal(samples, large + 2 * SMALL_SETS * SMALL_STACKS);
+	/* A third of the budget is for them; each takes 128 bytes while runs are merged. */
+	assert_true(own > 3 && own <= query_budget(s, &spec) / 3 / 128);
+	query_close(q);
+	store_close(s);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(budget),      cmocka_unit_test(rows_and_info),
-		cmocka_unit_test(tree),	       cmocka_unit_test(functions),
-		cmocka_unit_test(key_tables),  cmocka_unit_test(errors),
-		cmocka_unit_test(empty_store), cmocka_unit_test(interval),
-		cmocka_unit_test(frame_names), cmocka_unit_test(limits),
+		cmocka_unit_test(budget),
+		cmocka_unit_test(rows_and_info),
+		cmocka_unit_test(tree),
+		cmocka_unit_test(functions),
+		cmocka_unit_test(key_tables),
+		cmocka_unit_test(errors),
+		cmocka_unit_test(empty_store),
+		cmocka_unit_test(interval),
+		cmocka_unit_test(frame_names),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(rows_that_are_chosen),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }
