@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer: answers of a worker that was taken over, as the recorder decodes them: the head of a
- * file, its symbols, lines, unwind rules. The first byte chooses.
+ * file, its symbols, lines, unwind rules, code made at run time. The first byte chooses.
  *
  * Covers: symbols/parser.c symbols/lines_decode.c
  */
 #include "fuzz/input.h"
+#include "symbols/jit_int.h"
 #include "symbols/lines.h"
 #include "symbols/parser.h"
 #include "unwind/request.h"
@@ -55,10 +56,22 @@ static void rules(const struct buf *b)
 	unwind_table_free(t);
 }
 
+static void code(const struct buf *b)
+{
+	struct jit_table t;
+	if (jit_decode(&t, b))
+		return;
+	for (size_t i = 0; i < t.n; i++) {
+		const struct jit_entry *e = &t.entries[i];
+		require(e->name < t.names_len && (!e->size || jit_find(&t, e->addr)));
+	}
+	jit_fini(&t);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { data, size };
-	uint8_t what = take_byte(&in) % 4;
+	uint8_t what = take_byte(&in) % 5;
 	struct buf b = BUF_INIT;
 	require(!buf_add(&b, in.p, in.left));
 	if (what == 0)
@@ -67,8 +80,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		symbols(&b);
 	else if (what == 2)
 		lines(&b);
-	else
+	else if (what == 3)
 		rules(&b);
+	else
+		code(&b);
 	buf_fini(&b);
 	return 0;
 }

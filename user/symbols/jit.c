@@ -181,7 +181,7 @@ static int decode_entries(struct jit_table *t, struct cursor *c)
 	return 0;
 }
 
-static int decode(struct jit_table *t, const struct buf *in)
+static int decode_all(struct jit_table *t, const struct buf *in)
 {
 	struct cursor c = cursor_of(in);
 	t->n = cursor_u32(&c);
@@ -206,6 +206,17 @@ static int decode(struct jit_table *t, const struct buf *in)
 	return 0;
 }
 
+int jit_decode(struct jit_table *ret, const struct buf *answer)
+{
+	struct jit_table t = { 0 };
+	int rc = decode_all(&t, answer);
+	if (rc)
+		jit_fini(&t);
+	else
+		*ret = t;
+	return rc;
+}
+
 int jit_read(struct jit_table *ret, struct symbolizer *s, struct symbols_job *io_job, int fd,
 	     enum jit_format format)
 {
@@ -213,16 +224,10 @@ int jit_read(struct jit_table *ret, struct symbolizer *s, struct symbols_job *io
 		format == JIT_DUMP ? OP_JITDUMP : OP_PERF_MAP, NULL, 0, &fd, 1, JIT_TABLE_MAX
 	};
 	struct buf reply = BUF_INIT;
-	struct jit_table t = { 0 };
 	int rc = symbolizer_ask(s, io_job, &q, &reply);
-	rc = rc ? rc : decode(&t, &reply);
+	rc = rc ? rc : jit_decode(ret, &reply);
 	buf_fini(&reply);
-	if (rc) {
-		jit_fini(&t);
-		return rc;
-	}
-	*ret = t;
-	return 0;
+	return rc;
 }
 
 void jit_fini(struct jit_table *t)

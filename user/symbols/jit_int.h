@@ -21,6 +21,9 @@ int jit_say(struct jit_said *s, uint64_t addr, uint64_t size, const char *name, 
 /* The same function at another place. */
 int jit_say_again(struct jit_said *s, uint64_t addr, uint64_t size, uint32_t name);
 
+/* The table from what a worker answered; -EBADMSG, -ENOMEM. To be freed by jit_fini. */
+int jit_decode(struct jit_table *ret, const struct buf *answer);
+
 int jit_read_perf_map(struct jit_said *s, int fd);
 int jit_read_dump(struct jit_said *s, int fd);
 
