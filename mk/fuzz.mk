@@ -24,9 +24,9 @@ $(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c | $(PB_SRC)
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 $(BUILD)/fuzz/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 
-# The allocators of these libraries are those of starve.c.
-STARVED := $(foreach f,malloc calloc realloc reallocarray strdup strndup,\
-	--redefine-sym $(f)=fuzz_$(f))
+# The allocators and reading system calls of these libraries are those of starve.c.
+STARVED := $(foreach f,malloc calloc realloc reallocarray strdup strndup open openat fcntl fstat \
+	fstatat read pread getrandom,--redefine-sym $(f)=fuzz_$(f))
 $(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 	$(Q)objcopy $(STARVED) $@
@@ -42,7 +42,7 @@ $(FUZZ): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/starve.o $(BUILD)/fu
 	$(BUILD)/libascribe.a
 	$(call say,FUZZ,$@)
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_target -fsanitize=fuzzer \
-		-o $@ $(filter-out %.h,$^) $(IBERTY) $(LIBS) -lcmocka
+		-o $@ $(filter-out %.h %.def,$^) $(IBERTY) $(LIBS) -lcmocka
 
 # SECONDS is a variable of the shell: only that of the command line counts.
 fuzz: $(if $(TARGET),$(TARGET:%=$(BUILD)/fuzz/%),$(FUZZ))

@@ -290,7 +290,7 @@ test: ## install, build, run the tests: some 15 minutes; CPU_HOTPLUG=1 takes a C
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(MAKE) --no-print-directory test-with-packages
 
-# Of each input of a fuzz target so many allocations fail.
+# Of each input of a fuzz target so many requests fail: allocations, and reads of files.
 STARVE := $(if $(ASCRIBE_TEST_ALL),48,4)
 
 # By another make: what is tested depends on the compilers that are installed.

@@ -34,6 +34,7 @@ static void read_all(const struct elf_image *img)
 	struct table t;
 	gopclntab_is_there(img);
 	gopclntab_walk(img, 10000, &names, look, NULL);
+	gopclntab_walk(img, 1, &names, look, NULL);
 	gopclntab_walk_at(img, some.vaddr, some.n, &names, look, NULL);
 	table_read_parts(&t, img, &some, "fuzz", NULL);
 	table_fini(&t);

@@ -8,7 +8,11 @@
 #include "fuzz/input.h"
 #include "labels/filter.h"
 
+#include <errno.h>
+
 #define LINES 64
+
+static const char credential[] = "https://user:pa55word@host/";
 
 static struct filter_rule rules[LINES];
 static char *texts[LINES], *asked[LINES];
@@ -43,20 +47,35 @@ static bool said_twice(size_t n)
 	return false;
 }
 
+/* More rules than a filter takes. */
+static void refuse_many(void)
+{
+	static struct filter_rule many[FILTER_RULES_MAX + 1];
+	struct label_filter *f;
+	struct err err;
+	require(filter_new(&f, many, FILTER_RULES_MAX + 1, &err) == -E2BIG);
+}
+
 static void apply(const struct label_filter *f, size_t n)
 {
 	struct label v[LINES];
 	char room[LINES * REDACTED_LEN];
-	const struct redactor r = { .key = { 1, 2 } };
+	struct redactor r;
 	uint64_t credentials = 0;
+	if (!well(redactor_init(&r)))
+		return;
+	r.credentials = n % 4 == 3; /* are kept */
 	for (size_t i = 0; i < n; i++)
 		v[i] = (struct label){ .key = asked[i],
 				       .key_len = (uint32_t)strlen(asked[i]),
-				       .str = "value",
-				       .str_len = i % 2 ? 5 : 0,
+				       .str = i % 4 == 2 ? credential : "value",
+				       .str_len = i % 2	       ? 5
+						  : i % 4 == 2 ? sizeof(credential) - 1
+							       : 0,
 				       .num = (int64_t)i,
 				       .type = i % 3 ? LABEL_STRING : LABEL_INT };
-	require(filter_apply(f, &r, v, n, room, &credentials) <= n);
+	const size_t kept = filter_apply(f, &r, v, n, room, &credentials);
+	require(kept <= n && filter_apply(NULL, &r, v, kept, room, &credentials) == kept);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -88,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		filter_free(copy);
 	}
 	filter_free(f);
+	refuse_many();
 	for (size_t i = 0; i < n; i++)
 		free(texts[i]);
 	for (size_t i = 0; i < n_asked; i++)

@@ -3,7 +3,8 @@
  * libFuzzer: unwind rules of an ELF file whose headers are right. A byte says the machine, what is
  * there, and whether the program starts in the code. Pieces: .eh_frame, .debug_frame, the code of
  * .text, for which rules are made where it has none. Each eighth byte of the code begins a
- * function. The table goes to the recorder's side as a worker sends it; so does the input itself.
+ * function, or some other symbol is there. The table goes to the recorder's side as a worker sends
+ * it; so does the input itself.
  *
  * Covers: unwind/program.c unwind/compile.c unwind/table.c unwind/code.c unwind/frame.c
  * unwind/request.c
@@ -74,6 +75,12 @@ static void answer(const uint8_t *file, size_t file_size, const uint8_t *data, s
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const uint8_t infos[8] = {
+		ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),   ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
+		ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE), ELF64_ST_INFO(STB_LOCAL, STT_NOTYPE),
+		ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), ELF64_ST_INFO(STB_WEAK, STT_FUNC),
+		ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),   ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+	};
 	struct input in = { data, size };
 	uint8_t there = take_byte(&in), *pieces[3];
 	struct elf_part parts[ELF_FILE_SECTIONS];
@@ -108,8 +115,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					      .size = sizeof(symbols) };
 		n++;
 		for (size_t i = 0; i < FUNCTIONS; i++)
-			symbols[i] = (Elf64_Sym){ .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-						  .st_shndx = 1,
+			symbols[i] = (Elf64_Sym){ .st_info = infos[i % 8],
+						  .st_shndx = i != 7,
 						  .st_value = CODE_AT + 8 * i };
 	}
 	uint8_t *f = elf_file(there & ARM64 ? EM_AARCH64 : EM_X86_64, parts, n, &file_size);

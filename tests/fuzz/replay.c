@@ -2,7 +2,7 @@
 /*
  * Every input of tests/fuzz/corpus through its target, without libFuzzer: a part of make test. Each
  * target is a child of its own. What is told of one that failed: the input that it was at. With
- * FUZZ_STARVE=N also with up to N allocations of an input failing, one at a time: starve.c.
+ * FUZZ_STARVE=N also with up to N requests of an input failing, one at a time: starve.c.
  *
  *   replay CORPORA [TARGET]
  *
