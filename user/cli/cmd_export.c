@@ -11,11 +11,13 @@
 
 struct export_options {
 	struct filter filter;
+	struct opt_list by;
 	const char *format, *output, *unit, *label_names;
 };
 
 static char comm[] = "comm", tgid[] = "tgid", tid[] = "tid", *comm_alone[] = { comm },
 	    *script_labels[] = { comm, tgid, tid };
+static char thread[] = "thread", *thread_labels[] = { comm, thread };
 
 static const struct format {
 	const char *name;
@@ -23,16 +25,18 @@ static const struct format {
 		     struct err *err);
 	bool binary, has_styles;
 	struct opt_list keys; /* the labels that are written; none: all of them */
+	bool by;	      /* --by chooses others */
 } formats[] = {
-	{ "pprof", export_pprof, true, true, { NULL, 0 } },
-	{ "otlp", export_otlp, true, false, { NULL, 0 } },
-	{ "folded", export_folded, false, false, { comm_alone, 1 } },
-	{ "speedscope", export_speedscope, false, false, { comm_alone, 1 } },
-	{ "csv", export_csv, false, false, { NULL, 0 } },
-	{ "perf-script", export_perf_script, false, false, { script_labels, 3 } },
+	{ "pprof", export_pprof, true, true, { NULL, 0 }, false },
+	{ "otlp", export_otlp, true, false, { NULL, 0 }, false },
+	{ "folded", export_folded, false, false, { comm_alone, 1 }, false },
+	{ "speedscope", export_speedscope, false, false, { comm_alone, 1 }, false },
+	{ "csv", export_csv, false, false, { NULL, 0 }, false },
+	{ "perf-script", export_perf_script, false, false, { script_labels, 3 }, false },
+	{ "firefox", export_firefox, false, false, { thread_labels, 2 }, true },
 };
 
-#define FORMATS "pprof, otlp, folded, speedscope, csv, perf-script"
+#define FORMATS "pprof, otlp, folded, speedscope, csv, perf-script, firefox"
 
 static const struct opt options[] = {
 	{ "format", 'f', OPT_STRING, "FORMAT",
@@ -40,14 +44,18 @@ static const struct opt options[] = {
 	  "in protobuf (opentelemetry-proto 1.10), each label an attribute. folded: one stack a "
 	  "line, for flame graph scripts. speedscope: its JSON. csv: a line for each label set and "
 	  "stack, each label a column. perf-script: the text of perf script, an entry for each "
-	  "sample, their times spread over the range",
+	  "sample, their times spread over the range. firefox: for profiler.firefox.com, a thread for "
+	  "each program and thread name",
 	  offsetof(struct export_options, format), 0, 0 },
 	{ "unit", 'u', OPT_STRING, "UNIT",
 	  "samples, or value: nanoseconds of CPU time or of a wait, else the event's own unit. "
 	  "Default: samples, value for waits (off-cpu, runq); pprof has both, and shows value "
 	  "first unless this says samples; otlp has samples with their period; csv and "
-	  "perf-script have both",
+	  "perf-script have both; firefox has value",
 	  offsetof(struct export_options, unit), 0, 0 },
+	{ "by", 0, OPT_LIST, "KEY,..",
+	  "firefox: the labels that have a thread for each value (default: comm,thread)",
+	  offsetof(struct export_options, by), 0, 0 },
 	{ "label-names", 0, OPT_STRING, "STYLE",
 	  "pprof: ascribe (default), or otel: labels have OpenTelemetry's names, as "
 	  "k8s.pod.name for pod",
@@ -135,7 +143,9 @@ static int export(struct reading *r, const struct export_options *opts, const st
 				     .where = opts->filter.where,
 				     .idle = opts->filter.idle,
 				     .otel = opts->label_names &&
-					     !strcmp(opts->label_names, "otel") };
+					     !strcmp(opts->label_names, "otel"),
+				     .keys = (const char *const *)opts->by.v,
+				     .n_keys = opts->by.n };
 	struct output out = OUTPUT_INIT;
 	struct err err = { 0 };
 	int rc = output_open(&out, opts->output, &err);
@@ -192,9 +202,14 @@ int cmd_export(int argc, char **argv)
 			  format->name);
 		return EXIT_USAGE;
 	}
+	if (opts.by.n && !format->by) {
+		cmd_error("export: --by is for --format firefox, not %s", format->name);
+		opt_release(&command, &opts);
+		return EXIT_USAGE;
+	}
+	const struct opt_list *keys = opts.by.n ? &opts.by : &format->keys;
 	status = reading_open_keys(&r, args.v, args.n, &opts.filter,
-				   format->keys.n ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS,
-				   &format->keys);
+				   keys->n ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS, keys);
 	if (!status)
 		status = export(&r, &opts, format);
 	if (!status && opts.filter.metric)
@@ -203,5 +218,6 @@ int cmd_export(int argc, char **argv)
 	if (!status)
 		accounting_footer(r.store, query_info(r.query));
 	reading_close(&r);
+	opt_release(&command, &opts);
 	return status;
 }

@@ -37,7 +37,7 @@ struct export_source {
 	bool otel;		  /* pprof: labels have OpenTelemetry's names (otel_names.h) */
 	bool bare;		  /* pprof: no tags */
 	struct export_part *part; /* pprof, otlp: NULL: all rows */
-	/* otlp: only these labels; n_keys 0: all */
+	/* otlp: only these labels; firefox: these are a thread's name; n_keys 0: all */
 	const char *const *keys;
 	size_t n_keys;
 	/* otlp: further attributes of each resource, which replace labels of that name */
@@ -119,6 +119,12 @@ int export_csv(const struct export_source *src, enum export_unit unit, FILE *f, 
 /* The text of `perf script`: an entry for each sample, or of waits for each row. */
 int export_perf_script(const struct export_source *src, enum export_unit unit, FILE *f,
 		       struct err *err);
+/*
+ * A profile for profiler.firefox.com: a thread for each label set of the query, with values as
+ * weights, or with EXPORT_SAMPLES samples. Names of more than 4 KiB are cut.
+ */
+int export_firefox(const struct export_source *src, enum export_unit unit, FILE *f,
+		   struct err *err);
 /* The value of a row of this event, as above. */
 uint64_t export_value(const struct store_event *e, const struct store_row *row);
 
