@@ -110,6 +110,17 @@ exits 2 'no format' "$ascribe" import jfr cpu.pb.gz -o none
 exits 2 'where to' "$ascribe" import pprof cpu.pb.gz
 exits 2 'which file' "$ascribe" import pprof -o none
 exits 2 'KEY=VALUE' "$ascribe" import pprof cpu.pb.gz -o none -l nothing
+for magic in PERFILE2 2ELIFREP; do # of this byte order, and of the other
+	printf '%s\150\0\0\0' $magic >perf.data
+	exits 1 'perf script -i perf.data | ascribe' "$ascribe" import perf-script perf.data -o none
+	exits 1 'a recording of perf, not pprof' "$ascribe" import pprof perf.data -o none
+	exits 2 'perf script -i perf.data | ascribe' "$ascribe" import perf.data -o none
+done
+printf 'PERFILE' >perf.data
+exits 1 'no samples in the format' "$ascribe" import perf-script perf.data -o none
+if command -v perf >/dev/null && perf record -q -e cpu-clock -o real.data true 2>/dev/null; then
+	exits 1 'perf script -i real.data | ascribe' "$ascribe" import perf-script real.data -o none
+fi
 ok "none of them left a store" test ! -e none
 exits 1 'holds other things' "$ascribe" import pprof cpu.pb.gz -o /etc
 finish

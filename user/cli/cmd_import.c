@@ -56,7 +56,8 @@ static const struct opt_note formats[N_FORMATS + 1] = {
 		   "later), gzipped or not; attributes become labels" },
 	[FOLDED] = { "folded", "lines of \"root;leaf count\"" },
 	[PERF_SCRIPT] = { "perf-script",
-			  "what `perf script` prints; comm, tgid and tid become labels" },
+			  "what `perf script` prints; comm, tgid and tid become labels. perf script itself "
+			  "reads perf.data" },
 };
 
 static const struct opt_command command = {
@@ -301,12 +302,38 @@ static int (*const importers[N_FORMATS])(struct import *i, struct err *err) = {
 	[PERF_SCRIPT] = import_perf_script,
 };
 
+/* Does a regular file begin as perf.data does, of either byte order, or of its version 1? */
+static bool is_perf_data(FILE *f)
+{
+	char magic[8];
+	ssize_t n = pread(fileno(f), magic, sizeof(magic), 0); /* -1 of a pipe */
+	return n == sizeof(magic) && (!memcmp(magic, "PERFILE2", sizeof(magic)) ||
+				      !memcmp(magic, "2ELIFREP", sizeof(magic)) ||
+				      !memcmp(magic, "PERFFILE", sizeof(magic)));
+}
+
+/* `ascribe import perf.data`: say how. */
+static bool explain_perf_data(const char *name)
+{
+	FILE *f = fopen(name, "re");
+	bool is = f && is_perf_data(f);
+	if (is)
+		cmd_error("import: %s is a recording of perf: run perf script -i %s | ascribe "
+			  "import perf-script - -o STORE",
+			  name, name);
+	if (f)
+		fclose(f);
+	return is;
+}
+
 /* N_FORMATS: there is none of that name, which is told. */
 static int find_format(const char *name)
 {
 	for (int i = 0; name && i < N_FORMATS; i++)
 		if (!strcmp(formats[i].term, name))
 			return i;
+	if (name && explain_perf_data(name))
+		return N_FORMATS;
 	cmd_error("import: %s%s%s; there are %s, %s, %s and %s",
 		  name ? "no format '" : "which format", name ? name : "", name ? "'" : "?",
 		  formats[PPROF].term, formats[OTLP].term, formats[FOLDED].term,
@@ -336,6 +363,11 @@ static int open_input(struct import *i, struct err *err)
 		return err_set(err, -errno, "%s: %s", i->name, strerror(errno));
 	if (S_ISDIR(st.st_mode))
 		return err_set(err, -EISDIR, "%s: it is a directory", i->name);
+	if (is_perf_data(i->f))
+		return err_set(err, -EINVAL,
+			       "%s: it is a recording of perf, not %s: run perf script -i %s | "
+			       "ascribe import perf-script - -o %s",
+			       i->name, formats[i->format].term, i->name, i->opts->output);
 	i->default_from_ns =
 		S_ISREG(st.st_mode) ? st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec : now_ns();
 	return 0;
