@@ -159,7 +159,11 @@ bench-page: $(BUILD)/bench/serve_store $(BUILD)/ascribe
 bench-page: ## the page in Chromium: until it can be used, frames at 100,000 nodes, size
 	$(Q)BUILD=$(BUILD) bash tests/bench/bench_page.sh
 
-.PHONY: bench-serve bench-page
+bench-export: $(BUILD)/bench/serve_store $(BUILD)/ascribe
+bench-export: ## exports of 10 million samples: time and memory of each format
+	$(Q)BUILD=$(BUILD) bash tests/bench/export.sh
+
+.PHONY: bench-serve bench-page bench-export
 
 # The client library of PostgreSQL has its header in a directory of its own.
 $(BENCH_TOGGLED): $(BUILD)/bench/%: tests/bench/%.c tests/bench/toggle.c \
