@@ -82,4 +82,11 @@ if [ -e /dev/full ]; then
 		exits 1 'No space left' "$ascribe" export store --format $format -o /dev/full
 	done
 fi
+"$ascribe" export store --format csv --by tenant >by.csv 2>/dev/null
+ok "csv: --by chooses the columns of labels" test "$(head -1 by.csv | tr -d '\r')" = \
+	event,unit,samples,value,stack,tenant
+ok "and loses no sample" python3 -c 'import csv, json
+t, rows = json.load(open("truth.json")), list(csv.DictReader(open("by.csv", newline="")))
+assert sum(int(r["samples"]) for r in rows) == t["samples"]
+assert sum(int(r["samples"]) for r in rows if r["tenant"] == "a") == t["a"]'
 finish

@@ -31,7 +31,7 @@ static const struct format {
 	{ "otlp", export_otlp, true, false, { NULL, 0 }, false },
 	{ "folded", export_folded, false, false, { comm_alone, 1 }, false },
 	{ "speedscope", export_speedscope, false, false, { comm_alone, 1 }, false },
-	{ "csv", export_csv, false, false, { NULL, 0 }, false },
+	{ "csv", export_csv, false, false, { NULL, 0 }, true },
 	{ "perf-script", export_perf_script, false, false, { script_labels, 3 }, false },
 	{ "firefox", export_firefox, false, false, { thread_labels, 2 }, true },
 };
@@ -54,7 +54,8 @@ static const struct opt options[] = {
 	  "perf-script have both; firefox has value",
 	  offsetof(struct export_options, unit), 0, 0 },
 	{ "by", 0, OPT_LIST, "KEY,..",
-	  "firefox: the labels that have a thread for each value (default: comm,thread)",
+	  "firefox: the labels that have a thread for each value (default: comm,thread). csv: the "
+	  "labels that have a column (default: all)",
 	  offsetof(struct export_options, by), 0, 0 },
 	{ "label-names", 0, OPT_STRING, "STYLE",
 	  "pprof: ascribe (default), or otel: labels have OpenTelemetry's names, as "
@@ -203,7 +204,7 @@ int cmd_export(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (opts.by.n && !format->by) {
-		cmd_error("export: --by is for --format firefox, not %s", format->name);
+		cmd_error("export: --by is for --format firefox and csv, not %s", format->name);
 		opt_release(&command, &opts);
 		return EXIT_USAGE;
 	}
