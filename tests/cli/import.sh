@@ -118,7 +118,7 @@ for magic in PERFILE2 2ELIFREP; do # of this byte order, and of the other
 done
 printf 'PERFILE' >perf.data
 exits 1 'no samples in the format' "$ascribe" import perf-script perf.data -o none
-if command -v perf >/dev/null && perf record -q -e cpu-clock -o real.data true 2>/dev/null; then
+if sh -c "perf record -e cpu-clock -o real.data sleep 0.2; exit" >perf.out 2>&1; then
 	exits 1 'perf script -i real.data | ascribe' "$ascribe" import perf-script real.data -o none
 fi
 ok "none of them left a store" test ! -e none

@@ -103,6 +103,7 @@ assert got[8][1]['process.context.label.span_id'].startswith('+')
 PY
 ok "trace and span are a link, a container is a resource" python3 linked.py "$ascribe"
 
-exits 2 "has OpenTelemetry's names" "$ascribe" export store --format otlp --label-names otel -o x
+exits 2 '--label-names is for --format pprof, not otlp' \
+	"$ascribe" export store --format otlp --label-names otel -o x
 exits 2 "no format 'otlpp'; did you mean 'otlp'?" "$ascribe" export store --format otlpp
 finish
