@@ -332,10 +332,10 @@ class App {
 	}
 
 	/* Waits are events, too, with metrics and panes of their own. */
-	showEvents(names) {
+	showEvents(names, units) {
 		this.has_waits = names.includes('runq') || names.includes('off-cpu');
 		this.has_wakers = names.includes('waker');
-		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits,
+		this.bar.showEvents(names.filter(n => !WAITS.test(n)), units, this.has_waits,
 			this.has_wakers, names.includes('latency'));
 	}
 
@@ -353,7 +353,7 @@ class App {
 			this.names = await ask('labels', { names_only: true });
 			this.keys = order(this.names.keys);
 			this.newest = this.names.to;
-			this.showEvents(this.names.events);
+			this.showEvents(this.names.events, this.names.units);
 			this.bar.showHost(this.names.host);
 		} catch (e) {
 			if (!this.refused(e))

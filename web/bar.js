@@ -2,7 +2,7 @@
 /* The bar on top: range, selection, what it is compared with, live, light or dark, export. */
 import { address, download, hasToken } from './api.js';
 import { h, refill } from './dom.js';
-import { brief, stamp, time } from './format.js';
+import { brief, eventName, plain, stamp, time } from './format.js';
 import * as selector from './selector.js';
 import { nextTheme, themeName } from './theme.js';
 
@@ -14,6 +14,8 @@ const MEMORY = [['inuse_space', 'live memory'], ['alloc_space', 'allocated memor
 	['inuse_objects', 'live allocations'], ['alloc_objects', 'allocations']];
 const WAKER = [['waker', 'blocked, by who ended it']];
 const LATENCY = [['latency', 'wall-clock time of label values']];
+/* What the hits of an event measured, by its unit. */
+const VALUES = { nanoseconds: 'time', bytes: 'bytes' };
 
 export class Bar {
 	constructor(app, host) {
@@ -136,34 +138,44 @@ export class Bar {
 		this.app.range(from, to);
 	}
 
-	/* One choice of what is summed: samples of an event, or times. */
-	showEvents(events, waits, wakers, latency) {
+	/* One choice of what is summed: samples of an event, values of its hits, times, memory. */
+	showEvents(events, units, waits, wakers, latency) {
 		const times = [...(waits ? METRICS : []), ...(wakers ? WAKER : []),
-			...(latency ? LATENCY : []),
-			...(events.includes('alloc_space') ? MEMORY : [])];
-		this.event.replaceChildren(h('option', { value: 'event:' },
-			events.length ? brief(events[0], 40) : 'event'),
-			...events.slice(1).map(e => h('option', { value: 'event:' + e },
-				brief(e, 40))), ...times.map(([m, text]) =>
-				h('option', { value: 'metric:' + m }, text)));
+			...(latency ? LATENCY : [])], heap = events.includes('alloc_space');
+		const option = (value, text, title) => h('option', { value, title: plain(title) },
+			text);
+		const ofEvent = (e, i) => {
+			const name = brief(eventName(e), 40), unit = heap && e === 'alloc_space'
+				? '' : units[e];
+			return [option('event:' + (i ? e : ''), name, e),
+				...(unit ? [option('value:' + e,
+				`${name}: ${VALUES[unit] || 'values'}`,
+				`${e}: sum of the values, ${unit}`)] : [])];
+		};
+		this.event.replaceChildren(...(events.length ? events.flatMap(ofEvent)
+			: [option('event:', 'event', '')]),
+		...[...times, ...(heap ? MEMORY : [])].map(([m, text]) =>
+			option('metric:' + m, text, text)));
 		this.event.hidden = this.event.options.length < 2;
 		this.showEvent();
 	}
 
 	showEvent() {
-		const s = this.app.state, value = s.metric ? 'metric:' + s.metric
+		const s = this.app.state, value = s.metric === 'value' ? 'value:' + s.event
+			: s.metric ? 'metric:' + (s.metric === 'heap' ? 'inuse_space' : s.metric)
 			: 'event:' + s.event;
 		if (![...this.event.options].some(o => o.value === value)) {
 			this.event.append(h('option', { value },
-				brief(s.metric || s.event || 'event', 40)));
+				brief(s.metric || eventName(s.event) || 'event', 40)));
 			this.event.hidden = this.event.options.length < 2;
 		}
 		this.event.value = value;
 	}
 
 	chooseEvent(value) {
-		const [, kind, name] = value.match(/^(event|metric):(.*)$/s);
-		this.app.go({ event: '', metric: '', [kind]: name, root: '' });
+		const [, kind, name] = value.match(/^(event|metric|value):(.*)$/s);
+		this.app.go({ root: '', ...(kind === 'metric' ? { event: '', metric: name }
+			: { event: name, metric: kind === 'value' ? kind : '' }) });
 	}
 
 	update() {

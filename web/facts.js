@@ -6,7 +6,9 @@
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h, tell } from './dom.js';
-import { bytes, counted, number, percent, plain, seconds, timeRange } from './format.js';
+import {
+	brief, bytes, counted, eventName, number, percent, plain, seconds, timeRange
+} from './format.js';
 
 const FEW = 100; /* samples; below that shares say little */
 
@@ -107,12 +109,13 @@ export class FactsPane extends Pane {
 		const few = a.samples < FEW && !a.metric,
 			what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time',
 			cpu: 'CPU', waker: 'blocked',
-			latency: 'of wall-clock time' }[a.metric] || '',
-			memory = a.metric && !what;
+			latency: 'of wall-clock time',
+			value: `of ${brief(eventName(a.event || ''), 60)}` }[a.metric] || '',
+			measured = a.metric && !(what && a.seconds);
 		const cut = (a.coarse || 0) + (a.gone || 0);
 		this.chosen.className = few || cut ? 'bad' : '';
 		const amount = !a.samples ? [h('b', null, 'no samples')]
-			: [h('b', null, memory ? counted(a.samples, a.unit)
+			: [h('b', null, measured ? counted(a.samples, a.unit)
 				: a.seconds ? seconds(a.seconds) : number(a.samples)),
 			...(a.metric ? [' ' + (what || plain(a.metric))]
 				: [a.seconds ? ' CPU, ' : ' ',

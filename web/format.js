@@ -76,7 +76,11 @@ export const amount = (n, nsPerSample) => nsPerSample ? seconds(n * nsPerSample 
 
 /* The same where an answer says what it counts: samples, nanoseconds, bytes, objects. */
 export const counted = (n, counts) => counts === 'nanoseconds' ? seconds(n / 1e9)
-	: counts === 'bytes' ? bytes(n) : `${number(n)} ${counts || 'samples'}`;
+	: counts === 'bytes' ? bytes(n) : counts === 'count' ? number(n)
+		: `${number(n)} ${counts || 'samples'}`;
+
+/* An event's name without the directories of its file: "uprobe:/usr/bin/redis:call". */
+export const eventName = name => name.replace(/^(uprobe|uretprobe|usdt):[^:]*\//, '$1:');
 
 /* A range of shares: "7.94 – 12.1%". */
 export const shares = (low, high) => `${percent(low, 1).replace('%', '')} – ${percent(high, 1)}`;

@@ -6,7 +6,7 @@
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h, refill, tell } from './dom.js';
-import { baseName, brief, isExact, number, percent, seconds, shares } from './format.js';
+import { baseName, brief, counted, isExact, number, percent, seconds, shares } from './format.js';
 import { bar, table } from './table.js';
 
 const ROWS = 1000, SHOWN = 200;
@@ -115,23 +115,25 @@ export class FunctionsPane extends Pane {
 
 	columns(a) {
 		const time = a.seconds > 0, exact = a.metric || isExact(a.rows);
+		const amount = (n, s) => time ? seconds(s) : a.metric ? counted(n, a.unit)
+			: number(n);
+		const title = of => time ? `${of} ${a.metric ? 'time' : 'CPU'}` : a.metric ? of
+				: 'Count';
 		return [
 			{ id: 'self', title: 'Self', number: true, sortable: true,
 				hint: 'as the leaf', cell: r =>
 				bar(r.self / (a.samples || 1), percent(r.self, a.samples)) },
 			this.nameColumn(),
-			{ id: 'selfs', title: a.metric ? 'Self time' : time ? 'Self CPU' : 'Count',
-				number: true, spare: true, cell: r => time
-				? seconds(r.self_seconds) : number(r.self) },
+			{ id: 'selfs', title: title('Self'), number: true, spare: true,
+				cell: r => amount(r.self, r.self_seconds) },
 			{ id: 'samples', title: 'Total', number: true, sortable: true,
 				hint: 'anywhere in the stack',
 				cell: r => bar(r.share, percent(r.samples, a.samples)) },
 			...(exact ? [] : [{ id: 'range', title: '95%', number: true, spare: true,
 				hint: '95% interval of the total',
 				cell: r => shares(r.low, r.high) }]),
-			{ id: 'totals', title: a.metric ? 'Total time' : time ? 'Total CPU'
-				: 'Count', number: true, cell: r => time ? seconds(r.seconds)
-				: number(r.samples) },
+			{ id: 'totals', title: title('Total'), number: true,
+				cell: r => amount(r.samples, r.seconds) },
 			{ id: 'file', title: 'File', cell: r => this.fileCell(r) },
 		];
 	}

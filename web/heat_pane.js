@@ -7,7 +7,7 @@ import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { dark } from './colour.js';
 import { h, tell } from './dom.js';
-import { number, seconds, time } from './format.js';
+import { brief, eventName, number, seconds, time } from './format.js';
 import { exact, Grid } from './heat.js';
 
 const STEP = '50ms', LONGEST_S = 1800, SHOWN_S = 600, LINE = 9, COLUMN = 4, WIDEST = 24,
@@ -15,6 +15,17 @@ const STEP = '50ms', LONGEST_S = 1800, SHOWN_S = 600, LINE = 9, COLUMN = 4, WIDE
 const HOW =
 	'Samples by time: arrow keys move, with Shift they mark, Enter opens a flame graph';
 const ARROWS = { ArrowUp: 1, ArrowDown: -1 };
+
+/* The hits, or the waits, that a metric sums; of those that have none: CPU. */
+function heated({ event, metric }) {
+	if (metric === 'off' || metric === 'runq')
+		return { metric };
+	if (metric === 'waker')
+		return { metric: 'off' };
+	if (/^(heap|inuse_|alloc_)/.test(metric))
+		return { event: 'alloc_space' };
+	return metric && metric !== 'value' ? { metric: 'cpu' } : { event };
+}
 
 export class HeatPane extends Pane {
 	constructor(app, host) {
@@ -45,12 +56,11 @@ export class HeatPane extends Pane {
 	}
 
 	update(again) {
-		const { where, event, metric, idle } = this.app.select();
+		const { where, idle, ...of } = this.app.select();
 		if (!this.app.used && !again)
 			return; /* range_used comes back */
-		const params = { ...this.range(), where, idle, step: STEP,
-			...metric === 'off' || metric === 'runq' ? { metric }
-				: metric ? { metric: 'cpu' } : { event } };
+		const params = { ...this.range(), where, idle, step: STEP, ...heated(of) };
+		this.named = params.event ? ` of ${brief(eventName(params.event), 60)}` : '';
 		return this.load(JSON.stringify(params), again,
 			signal => ask('heatmap', params, signal), answer => {
 			this.answer = answer;
@@ -80,7 +90,7 @@ export class HeatPane extends Pane {
 	}
 
 	amount(n) {
-		return this.answer.unit === 'samples' ? `${number(n)} samples`
+		return this.answer.unit === 'samples' ? `${number(n)} samples${this.named}`
 			: `${seconds(n / 1e6)} of waits`;
 	}
 

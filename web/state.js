@@ -19,7 +19,8 @@ const FIELDS = {
 	to: ['', when],
 	where: ['', text(8192)],
 	event: ['', text(256)],
-	metric: ['', choice('', 'cpu', 'off', 'runq', 'wall', 'waker', 'latency')],
+	metric: ['', choice('', 'cpu', 'off', 'runq', 'wall', 'waker', 'latency', 'value', 'heap',
+		'inuse_space', 'inuse_objects', 'alloc_space', 'alloc_objects')],
 	by: ['', text(255)],
 	tab: ['flame', choice('flame', 'diff', 'functions', 'heat', 'waits', 'blame', 'why')],
 	view: ['', choice('', 'inverted', 'sandwich')],
@@ -71,9 +72,9 @@ export function parse(query) {
 	return [state, problems];
 }
 
-/* What of it every question is about. */
+/* What of it every question is about. Of the metrics, only the values are those of an event. */
 export function select({ from, to, where, event, metric, idle }) {
-	return { from, to, where, event: metric ? '' : event, metric, idle };
+	return { from, to, where, event: metric && metric !== 'value' ? '' : event, metric, idle };
 }
 
 export const compared = s => !!(s.against || s.against_from || s.against_to);

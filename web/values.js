@@ -8,7 +8,7 @@ import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { colourValues, valueColour } from './colour.js';
 import { h, refill, tell } from './dom.js';
-import { brief, isExact, number, percent, plain, seconds, shares } from './format.js';
+import { brief, counted, isExact, number, percent, plain, seconds, shares } from './format.js';
 import { and, parse, valueOf, without } from './selector.js';
 import { spark } from './spark.js';
 import { bar, table } from './table.js';
@@ -181,9 +181,11 @@ export class ValuesPane extends Pane {
 				rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
 				{ id: 'value', title: brief(by, 30), header: true, wide: true,
 					cell: r => this.valueCell(r, rank(r)) },
-				{ id: 'cpu', title: a.metric && a.metric !== 'cpu' ? 'Time' : time
-					? 'CPU' : 'Count', number: true,
-					cell: r => time ? seconds(r.seconds) : number(r.samples) },
+				{ id: 'cpu', title: !time ? a.metric ? 'Sum' : 'Count'
+					: a.metric && a.metric !== 'cpu' ? 'Time' : 'CPU',
+					number: true, cell: r => time ? seconds(r.seconds)
+					: a.metric ? counted(r.samples, a.unit)
+						: number(r.samples) },
 				{ id: 'share', title: 'Share', number: true,
 					hint: 'with its 95% interval',
 					cell: r => h('span', { title: exact ? ''

@@ -8,6 +8,7 @@ import { browser, tests } from './page/shared.mjs';
 import './page/first.mjs';
 import './page/graph.mjs';
 import './page/heat.mjs';
+import './page/values.mjs';
 import './page/use.mjs';
 import './page/serve.mjs';
 

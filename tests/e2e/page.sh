@@ -12,5 +12,16 @@ if [ "$(id -u)" = 0 ] && "$BUILD/ascribe" record --wall --waker -d 1s -o real >/
 	export REAL=real
 	"$BUILD/ascribe" record --tracks -d 4s -o tracked >/dev/null 2>&1 &&
 		export TRACKED=tracked
+	cat >valued.sh <<-END
+		LD_PRELOAD=$BUILD/libascribe-heap.so $BUILD/tests/record/allocates 3 100 1 >held.json &
+		$BUILD/tests/record/timed 3 100 2500 >clocks.json &
+		$BUILD/tests/record/sized 1000 2500 >sum
+		wait
+	END
+	"$BUILD/ascribe" record --tracks -o valued -e cpu-clock,heap \
+		-e "uretprobe:$BUILD/tests/record/timed:spin" \
+		-e "uprobe:$BUILD/tests/record/sized:take:arg2=bytes" \
+		-e "uprobe:$BUILD/tests/record/sized:take:arg1=count" -- sh valued.sh >/dev/null 2>&1 &&
+		export VALUED=valued
 fi
 timeout 300 node "$here/page.mjs" "$@"

@@ -2,7 +2,9 @@
 /* The modules of the page that need no browser. */
 import assert from 'node:assert/strict';
 import { N_VALUES, colourValues, valueColour } from '../../web/colour.js';
-import { baseName, brief, counted, interval, percent, plain, seconds } from '../../web/format.js';
+import {
+	baseName, brief, counted, eventName, interval, percent, plain, seconds
+} from '../../web/format.js';
 import { foldOccupants } from '../../web/fold.js';
 import { exact, Grid } from '../../web/heat.js';
 import * as selector from '../../web/selector.js';
@@ -23,6 +25,21 @@ test('live memory is an average, not a rate', () => {
 	assert.equal(counted(3 << 20, 'bytes'), '3.0 MiB');
 	assert.equal(counted(2e9, 'nanoseconds'), '2.00 s');
 	assert.equal(counted(7, undefined), '7 samples');
+	assert.equal(counted(7, 'count'), '7');
+});
+
+test('events are named without the directories of their files', () => {
+	assert.equal(eventName('uprobe:/usr/bin/a:net/http.serve:arg1=bytes'),
+		'uprobe:a:net/http.serve:arg1=bytes');
+	assert.equal(eventName('usdt:./b:p:n'), 'usdt:b:p:n');
+	assert.equal(eventName('cpu/event=0x3c/u'), 'cpu/event=0x3c/u');
+});
+
+test('values are of an event, other metrics of none', () => {
+	for (const [metric, event] of [['', 'e'], ['value', 'e'], ['inuse_space', ''], ['off', '']])
+		assert.equal(state.select({ metric, event: 'e' }).event, event);
+	assert.deepEqual(state.parse('?metric=heap')[1], []);
+	assert.equal(state.parse('?metric=miles')[1].length, 1);
 });
 
 test('steps of a heat map by second', () => {

@@ -251,7 +251,7 @@ static int add_header(const struct flame *fl, json_t *o)
 	rc = rc ? rc : put_text(o, "where", fl->src->where);
 	rc = rc ? rc : put_text(o, "event", e ? e->name : NULL);
 	rc = rc ? rc : json_put(o, "ns_per_sample", json_count(e ? e->ns_per_sample : 0));
-	rc = rc ? rc : put_text(o, "counts", query_counts(e));
+	rc = rc ? rc : put_text(o, "counts", query_counts(info));
 	rc = rc ? rc : json_put(o, "from", json_real((double)info->from_ns / 1e9));
 	rc = rc ? rc : json_put(o, "to", json_real((double)info->to_ns / 1e9));
 	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));

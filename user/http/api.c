@@ -67,22 +67,29 @@ static int add_wide(struct names *n, struct store *s)
 	return rc;
 }
 
-static json_t *events_json(const struct store *s, const bool *visible)
+/* The names of the events, and the units of those whose hits have values. */
+static int put_events(json_t *o, const struct store *s, const bool *visible)
 {
-	json_t *v = json_array();
-	for (uint32_t i = 0; v && i < store_n_events(s); i++) {
-		const char *name = store_event(s, i)->name;
-		bool again = !visible[i] || !query_is_profile(store_event(s, i));
+	json_t *names = json_array(), *units = json_object();
+	int rc = names && units ? 0 : -ENOMEM;
+	for (uint32_t i = 0; !rc && i < store_n_events(s); i++) {
+		const struct store_event *e = store_event(s, i);
+		bool again = !visible[i] || !query_is_profile(e);
 		for (uint32_t k = 0; k < i && !again; k++) /* two rates of one event */
-			again = !strcmp(store_event(s, k)->name, name);
+			again = !strcmp(store_event(s, k)->name, e->name);
 		if (again)
 			continue;
-		if (!json_array_append_new(v, json_text(name, strlen(name))))
-			continue;
-		json_decref(v);
-		return NULL;
+		json_t *name = json_text(e->name, strlen(e->name));
+		if (name && query_event_has_values(e))
+			rc = json_put(units, json_string_value(name), json_string_of(e->unit));
+		if (json_array_append_new(names, name))
+			rc = -ENOMEM;
 	}
-	return v;
+	rc = rc ? rc : json_put(o, "events", json_incref(names));
+	rc = rc ? rc : json_put(o, "units", json_incref(units));
+	json_decref(names);
+	json_decref(units);
+	return rc;
 }
 
 /*
@@ -136,7 +143,7 @@ static int answer_names(struct request *r, struct store *s, struct err *err)
 	rc = rc ? rc : visible_events(s, &visible, err);
 	json_t *o = json_object();
 	rc = rc ? rc : json_put(o, "keys", json_incref(n.keys));
-	rc = rc ? rc : json_put(o, "events", events_json(s, visible));
+	rc = rc ? rc : put_events(o, s, visible);
 	free(visible);
 	rc = rc ? rc : put_times(o, s, err);
 	json_decref(n.keys);

@@ -187,8 +187,24 @@ static bool is_each_hit(const struct store_event *e)
 
 bool query_has_values(const struct query_info *info)
 {
+	return info->event && !info->amounts && query_event_has_values(info->event);
+}
+
+/* Who imports profiles may store amounts as samples. */
+static bool is_amount(const struct store_event *e)
+{
+	return !e->ns_per_sample && e->period == 1 &&
+	       (!strcmp(e->unit, "bytes") || !strcmp(e->unit, "objects"));
+}
+
+const char *query_counts(const struct query_info *info)
+{
 	const struct store_event *e = info->event;
-	return e && !info->amounts && !e->ns_per_sample && !e->period;
+	if (!e)
+		return "samples";
+	if (info->amounts || is_amount(e))
+		return e->unit;
+	return e->ns_per_sample == 1 ? "nanoseconds" : "samples";
 }
 
 /* A store that is written at another rate than before has another event of the same name. */

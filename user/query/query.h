@@ -80,16 +80,6 @@ static inline bool query_metric_is_stock(enum query_metric metric)
 /* Mean distance of samples of allocations, in bytes: MEAN of lib/heap.c. */
 #define QUERY_HEAP_MEAN (512u << 10)
 
-/* What the samples of an answer are: "samples", or of a metric nanoseconds, bytes or objects. */
-static inline const char *query_counts(const struct store_event *e)
-{
-	return e && e->ns_per_sample == 1 ? "nanoseconds"
-	       : e && !e->ns_per_sample && e->period == 1 &&
-			       (!strcmp(e->unit, "bytes") || !strcmp(e->unit, "objects"))
-		       ? e->unit
-		       : "samples";
-}
-
 /* The names that query_metric_named takes, but for blame, which has a command of its own. */
 #define QUERY_METRICS \
 	"cpu, off, runq, wall, waker, latency, value, heap (that is inuse_space), inuse_objects, alloc_space, " \
@@ -107,6 +97,15 @@ enum query_names {
  * (blame), or a part of another (waker.idle, latency.off).
  */
 bool query_is_profile(const struct store_event *e);
+
+/*
+ * Does each hit or row of it have a value of its own, in its unit? Not of events that stand for
+ * time or have a fixed period.
+ */
+static inline bool query_event_has_values(const struct store_event *e)
+{
+	return !e->ns_per_sample && !e->period;
+}
 
 /*
  * Return the name of the event that is CPU time, the first that stands for time; "": there is none.
@@ -252,6 +251,9 @@ struct query_info {
 };
 
 const struct query_info *query_info(const struct query *q);
+
+/* What the samples of an answer are: "samples", or the unit of the amounts. */
+const char *query_counts(const struct query_info *info);
 
 /* Did each hit of the event measure a value of its own, and are samples its hits? */
 bool query_has_values(const struct query_info *info);
