@@ -5,6 +5,7 @@
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "cli/groups.h"
+#include "cli/report.h"
 #include "export/answer.h"
 #include "opt/term.h"
 #include "opt/text.h"
@@ -38,6 +39,7 @@ static const struct opt options[] = {
 	{ "against-store", 0, OPT_LIST, "STORE,..",
 	  "another recording to compare with, or several as one",
 	  offsetof(struct diff, against_stores), 0, 0 },
+	METRIC_OPTION(struct diff, filter),
 	{ "by", 'b', OPT_LIST, "KEY,..",
 	  "by these label keys (event, comm, tenant, ...); \"function\" is the default",
 	  offsetof(struct diff, by), 0, 0 },
@@ -99,6 +101,12 @@ static bool is_time(const struct sides *s)
 	return reading_event(&s->r[0])->ns_per_sample && reading_event(&s->r[1])->ns_per_sample;
 }
 
+/* Are the sums of a metric compared, rather than samples? */
+static bool is_amounts(const struct sides *s)
+{
+	return query_info(s->r[0].query)->amounts;
+}
+
 /* CPUs in use, or events per second. */
 static double amount(const struct sides *s, int side, const struct query_diff_row *r)
 {
@@ -119,6 +127,7 @@ static int print_json(const struct sides *s, size_t n)
 		a.side[i] = (struct answer){ .store = s->r[i].store,
 					     .dir = names[i],
 					     .where = s->filter[i].where,
+					     .metric = s->filter[i].metric,
 					     .keys = (const char *const *)o->by.v,
 					     .n_keys = o->by.n,
 					     .limit = n };
@@ -149,9 +158,14 @@ static void print_side(const struct sides *s, int side, FILE *f)
 		text_range(info->from_ns, info->to_ns, range);
 		fprintf(f, "%s: ", range);
 	}
-	fprintf(f, "%llu samples", (unsigned long long)info->samples);
+	char sum[REPORT_AMOUNT_MAX];
+	if (!is_amounts(s))
+		fprintf(f, "%llu samples%s", (unsigned long long)info->samples,
+			is_time(s) ? " = " : "");
+	else if (!is_time(s))
+		fputs(report_number(info->samples, query_counts(info), sum), f);
 	if (is_time(s))
-		fprintf(f, " = %.3f s", info->seconds);
+		fprintf(f, "%.3f s", info->seconds);
 	fputc('\n', f);
 }
 
@@ -164,7 +178,10 @@ static void write_header(const struct sides *s, FILE *f)
 	fprintf(f,
 		", %s%s: %zu of %zu rows changed (5%% of such rows may be wrong), %zu have too "
 		"few samples to tell\n",
-		s->opts->absolute ? is_time(s) ? "CPUs" : "events per second" : "shares",
+		!s->opts->absolute ? "shares"
+		: is_amounts(s)	   ? is_time(s) ? "time per time" : "sum per second"
+		: is_time(s)	   ? "CPUs"
+				   : "events per second",
 		s->opts->by.n	     ? ""
 		: s->opts->inclusive ? ", with callees"
 				     : ", own time",
@@ -196,22 +213,32 @@ static bool is_wide(void)
 	return !term_width() || term_width() >= WIDE;
 }
 
+/* Of a metric that is time, the seconds say all. */
+static bool has_counts(const struct sides *s)
+{
+	return !is_amounts(s) || !is_time(s);
+}
+
 static unsigned heads_width(const struct sides *s)
 {
 	if (!is_wide())
 		return s->opts->absolute ? 37 : 35;
-	return 20 + 22 * is_time(s) + (s->opts->absolute ? 30 : 47) + 25;
+	return 20 * has_counts(s) + 22 * is_time(s) + (s->opts->absolute ? 30 : 47) + 25;
 }
 
 static void print_heads(const struct sides *s)
 {
 	bool wide = is_wide();
-	if (wide)
-		printf("%9s %9s ", "SAMPLES A", "B");
+	if (wide && has_counts(s))
+		printf("%9s %9s ", is_amounts(s) ? "SUM A" : "SAMPLES A", "B");
 	if (wide && is_time(s))
 		printf("%10s %10s ", "SECONDS A", "B");
 	if (s->opts->absolute)
-		printf("%9s %9s %9s ", is_time(s) ? "CPUS A" : "PER S A", "B", "CHANGE");
+		printf("%9s %9s %9s ",
+		       !is_time(s)     ? "PER S A"
+		       : is_amounts(s) ? "S/S A"
+				       : "CPUS A",
+		       "B", "CHANGE");
 	else
 		printf("%8s %8s %8s  ", "SHARE A", "B", "CHANGE");
 	if (wide && !s->opts->absolute)
@@ -232,9 +259,10 @@ static void print_ratio(double ratio)
 static void print_numbers(const struct sides *s, const struct query_diff_row *r)
 {
 	bool wide = is_wide();
-	if (wide)
-		printf("%9llu %9llu ", (unsigned long long)r->count[0],
-		       (unsigned long long)r->count[1]);
+	const char *unit = query_counts(query_info(s->r[0].query));
+	char sum[REPORT_AMOUNT_MAX];
+	for (int side = 0; side < 2 && wide && has_counts(s); side++)
+		printf("%9s ", report_number(r->count[side], unit, sum));
 	if (wide && is_time(s))
 		printf("%10.3f %10.3f ", seconds(s, 0, r->count[0]), seconds(s, 1, r->count[1]));
 	if (s->opts->absolute) {
@@ -298,7 +326,7 @@ static void warn_small(const struct sides *s, int side)
 	const struct query_info *info = query_info(s->r[side].query);
 	if (info->blocks && !info->samples)
 		cmd_warn("no sample matches %c", 'A' + side);
-	else if (info->blocks && info->samples < 100)
+	else if (info->blocks && !info->amounts && info->samples < 100)
 		cmd_warn("%c has only %llu samples: only large changes can be told from noise",
 			 'A' + side, (unsigned long long)info->samples);
 }
@@ -319,20 +347,20 @@ static int print_text(struct sides *s, size_t n)
 
 /* ---- the command ---- */
 
+/* Not so of a metric, but for the values of an event. */
+static bool is_of_event(const struct filter *f)
+{
+	return !f->metric || reading_metric(f) == QUERY_VALUE;
+}
+
 static int find_shared(struct sides *s, struct err *err)
 {
 	struct query_spec spec[2];
 	for (int side = 0; side < 2; side++) {
 		const struct query_info *info = query_info(s->r[side].query);
-		const struct filter *f = &s->filter[side];
-		spec[side] =
-			(struct query_spec){ .where = f->where,
-					     .from_ns = f->from_ns,
-					     .to_ns = f->to_ns,
-					     .by_start = f->by_start &&
-							 query_takes_starts(f->from_ns, f->to_ns),
-					     .event = info->event ? info->event->name : NULL,
-					     .idle = f->idle };
+		spec[side] = reading_spec(&s->filter[side], QUERY_TOTALS, NULL);
+		if (is_of_event(&s->filter[side]) && info->event)
+			spec[side].event = info->event->name;
 	}
 	return s->r[0].store == s->r[1].store
 		       ? query_diff_shared(s->r[0].store, &spec[0], &spec[1], &s->shared, err)
@@ -346,6 +374,7 @@ static int compare(struct sides *s)
 					opts->by.n, opts->inclusive, opts->absolute };
 	struct query_diff *d = NULL;
 	struct err err = { 0 };
+	char sum[REPORT_AMOUNT_MAX];
 	uint64_t limit = opts->filter.limit;
 	if (limit == UINT64_MAX && !opts->filter.json)
 		limit = DEFAULT_ROWS;
@@ -358,8 +387,9 @@ static int compare(struct sides *s)
 	}
 	s->d = d;
 	if (s->shared)
-		cmd_warn("A and B have %llu samples in common; the tests take them for apart",
-			 (unsigned long long)s->shared);
+		cmd_warn("A and B have %s%s in common; the tests take them for apart",
+			 report_number(s->shared, query_counts(query_info(s->r[0].query)), sum),
+			 is_amounts(s) ? "" : " samples");
 	size_t n = opts->changes_only ? d->n_changed : d->n_rows;
 	n = limit && n > limit ? (size_t)limit : n;
 	reading_step(&s->r[0], "compare");
@@ -410,7 +440,7 @@ static int open_sides(struct sides *s, const struct opt_args *args)
 	if (status)
 		return status;
 	/* The same event on both sides, whatever each would choose. */
-	if (*reading_event(&s->r[0])->name)
+	if (is_of_event(&s->filter[0]) && *reading_event(&s->r[0])->name)
 		s->filter[1].event = reading_event(&s->r[0])->name;
 	if (others->n) {
 		status = reading_open_store(&s->r[1], others->v, others->n, &s->filter[1]);

@@ -2,6 +2,7 @@
 /* ascribe labels: which keys there are, and the values of one key. */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
+#include "cli/report.h"
 #include "export/answer.h"
 #include "opt/text.h"
 
@@ -19,6 +20,7 @@ struct labels {
 
 static const struct opt options[] = {
 	WHERE_OPTIONS(struct labels, filter),
+	METRIC_OPTION(struct labels, filter),
 	LIMIT_OPTION(struct labels, filter,
 		     "values to print, 0 for all (default: 100; with --json all)"),
 	JSON_OPTION(struct labels, filter),
@@ -44,7 +46,9 @@ static const struct opt_command command = {
 static int print_json(const struct reading *r, const struct filter *f, const struct found_list *l,
 		      size_t limit)
 {
-	const struct answer a = { .store = r->store, .where = f->where, .limit = limit };
+	const struct answer a = {
+		.store = r->store, .where = f->where, .metric = f->metric, .limit = limit
+	};
 	return cmd_print_json(answer_found(&a, l));
 }
 
@@ -57,11 +61,13 @@ static int print_found(const struct found_list *l, const struct found *f)
 	free(value);
 	if (!text)
 		return -ENOMEM;
+	char sum[REPORT_AMOUNT_MAX];
 	double low, high;
 	query_interval(f->samples, l->samples, &low, &high);
 	if (l->keys)
 		printf("%9llu ", (unsigned long long)f->values);
-	printf("%9llu ", (unsigned long long)f->samples);
+	if (!l->info.amounts || !l->time)
+		printf("%9s ", report_number(f->samples, query_counts(&l->info), sum));
 	if (l->time)
 		printf("%10.3f ", f->seconds);
 	printf("%6.2f%%  ", 100.0 * (double)f->samples / (double)l->samples);
@@ -76,7 +82,10 @@ static int print_text(const struct reading *r, const struct found_list *l, size_
 {
 	int rc = 0;
 	if (l->n)
-		printf("%s%9s %s%7s  %s%s\n", l->keys ? "   VALUES " : "", "SAMPLES",
+		printf("%s%s%s%7s  %s%s\n", l->keys ? "   VALUES " : "",
+		       !l->info.amounts ? "  SAMPLES "
+		       : l->time	? ""
+					: "      SUM ",
 		       l->time ? "   SECONDS " : "", "SHARE",
 		       l->info.grain ? "     95% INTERVAL    " : "", l->keys ? "KEY" : "VALUE");
 	for (size_t i = 0; !rc && i < l->n && i < limit; i++)
@@ -91,11 +100,7 @@ static int labels(struct reading *r, const struct filter *f, const char *key)
 {
 	struct found_list l = { 0 };
 	struct err err = { .text = "out of memory" };
-	const struct query_spec spec = { .where = f->where,
-					 .from_ns = f->from_ns,
-					 .to_ns = f->to_ns,
-					 .event = f->event,
-					 .idle = f->idle };
+	const struct query_spec spec = reading_spec(f, QUERY_TOTALS, NULL);
 	uint64_t limit = f->limit;
 	if (limit == UINT64_MAX && !f->json)
 		limit = DEFAULT_ROWS;
@@ -130,6 +135,8 @@ static bool is_key(const char *arg, bool alone)
 
 int cmd_labels(int argc, char **argv)
 {
+	static const char no_events[] =
+		"labels: the samples of each event are counted: leave --metric out";
 	struct labels opts = { .filter = FILTER_INIT };
 	struct reading r = { 0 };
 	struct opt_args args;
@@ -138,6 +145,11 @@ int cmd_labels(int argc, char **argv)
 		return status;
 	const char *key =
 		args.n && is_key(args.v[args.n - 1], args.n == 1) ? args.v[--args.n] : NULL;
+	if (key && !strcmp(key, "event") && opts.filter.metric) {
+		cmd_error("%s", no_events);
+		opt_release(&command, &opts);
+		return EXIT_USAGE;
+	}
 	char *keys[] = { (char *)key };
 	const struct opt_list list = { keys, 1 };
 	status = reading_open_keys(&r, args.v, args.n, &opts.filter,
