@@ -34,9 +34,9 @@ struct capture {
 	__u64 cur, acc;
 	struct label_source source;
 	__u64 n_source;
-	__u64 argument;	    /* of the hit that is being sampled */
-	__u32 argument_how; /* as in cfg.argument; 0: none */
-	__u32 reserved;
+	/* Of the hit that is being sampled; how: ENTRY_* and the number << 8, or ARGUMENT_* */
+	__u64 argument[PROBE_LABELS];
+	__u32 argument_how[PROBE_LABELS];
 	__u64 saved[LABEL_SAVED];
 	struct wire_record head; /* head of the record that is sent */
 	__u8 bytes[CAPTURE_MAX + CAPTURE_ENTRY];

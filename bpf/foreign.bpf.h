@@ -112,7 +112,8 @@ static __always_inline __u64 capture_foreign(__u32 index, __u32 n, __u64 tp, __u
 	for (__u32 i = 0; i < LABEL_SOURCES && i < n; i++)
 		capture_source(index, i);
 	if (cfg.any_argument)
-		argument_append();
+		for (__u32 i = 0; i < PROBE_LABELS; i++)
+			argument_append(i);
 	*ret_failed = c->failed;
 	return c->used ? hash_capture() : 0;
 }

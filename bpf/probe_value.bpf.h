@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a hit of a probe measures, as the cookie of its place says. */
+/* What a hit of a probe measures, as its place says. */
 #ifndef ASCRIBE_PROBE_VALUE_BPF_H
 #define ASCRIBE_PROBE_VALUE_BPF_H
 
@@ -16,11 +16,10 @@
 __noinline __u64 probe_value(__u64 cookie, __u64 sp)
 {
 	const struct probe_cookie c = PROBE_COOKIE(cookie);
+	const struct probe_arguments *a = arguments_of(cookie);
 	__u64 v;
-	if (cfg.argument[c.event & (MAX_EVENTS - 1)])
-		return 1;
-	if (c.arg)
-		return read_argument(c, &v) && v < PROBE_VALUE_MAX ? v : VALUE_UNKNOWN;
+	if (a && a->value.arg)
+		return read_argument(&a->value, &v) && v < PROBE_VALUE_MAX ? v : VALUE_UNKNOWN;
 	if (!cfg.calls || c.part == PROBE_HIT)
 		return 1;
 	if (!is_selected(bpf_get_current_task_btf()))

@@ -152,13 +152,12 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 		key.kind = ROW_IDLE;
 		count(h, row_add(half_key, &key) < 0 ? COUNTER_rows_full : COUNTER_idle);
 	} else {
-		const __u32 how = of == OF_PROBE && cfg.any_argument
-					  ? cfg.argument[event & (MAX_EVENTS - 1)]
-					  : 0;
-		if (how && !argument_note(bpf_get_attach_cookie(ctx), how))
-			key.value = VALUE_UNKNOWN;
+		const bool noted = of == OF_PROBE && cfg.any_argument &&
+				   cfg.argument[event & (MAX_EVENTS - 1)];
+		if (noted)
+			argument_note(bpf_get_attach_cookie(ctx));
 		sample_task(ctx, h, half_key, t, &key, in_user, of == OF_CLOCK);
-		if (how)
+		if (noted)
 			argument_drop();
 		if (of == OF_PROBE && cfg.spreads[event] && period != VALUE_UNKNOWN)
 			value_spread(half_key, &key);

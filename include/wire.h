@@ -263,7 +263,7 @@ struct half {
 #define REUSE_SLOT_BYTES 2080
 
 /* Index of a half in its table, of the id. */
-#define HALF_INDEX(id) ((id) & 0xffff)
+#define HALF_INDEX(id) ((id)&0xffff)
 
 struct cpu_state {
 	/*
@@ -448,12 +448,11 @@ struct config {
 	__u32 heap[MAX_EVENTS];	      /* 1: hits are sampled allocations */
 	__u32 spreads[MAX_EVENTS];    /* 1: how the values of hits are distributed is kept */
 	__u32 any_argument;	      /* 1: of some event an argument is a label */
-	/* ENTRY_INT or ENTRY_BYTES, and its number << 8; 0: no argument of the event is a label */
-	__u32 argument[MAX_EVENTS];
-	__u32 latency;	     /* weights by label value are asked for */
-	__u32 latency_mask;  /* groups - 1, a power of two minus one */
-	__u32 latency_event; /* the clock whose samples are weighed */
-	__u64 latency_key;   /* latency_text of the label's key */
+	__u32 argument[MAX_EVENTS];   /* so many arguments of the event are labels */
+	__u32 latency;		      /* weights by label value are asked for */
+	__u32 latency_mask;	      /* groups - 1, a power of two minus one */
+	__u32 latency_event;	      /* the clock whose samples are weighed */
+	__u64 latency_key;	      /* latency_text of the label's key */
 	/* Instants that a half has room for, a power of two; 0: none are kept */
 	__u32 instants;
 	/* Of waits, in ns: those that are shorter have no instant. Of others 0: all have one */
@@ -478,17 +477,35 @@ enum probe_arg {
 	ARG_CONSTANT,
 };
 
-/* A probe's cookie: what the program on a place of an event does, and the argument it reads. */
-struct probe_cookie {
-	__s32 offset; /* ARG_CONSTANT: the value */
-	__u8 event;
-	__u8 part : 2; /* enum probe_part */
+/* Where an argument of a probe is. */
+struct probe_argument {
+	__s32 offset;  /* ARG_CONSTANT: the value */
 	__u8 arg : 2;  /* enum probe_arg */
 	__u8 size : 2; /* of the argument, 1 << size bytes */
 	__u8 is_signed : 1;
 	__u8 indexed : 1;
+	__u8 unused : 2;
 	__u8 base; /* a register: its word in the kernel's struct pt_regs */
-	__u8 index : 5, scale : 2, unused : 1;
+	__u8 index : 5, scale : 2, unused2 : 1;
+	__u8 label : 4;	 /* of a label: ENTRY_INT or ENTRY_BYTES; 0: there is none */
+	__u8 number : 4; /* of a label: that of the argument, from 1 */
+};
+
+/* The arguments that the program on a place reads. */
+#define PROBE_LABELS 2
+struct probe_arguments {
+	struct probe_argument value, label[PROBE_LABELS];
+};
+
+/* Of all events: a call has two parts, an allocation has frees. */
+#define PROBE_PLACES (MAX_EVENTS * 2 * 256)
+
+/* A probe's cookie: what the program on a place of an event does. */
+struct probe_cookie {
+	__u32 place; /* the index of its arguments in probe_places */
+	__u8 event;
+	__u8 part; /* enum probe_part */
+	__u16 unused;
 };
 
 #define PROBE_VALUE_MAX (1ull << 48) /* larger ones are no amounts: sums would overflow */
@@ -514,6 +531,7 @@ _Static_assert(sizeof(struct occupant) == OCCUPANT_WORDS * 8, "occupant");
 _Static_assert(sizeof(struct proc_entry) == 112, "proc_entry");
 _Static_assert(sizeof(struct wire_record) == 48, "wire_record");
 _Static_assert(sizeof(struct probe_cookie) == 8, "probe_cookie");
+_Static_assert(sizeof(struct probe_arguments) == 24, "probe_arguments");
 _Static_assert(sizeof(struct wire_copy) == 96 + (UNWIND_REGS + 1) * 8 + 32 + 128 * 8, "wire_copy");
 
 #endif

@@ -121,7 +121,7 @@ static void ask_file(const uint8_t *data, size_t size)
 
 static int count_probe(void *ctx, const struct elf_usdt *u)
 {
-	struct probe_cookie c = { 0 };
+	struct probe_argument c = { 0 };
 	*(size_t *)ctx += strlen(u->provider) + strlen(u->name) + strlen(u->arguments);
 	for (unsigned i = 1; i <= 9; i++)
 		if (!probe_arg_of_note(u->arguments, i, &c) && !probe_arg_is_sound(&c))

@@ -64,6 +64,34 @@ check "text: the files that a shell opens" r=opens.json -- \
 record -o filtered --label-drop arg1 -e "uprobe:$libc:open64:arg1=text" -- dash opens.sh
 exits 2 'unknown label key "arg1"' "$ascribe" report filtered --by arg1
 
+# ---- several of one event ----
+several() { # an event; a Python expression of by: {(index, label ...): (hits, value)}; what it says
+	rm -rf several
+	record -o several -e "$1" -- ./sized 100 2500
+	report several --by "index,$2" -n 0 >several.json
+	check "several: ${1##*sized:}: $4" r=several.json -- "(lambda by: $3)(
+		{(x['key']['index'], *(x['key'][k] for k in '$2'.split(','))): (x['samples'], x['value'])
+		for x in r['rows'] if x['key']['index']})" 'r["rows"][:5], r["n_rows"]'
+}
+both="by == {(str(i), str(n * (i + 1))): (1, n * (i + 1)) for i in (0, 1) for n in range(100)}"
+several "uprobe:$sized:take:arg2=label:arg2=bytes" arg2 "$both" "each label has its value"
+several "usdt:$sized:sized:taken:arg4=bytes:arg2=label" arg2 "$both" "in either order"
+several "usdt:$sized:sized:taken:arg2=bytes:arg5=label:arg3=int" arg3,arg5 \
+	"by == {(str(i), '7', '-3'): (100, 4950 * (i + 1)) for i in (0, 1)}" "two labels and a value"
+several "usdt:$sized:sized:taken:arg6=label:arg1=bytes" index \
+	"by == {(str(i), str(i)): (100, 4950 * (i + 1)) for i in (0, 1)}" \
+	"the value stays where a label cannot be read"
+check "which is counted" r=several.json -- 'r["flagged"]["value_unknown"] >= 200' 'r["flagged"]'
+
+# ---- of processes that are not known yet ----
+record -o new -e "uprobe:$sized:take:arg2=label" -- sh -c "for i in 1 2 3 4 5; do $sized 200 0; done"
+"$ascribe" stat new --json >stat.json
+report new --by arg2 -n 0 >new.json
+check "a hit without its label is one of a process that was new" r=new.json s=stat.json -- \
+	'(lambda n: 0 < n == s["flagged"]["new_process"])(
+	sum(x["samples"] for x in r["rows"] if x["key"]["arg2"] is None)) and s["stored"] == 2005' \
+	'[x for x in r["rows"] if x["key"]["arg2"] is None], s["flagged"], s["stored"]'
+
 # ---- what cannot be ----
 for n in 7 8 9; do
 	exits 1 "taken has no argument $n that is an integer" "$ascribe" record -d 1s -o x \
@@ -71,6 +99,10 @@ for n in 7 8 9; do
 done
 exits 1 'argument 9 is not in a register' "$ascribe" record -d 1s -o x \
 	-e "uprobe:$sized:take:arg9=bytes"
+exits 1 'taken has no argument 1 or 7 that is an integer' "$ascribe" record -d 1s -o x \
+	-e "usdt:$sized:sized:taken:arg1=bytes:arg7=label"
+exits 2 'one of bytes, ns, count' "$ascribe" record -d 1s -o x \
+	-e "uprobe:$sized:take:arg1=bytes:arg2=count"
 exits 2 ':argN=UNIT' "$ascribe" record -d 1s -o x -e "uprobe:$sized:take:arg1=miles"
 exits 2 'uretprobe:FILE:SYMBOL, with' "$ascribe" record -d 1s -o x \
 	-e "uretprobe:$sized:take:arg1=bytes"

@@ -63,6 +63,11 @@ static void test_text(void **state)
 					   "uprobe:/x:f:arg1=",
 					   "uprobe:/x:f:arg12=bytes",
 					   "uprobe:/x:f:arg1=bytes:",
+					   "uprobe:/x:f:arg1=bytes:arg2=count",
+					   "uprobe:/x:f:arg1=label:arg1=text",
+					   "uprobe:/x:f:arg1=label:arg2=int:arg3=text",
+					   "uprobe:/x:f:arg1=label:",
+					   "uprobe:/x:f:arg1=label::arg2=int",
 					   "uprobe:/x:f:arg1=Bytes",
 					   "uprobe:/x:arg1=bytes" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -233,7 +238,7 @@ static void test_damaged(void **state)
 static const char *argument(const char *note, unsigned n)
 {
 	static char text[100];
-	struct probe_cookie c = { 0 };
+	struct probe_argument c = { 0 };
 	int rc = probe_arg_of_note(note, n, &c);
 	if (rc)
 		return rc == -ERANGE ? "none" : "refused";
@@ -287,18 +292,27 @@ static void test_arguments(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (strcmp(argument(bad[i], 1), "refused") != 0)
 			fail_msg("%s is accepted", bad[i]);
-	struct probe_cookie forged = { .arg = ARG_REGISTER, .base = 15 }; /* orig_rax */
+	struct probe_argument forged = { .arg = ARG_REGISTER, .base = 15 }; /* orig_rax */
 	assert_false(probe_arg_is_sound(&forged));
-	forged = (struct probe_cookie){ .arg = ARG_MEMORY, .base = 10, .indexed = 1, .index = 30 };
+	forged =
+		(struct probe_argument){ .arg = ARG_MEMORY, .base = 10, .indexed = 1, .index = 30 };
 	assert_false(probe_arg_is_sound(&forged));
 #endif
 	struct probe_spec p;
 	assert_int_equal(probe_parse(&p, "usdt:/bin/x:one:two:arg2=bytes", NULL), 0);
 	assert_string_equal(p.name, "two");
-	assert_int_equal(p.arg, 2);
+	assert_int_equal(p.value.arg, 2);
 	assert_string_equal(probe_unit(&p), "bytes");
 	assert_int_equal(probe_parse(&p, "uprobe:/bin/x:f:arg1=ns", NULL), 0);
 	assert_string_equal(probe_unit(&p), "nanoseconds");
+	const char *many = "uprobe:/bin/x:f:arg1=label:arg3=bytes:arg2=text";
+	assert_int_equal(probe_parse(&p, many, NULL), 0);
+	assert_string_equal(p.name, "f");
+	assert_string_equal(probe_unit(&p), "bytes");
+	assert_int_equal(p.value.arg, 3);
+	assert_int_equal(p.n_labels, 2);
+	assert_int_equal(p.label[0].arg, 2);
+	assert_int_equal(p.label[1].arg, 1);
 }
 
 int main(void)

@@ -100,8 +100,8 @@ static int parse_probe(struct event *e, const char *text, struct err *err)
 	e->probe = e->fixed_period = true;
 	e->calls = spec.kind == PROBE_CALLS;
 	e->heap = spec.kind == PROBE_HEAP;
-	e->label = probe_label(&spec) | (probe_label(&spec) ? spec.arg << 8 : 0);
-	e->values = e->calls || e->heap || (spec.arg && !e->label);
+	e->label = spec.n_labels;
+	e->values = e->calls || e->heap || spec.value.arg;
 	e->unit = probe_unit(&spec);
 	e->attr.sample_period = 1;
 	return 0;

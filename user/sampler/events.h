@@ -21,7 +21,7 @@ struct event {
 	bool probe;		/* in the code of programs: probe.h */
 	bool calls;		/* a probe: how long calls take */
 	bool values;		/* a probe: each hit has a value of its own */
-	uint32_t label;		/* a probe: struct config.argument */
+	uint32_t label;		/* a probe: so many of its arguments are labels */
 	bool heap;		/* likewise: allocations that programs sample themselves */
 	bool fixed_period;	/* constant period: cpu-clock, task-clock */
 	uint64_t ns_per_sample; /* 0 where a sample is not a time */

@@ -22,11 +22,11 @@ static const struct kind {
 	const char *prefix, *form;
 } kinds[] = {
 	[PROBE_FUNCTION] = { "uprobe:", "uprobe:FILE:SYMBOL, uprobe:FILE:SYMBOL+OFFSET or "
-					"uprobe:FILE:SYMBOL:argN=UNIT (bytes, ns, count; of a "
-					"label int, label, text)" },
+					"uprobe:FILE:SYMBOL:argN=UNIT (one of bytes, ns, count; "
+					"up to two of int, label, text)" },
 	[PROBE_CALLS] = { "uretprobe:", "uretprobe:FILE:SYMBOL" },
-	[PROBE_STATIC] = { "usdt:", "usdt:FILE:PROVIDER:NAME, or with :argN=UNIT (bytes, ns, "
-				    "count; of a label int, label, text) behind it" },
+	[PROBE_STATIC] = { "usdt:", "usdt:FILE:PROVIDER:NAME, or with :argN=UNIT (one of "
+				    "bytes, ns, count; up to two of int, label, text) behind it" },
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -97,31 +97,47 @@ const char *probe_unit(const struct probe_spec *p)
 {
 	return p->kind == PROBE_CALLS  ? "nanoseconds"
 	       : p->kind == PROBE_HEAP ? "bytes"
-				       : units[p->unit].unit;
+				       : units[p->value.unit].unit;
 }
 
-unsigned probe_label(const struct probe_spec *p)
+/* ":argN=UNIT" up to end. False: there is no such argument or unit, or one too many. */
+static bool parse_argument(struct probe_spec *p, const char *text, const char *end)
 {
-	return p->arg ? units[p->unit].label : 0;
+	struct probe_read r = { 0 };
+	char one[32], unit[16];
+	int len = 0;
+	if (p->kind == PROBE_CALLS || !copy(one, sizeof(one), text, end) ||
+	    sscanf(one, ":arg%1u=%15[a-z]%n", &r.arg, unit, &len) != 2 || one[len] || !r.arg)
+		return false;
+	while (r.unit < N_UNITS && strcmp(units[r.unit].name, unit) != 0)
+		r.unit++;
+	if (r.unit == N_UNITS)
+		return false;
+	if (!units[r.unit].label) {
+		const bool first = !p->value.arg;
+		p->value = r;
+		return first;
+	}
+	for (unsigned i = 0; i < p->n_labels; i++)
+		if (p->label[i].arg == r.arg)
+			return false;
+	if (p->n_labels == PROBE_LABELS)
+		return false;
+	p->label[p->n_labels++] = r;
+	return true;
 }
 
-/*
- * Take "argN=UNIT" off the end of a text, with the colon before it. Return the new end; NULL: there
- * is no such argument or unit.
- */
-static const char *parse_argument(struct probe_spec *p, const char *text, const char *end)
+/* Take all arguments off the end of a text. Return the new end; NULL: one makes no sense. */
+static const char *parse_arguments(struct probe_spec *p, const char *text, const char *end)
 {
 	const char *colon = colon_before(text, end);
-	char unit[16];
-	int len = 0;
-	if (!colon || !strchr(colon, '='))
-		return end;
-	if (sscanf(colon, ":arg%1u=%15[a-z]%n", &p->arg, unit, &len) != 2 || colon[len] ||
-	    !p->arg || p->kind == PROBE_CALLS)
-		return NULL;
-	while (p->unit < N_UNITS && strcmp(units[p->unit].name, unit) != 0)
-		p->unit++;
-	return p->unit < N_UNITS ? colon : NULL;
+	while (colon && memchr(colon, '=', (size_t)(end - colon))) {
+		if (!parse_argument(p, colon, end))
+			return NULL;
+		end = colon;
+		colon = colon_before(text, end);
+	}
+	return end;
 }
 
 /* Our library: installed in PREFIX/lib/ascribe, or beside the program that was just built. */
@@ -182,7 +198,7 @@ int probe_parse(struct probe_spec *ret, const char *event, struct err *err)
 	struct probe_spec p = { .kind = (enum probe_kind)kind_of(event) };
 	const bool is_static = p.kind == PROBE_STATIC;
 	const char *text = strchr(event, ':') + 1;
-	const char *end = parse_argument(&p, text, text + strlen(text));
+	const char *end = parse_arguments(&p, text, text + strlen(text));
 	const char *name = end ? colon_before(text, end) : NULL;
 	const char *provider = name && is_static ? colon_before(text, name) : NULL;
 	bool good = name && strchr(text, '/') && (provider || !is_static);
@@ -192,7 +208,7 @@ int probe_parse(struct probe_spec *ret, const char *event, struct err *err)
 		       copy(p.name, sizeof(p.name), name + 1, end);
 	else
 		good = good && parse_function(&p, name + 1, end) &&
-		       (!p.offset || (p.kind == PROBE_FUNCTION && !p.arg));
+		       (!p.offset || (p.kind == PROBE_FUNCTION && !p.value.arg && !p.n_labels));
 	if (!good)
 		return err_set(err, -EINVAL,
 			       "event '%.200s': it has the form %s, with a path as FILE", event,
@@ -234,6 +250,28 @@ static int add_place(struct answer *a, const struct probe_place *at)
 	return 0;
 }
 
+/* note: of a static probe; NULL: of a function. */
+static int locate_one(const struct probe_read *r, const char *note, struct probe_argument *ret)
+{
+	if (note)
+		return probe_arg_of_note(note, r->arg, ret) ? -EDOM : 0;
+	if (probe_arg_of_function(r->arg, ret))
+		return -EDOM;
+	if (!strcmp(units[r->unit].name, "int")) {
+		ret->size = 2;
+		ret->is_signed = 1;
+	}
+	return 0;
+}
+
+static int locate(const struct probe_spec *p, const char *note, struct probe_arguments *ret)
+{
+	int rc = p->value.arg ? locate_one(&p->value, note, &ret->value) : 0;
+	for (unsigned i = 0; !rc && i < p->n_labels; i++)
+		rc = locate_one(&p->label[i], note, &ret->label[i]);
+	return rc;
+}
+
 static int take_function(void *ctx, const struct elf_function *f)
 {
 	const struct search *s = ctx;
@@ -243,12 +281,7 @@ static int take_function(void *ctx, const struct elf_function *f)
 	if (s->p->offset && s->p->offset >= f->size)
 		return -ERANGE;
 	int rc = elf_image_offset(s->img, f->vaddr + s->p->offset, &at.offset);
-	if (!rc && s->p->arg && probe_arg_of_function(s->p->arg, &at.argument))
-		rc = -EDOM;
-	if (!strcmp(units[s->p->unit].name, "int")) {
-		at.argument.size = 2;
-		at.argument.is_signed = 1;
-	}
+	rc = rc ? rc : locate(s->p, NULL, &at.arguments);
 	return rc ? rc : add_place(s->a, &at);
 }
 
@@ -264,8 +297,7 @@ static int take_static(void *ctx, const struct elf_usdt *u)
 					   : -EBADMSG;
 	if (!rc && u->semaphore)
 		rc = elf_image_offset(s->img, u->semaphore, &at.semaphore);
-	if (!rc && s->p->arg && probe_arg_of_note(u->arguments, s->p->arg, &at.argument))
-		rc = -EDOM;
+	rc = rc ? rc : locate(s->p, u->arguments, &at.arguments);
 	return rc ? rc : add_place(s->a, &at);
 }
 
@@ -301,8 +333,20 @@ int probe_op(const struct sandbox_request *q, struct buf *out)
 
 /* ---- who asks ---- */
 
+/* The numbers of the arguments that are asked for: "1 or 2". */
+static const char *numbers_of(const struct probe_spec *p, char out[64])
+{
+	size_t n = 0;
+	if (p->value.arg)
+		n = (size_t)snprintf(out, 64, "%u", p->value.arg);
+	for (unsigned i = p->n_labels; i-- > 0;)
+		n += (size_t)snprintf(out + n, 64 - n, "%s%u", n ? " or " : "", p->label[i].arg);
+	return out;
+}
+
 static int cannot(const struct probe_spec *p, int rc, struct err *err)
 {
+	char numbers[64] = "";
 	const bool is_static = p->kind == PROBE_STATIC;
 	const char *what = is_static ? "static probe" : "function";
 	switch (rc) {
@@ -325,12 +369,12 @@ static int cannot(const struct probe_spec *p, int rc, struct err *err)
 					 p->file, p->provider, p->name, p->arguments)
 			       : err_set(err, rc,
 					 is_static
-						 ? "%s: %s has no argument %u that is an integer "
+						 ? "%s: %s has no argument %s that is an integer "
 						   "in a register, in memory or constant: readelf "
 						   "-n shows them"
-						 : "%s: %s: argument %u is not in a register: the "
+						 : "%s: %s: argument %s is not in a register: the "
 						   "System V ABI has 6 there, arm64 8",
-					 p->file, p->name, p->arg);
+					 p->file, p->name, numbers_of(p, numbers));
 	case -ERANGE:
 		return err_set(err, rc, "%s: %s is not as long as %llu bytes", p->file, p->name,
 			       (unsigned long long)p->offset);
@@ -346,13 +390,31 @@ static int cannot(const struct probe_spec *p, int rc, struct err *err)
 	}
 }
 
-static bool is_answer(const struct buf *reply)
+/* Are these the arguments that were asked for? */
+static bool are_sound(const struct probe_spec *p, const struct probe_arguments *a)
+{
+	bool good = probe_arg_is_sound(&a->value) && !a->value.arg == !p->value.arg;
+	for (unsigned i = 0; good && i < PROBE_LABELS; i++)
+		good = probe_arg_is_sound(&a->label[i]) && !a->label[i].arg == (i >= p->n_labels);
+	return good;
+}
+
+static bool is_answer(const struct probe_spec *p, const struct buf *reply)
 {
 	const struct answer *a = (const void *)reply->data;
 	bool good = reply->len == sizeof(*a) && a->n && a->n <= PROBE_PLACES_MAX;
 	for (size_t i = 0; good && i < a->n; i++)
-		good = probe_arg_is_sound(&a->place[i].argument);
+		good = are_sound(p, &a->place[i].arguments);
 	return good;
+}
+
+/* What becomes of the arguments does not come from the worker. */
+static void set_labels(const struct probe_spec *p, struct probe_arguments *a)
+{
+	for (unsigned i = 0; i < PROBE_LABELS; i++) {
+		a->label[i].label = i < p->n_labels ? units[p->label[i].unit].label & 15 : 0;
+		a->label[i].number = i < p->n_labels ? p->label[i].arg & 15 : 0;
+	}
 }
 
 int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, struct probe_place *ret,
@@ -378,12 +440,14 @@ int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, struct 
 	if (rc == -EINPROGRESS)
 		rc = -ETIMEDOUT;
 	sandbox_cancel(s, &job);
-	if (!rc && !is_answer(&reply))
+	if (!rc && !is_answer(spec, &reply))
 		rc = -EBADMSG;
 	if (!rc) {
 		const struct answer *a = (const void *)reply.data;
 		*ret_n = a->n;
 		memcpy(ret, a->place, a->n * sizeof(*ret));
+		for (size_t i = 0; i < a->n; i++)
+			set_labels(spec, &ret[i].arguments);
 	}
 	buf_fini(&reply);
 	return rc ? cannot(spec, rc, err) : 0;

@@ -11,7 +11,8 @@
  *
  * With :argN=UNIT behind it, argument N of a function at its entry, or of a static probe, is the
  * value of a hit. The first one is arg1. UNIT is bytes, ns or count. With :argN=int, =label (64
- * bits) or =text (a pointer to it) the argument is the label argN of a hit.
+ * bits) or =text (a pointer to it) the argument is the label argN of a hit. A hit has one value and
+ * PROBE_LABELS such labels at most: :arg1=label:arg2=bytes.
  *
  * FILE is anybody's: a worker of the sandbox finds the places in it.
  */
@@ -36,14 +37,20 @@
 
 enum probe_kind { PROBE_FUNCTION, PROBE_CALLS, PROBE_STATIC, PROBE_HEAP };
 
+/* An argument that is read at each hit. */
+struct probe_read {
+	unsigned arg;  /* from 1; 0: none */
+	unsigned unit; /* see probe_unit */
+};
+
 struct probe_spec {
 	enum probe_kind kind;
 	char file[PROBE_FILE_MAX];
 	char provider[PROBE_NAME_MAX]; /* USDT */
 	char name[PROBE_NAME_MAX];     /* of the function or the probe */
 	uint64_t offset;	       /* from the beginning of the function, bytes */
-	unsigned arg;		       /* that is the value or a label; 0: none */
-	unsigned unit;		       /* see probe_unit */
+	struct probe_read value, label[PROBE_LABELS];
+	unsigned n_labels;
 	/* USDT: what the note must say of its arguments; "": anything */
 	char arguments[PROBE_NAME_MAX];
 };
@@ -52,7 +59,7 @@ struct probe_spec {
 struct probe_place {
 	uint64_t offset;    /* of the instruction in the file, bytes */
 	uint64_t semaphore; /* of the count of users, in the file; 0: there is none */
-	struct probe_cookie argument;
+	struct probe_arguments arguments;
 };
 
 bool probe_is(const char *event);
@@ -65,8 +72,6 @@ int probe_parse(struct probe_spec *ret, const char *event, struct err *err);
 
 /* The unit of a hit's value: "bytes", "nanoseconds", "count". */
 const char *probe_unit(const struct probe_spec *p);
-/* How the argument is a label: ENTRY_INT, ENTRY_BYTES (text); 0: it is none. */
-unsigned probe_label(const struct probe_spec *p);
 
 /*
  * Open a place as a perf event, disabled; takes CAP_SYS_ADMIN. The kernel asks for the file anew,

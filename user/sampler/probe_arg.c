@@ -103,7 +103,7 @@ static uint8_t register_of_function(unsigned n)
 
 #endif
 
-int probe_arg_of_function(unsigned n, struct probe_cookie *ret)
+int probe_arg_of_function(unsigned n, struct probe_argument *ret)
 {
 	if (!n || n > N_OF_FUNCTION)
 		return -ERANGE;
@@ -146,7 +146,7 @@ static int parse_number(const char *text, __s32 *ret)
 	return 0;
 }
 
-static int fill(char part[N_GROUPS][ARGUMENT_MAX], struct probe_cookie *c)
+static int fill(char part[N_GROUPS][ARGUMENT_MAX], struct probe_argument *c)
 {
 	uint8_t index = 0;
 	int rc = 0;
@@ -168,10 +168,10 @@ static int fill(char part[N_GROUPS][ARGUMENT_MAX], struct probe_cookie *c)
 	return rc;
 }
 
-int probe_arg_of_note(const char *arguments, unsigned n, struct probe_cookie *ret)
+int probe_arg_of_note(const char *arguments, unsigned n, struct probe_argument *ret)
 {
 	char text[ARGUMENT_MAX], part[N_GROUPS][ARGUMENT_MAX] = { 0 };
-	struct probe_cookie c = *ret;
+	struct probe_argument c = *ret;
 	regmatch_t match[12];
 	regex_t pattern;
 	int rc = n ? take_argument(arguments, n, text) : -ERANGE;
@@ -192,7 +192,7 @@ int probe_arg_of_note(const char *arguments, unsigned n, struct probe_cookie *re
 	return rc;
 }
 
-bool probe_arg_is_sound(const struct probe_cookie *c)
+bool probe_arg_is_sound(const struct probe_argument *c)
 {
 	return c->arg == ARG_NONE || c->arg == ARG_CONSTANT ||
 	       (is_register(c->base) && (!c->indexed || is_register(c->index)));

@@ -14,8 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+_Static_assert(PROBE_PLACES >= MAX_EVENTS * 2 * PROBE_PLACES_MAX, "each place has arguments");
 
 #define MULTI_RETURN 1 /* BPF_F_UPROBE_MULTI_RETURN of Linux 6.6 */
 
@@ -34,6 +37,7 @@ static int open_part(struct sampler *s, size_t i, enum probe_part part, struct e
 	for (; !rc && i < s->cfg.n_probes && s->cfg.probes[i].event == from->event; i++) {
 		if (s->cfg.probes[i].frees != (part == PROBE_FREE))
 			continue;
+		s->places[s->n_probes] = s->cfg.probes[i].place.arguments;
 		struct open_probe *p = &s->probes[s->n_probes++];
 		*p = (struct open_probe){ s->cfg.probes[i], part, -1, -1 };
 		p->at.file = -1;
@@ -51,11 +55,13 @@ static int open_part(struct sampler *s, size_t i, enum probe_part part, struct e
 
 int sampler_open_probes(struct sampler *s, struct err *err)
 {
+	const struct sampler_table places = { MAP_probe_places, PROBE_PLACES * sizeof(*s->places),
+					      (void **)&s->places };
 	const size_t n = s->cfg.n_probes;
-	int rc = 0;
 	s->probes = n ? calloc(2 * n, sizeof(*s->probes)) : NULL;
 	if (n && !s->probes)
 		return err_set(err, -ENOMEM, "out of memory");
+	int rc = sampler_map_tables(s, &places, n > 0, err);
 	for (size_t i = 0; !rc && i < n; i++) {
 		const unsigned event = s->cfg.probes[i].event;
 		const struct event *e = &s->cfg.event[event];
@@ -76,12 +82,12 @@ int sampler_open_probes(struct sampler *s, struct err *err)
 	return rc;
 }
 
-static uint64_t cookie_of(const struct open_probe *p)
+static uint64_t cookie_of(const struct sampler *s, const struct open_probe *p)
 {
-	struct probe_cookie c = p->at.place.argument;
+	const struct probe_cookie c = { .place = (uint32_t)(p - s->probes),
+					.event = (uint8_t)p->at.event,
+					.part = p->part & 3 };
 	uint64_t word;
-	c.event = (uint8_t)p->at.event;
-	c.part = p->part & 3;
 	memcpy(&word, &c, sizeof(word));
 	return word;
 }
@@ -96,7 +102,7 @@ static int attach_multi(const struct sampler *s, struct open_probe *p, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		offsets[i] = p[i].at.place.offset;
 		semaphores[i] = p[i].at.place.semaphore;
-		cookies[i] = cookie_of(&p[i]);
+		cookies[i] = cookie_of(s, &p[i]);
 		any |= semaphores[i];
 	}
 	const struct link_create_uprobe_multi a = {
@@ -115,7 +121,7 @@ static int attach_multi(const struct sampler *s, struct open_probe *p, size_t n)
 
 static int attach_one(const struct sampler *s, struct open_probe *p)
 {
-	int rc = sampler_attach_event(s, PROGRAM_on_probe, p->fd, cookie_of(p), &p->link);
+	int rc = sampler_attach_event(s, PROGRAM_on_probe, p->fd, cookie_of(s, p), &p->link);
 	return rc ? rc : ioctl(p->fd, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
 }
 
@@ -147,6 +153,9 @@ void sampler_close_probes(struct sampler *s)
 		sampler_detach(&s->probes[i].fd);
 		sampler_detach(&s->probes[i].at.file);
 	}
+	if (s->places)
+		munmap(s->places, PROBE_PLACES * sizeof(*s->places));
+	s->places = NULL;
 	free(s->probes);
 	s->probes = NULL;
 	s->n_probes = 0;

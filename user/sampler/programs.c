@@ -297,6 +297,7 @@ static int set_probes(struct loading *l, struct config *c)
 	bpf_program__set_autoload(k->progs.on_probe, has_probes(l->cfg));
 	bpf_program__set_autoload(k->progs.on_calls_exit, c->calls);
 	int rc = bpf_map__set_autocreate(k->maps.calls, c->calls);
+	rc = rc ? rc : bpf_map__set_autocreate(k->maps.probe_places, has_probes(l->cfg));
 	if (!rc && l->probes.multi)
 		rc = bpf_program__set_expected_attach_type(k->progs.on_probe, PROBES_ATTACH_MULTI);
 	return rc;

@@ -13,6 +13,7 @@
 	X(halves) \
 	X(cpu_states) \
 	X(procs) \
+	X(probe_places) \
 	X(proc_labels) \
 	X(label_steps) \
 	X(selected) \

@@ -60,6 +60,7 @@ struct sampler {
 	int shard_fd[UNWIND_SHARDS];
 	struct open_probe *probes; /* those of one link side by side */
 	size_t n_probes;
+	struct probe_arguments *places; /* PROBE_PLACES, by the index in probes; NULL: no probes */
 	/* Links of programs; -1: none */
 	int tracepoint[MAX_EVENTS], fork, ended, calls_exit, sched[SAMPLER_SCHED_LINKS], threads;
 	bool waits, wakers, latency;  /* the scheduler is watched; who wakes; weights */
