@@ -108,9 +108,13 @@ $(BUILD)/bench/bench_symbols: tests/bench/bench_symbols.c $(BUILD)/libascribe.a
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) \
 		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-bench-probes: $(BUILD)/ascribe $(BUILD)/tests/record/probed
-bench-probes: ## what a hit of a probe costs, beside bpftrace, as root
-	$(Q)tests/bench/probes.sh $(BUILD)
+bench-probes: $(BUILD)/ascribe $(BUILD)/tests/record/probed $(BUILD)/tests/record/latency
+bench-probes: $(BUILD)/tests/record/locks $(BUILD)/bench/heap_map $(BUILD)/bench/bench_tracks
+bench-probes: ## probes, allocations, latency, locks, tracks: each figure, as root
+	$(Q)echo "== a hit, beside bpftrace" && tests/bench/probes.sh $(BUILD)
+	$(Q)echo "== allocations, beside heaptrack" && tests/bench/heap.sh $(BUILD)
+	$(Q)echo "== latency and lock holders" && tests/bench/answers.sh $(BUILD)
+	$(Q)echo "== the flight recorder" && $(MAKE) --no-print-directory -s bench-tracks
 
 $(BUILD)/bench/bench_tracks: tests/bench/bench_tracks.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a hit of a probe costs the program that is hit: `make bench-probes`, as root. CPU time of the
 # program alone, medians of interleaved runs: without a probe, with bpftrace that only counts, and
-# with each hit's label and stack.
+# with each hit's label and stack; then both with the sum of an argument.
 set -u
 build=$(realpath "$1")
 runs=${RUNS:-7}
@@ -41,8 +41,13 @@ for _ in $(seq "$runs"); do
 		beside bpftrace Attaching bpftrace -e "uprobe:$where:hit { @ = count(); }"
 	beside ascribe recording "$build/ascribe" record -a -d 600s -o store -e "uprobe:$where:hit"
 	rm -rf store
+	command -v bpftrace >/dev/null &&
+		beside bpftrace_sum Attaching bpftrace -e "uprobe:$where:hit { @ = sum(arg0); }"
+	beside ascribe_sum recording "$build/ascribe" record -a -d 600s -o store \
+		-e "uprobe:$where:hit:arg1=count"
+	rm -rf store
 done
-for of in none bpftrace ascribe; do
+for of in none bpftrace ascribe bpftrace_sum ascribe_sum; do
 	[ -s $of ] && echo "$of: $(median $of) ns a hit"
 done
 [ -s bpftrace ] && awk -v a="$(median ascribe)" -v b="$(median bpftrace)" -v n="$(median none)" \
