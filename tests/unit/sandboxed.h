@@ -6,6 +6,7 @@
 #ifndef TESTS_SANDBOXED_H
 #define TESTS_SANDBOXED_H
 
+#include "sandbox/channel.h"
 #include "sandbox/sandbox.h"
 
 #include "confined.h"
@@ -29,7 +30,21 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ECHO, READ_FDS, HANG, CRASH, ALLOCATE, FORBIDDEN, PATHS, BIG, KEEP, BURN, OPS };
+enum {
+	ECHO,
+	READ_FDS,
+	HANG,
+	CRASH,
+	ALLOCATE,
+	FORBIDDEN,
+	PATHS,
+	BIG,
+	KEEP,
+	BURN,
+	RESULT,
+	CLAIM,
+	OPS
+};
 
 static inline int op_echo(const struct sandbox_request *q, struct buf *out)
 {
@@ -142,8 +157,27 @@ static inline int op_burn(const struct sandbox_request *q, struct buf *out)
 	return 0;
 }
 
-static const sandbox_op ops[OPS] = { op_echo,	   op_read_fds, op_hang, op_crash, op_allocate,
-				     op_forbidden, op_paths,	op_big,	 op_keep,  op_burn };
+/* A parser that was taken over answers what no op does. */
+static inline int op_result(const struct sandbox_request *q, struct buf *out)
+{
+	(void)out;
+	return atoi((const char *)q->bytes);
+}
+
+/* A parser that was taken over says that what it did took no time. */
+static inline int op_claim(const struct sandbox_request *q, struct buf *out)
+{
+	const struct channel_head none = { 0 };
+	op_burn(q, out);
+	for (int fd = 0; fd < 32; fd++)
+		if (!channel_send_head(fd, &none, NULL, 0))
+			_exit(0);
+	return -EIO;
+}
+
+static const sandbox_op ops[OPS] = { op_echo,	  op_read_fds,	op_hang,   op_crash,
+				     op_allocate, op_forbidden, op_paths,  op_big,
+				     op_keep,	  op_burn,	op_result, op_claim };
 
 struct fixture {
 	struct sandbox *s;

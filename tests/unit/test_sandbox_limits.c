@@ -2,6 +2,8 @@
 /* The child that parses: how users and lanes share it, what it may do and what it may not. */
 #include "sandboxed.h"
 
+#include <limits.h>
+
 /* Submit for a user; the deadline is far. */
 static struct sandbox_job *submit(struct fixture *f, unsigned op, uint32_t user, const char *text)
 {
@@ -240,6 +242,47 @@ static void test_confined(void **state)
 	expect_alive(f);
 }
 
+/* "Not done", "ask again": a caller that believed them would wait for a job that is gone. */
+static void test_results(void **state)
+{
+	static const int lies[] = { -EINPROGRESS, -EAGAIN, -EBUSY,  -ECHILD, -ETIMEDOUT,
+				    -4096,	  INT_MIN, INT_MAX, 1 };
+	struct fixture *f = *state;
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		char text[16];
+		snprintf(text, sizeof(text), "%d", lies[i]);
+		assert_int_equal(ask(f, RESULT, text, sizeof(text), NULL, 0), -EBADMSG);
+	}
+	assert_int_equal(ask(f, RESULT, "-2", 3, NULL, 0), -ENOENT);
+	expect_alive(f);
+}
+
+/* Users are charged for the CPU time that their parsers took, whatever these say. */
+static void test_claims(void **state)
+{
+	struct fixture *f = *state;
+	char loops[16] = "30000000";
+	struct sandbox_call c = { .op = CLAIM,
+				  .bytes = loops,
+				  .len = sizeof(loops),
+				  .deadline_ms = 10000,
+				  .max_reply = 100 };
+	struct sandbox_job *job = NULL;
+	struct sandbox_stats st;
+	uint64_t cpu_ns = 0;
+	int rc;
+	if (!CONFINED)
+		skip();
+	expect_alive(f);
+	assert_int_equal(sandbox_submit(f->s, &c, &job), 0);
+	while ((rc = sandbox_take(f->s, &job, &f->reply, &cpu_ns)) == -EINPROGRESS)
+		assert_true(sandbox_wait(f->s, now_ns() + 1000000000u));
+	assert_int_equal(rc, 0);
+	sandbox_stats(f->s, &st);
+	print_message("%.1f ms\n", (double)cpu_ns / 1e6);
+	assert_true(cpu_ns > 5000000 && st.cpu_ns >= cpu_ns);
+}
+
 static unsigned long long status_of(const char *text, const char *key, int base)
 {
 	const char *p = strstr(text, key);
@@ -288,6 +331,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unprivileged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_results, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_claims, set_up, tear_down),
 	};
 	/*
 	 * As the recorder does: a worker that hangs is late only if it ran for half of its time.

@@ -170,12 +170,19 @@ static void worker_failed(struct sandbox *s, struct worker *w, int rc)
 	job_end(s, j, stalled ? -EAGAIN : rc);
 }
 
+/* CPU time of its job. It says so itself only where its pid has not come yet: it may lie. */
+static uint64_t spent_ns(const struct worker *w)
+{
+	const uint64_t now = worker_cpu_ns(w), took = channel_now_ns() - w->begin_ns;
+	if (now)
+		return now > w->ran_ns ? now - w->ran_ns : 0;
+	return w->head.value < took ? w->head.value : took; /* one thread */
+}
+
 static void worker_answered(struct sandbox *s, struct worker *w)
 {
 	struct sandbox_job *j = w->job;
-	/* One thread */
-	uint64_t took = channel_now_ns() - w->begin_ns,
-		 cpu = w->head.value < took ? w->head.value : took;
+	uint64_t cpu = spent_ns(w);
 	s->stats.cpu_ns += cpu;
 	bool fresh = w->served == 1;
 	j->cpu_ns += cpu;
@@ -213,6 +220,16 @@ static int send_more(const struct sandbox *s, struct worker *w)
 	return 0;
 }
 
+/* No op answers what sandbox_take and sandbox_submit say of a job: callers would ask for ever. */
+static bool is_result(int32_t what)
+{
+	static const int ours[] = { EINPROGRESS, EAGAIN, EBUSY, ECHILD, ETIMEDOUT };
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (what == -ours[i])
+			return false;
+	return what <= 0 && what > -4096;
+}
+
 /* Receive more of the answer: 0: it is whole. */
 static int receive_more(struct worker *w)
 {
@@ -225,7 +242,7 @@ static int receive_more(struct worker *w)
 		return rc == -ETIMEDOUT ? -EAGAIN : rc;
 	if (!w->has_head && w->head.len > j->max_reply)
 		return -E2BIG;
-	if (!w->has_head && w->head.what > 0)
+	if (!w->has_head && !is_result(w->head.what))
 		return -EBADMSG;
 	rc = w->has_head ? 0 : buf_reserve(&j->reply, (size_t)w->head.len + 1);
 	w->has_head = !rc;
