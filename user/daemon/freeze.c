@@ -35,9 +35,18 @@ static uint64_t bytes_below(int at, const char *name, unsigned depth)
 	return bytes;
 }
 
-static int check_room(const char *dir, const struct freeze_limits *l, struct err *err)
+static int dir_of(const char *store, char ret[static 512], struct err *err)
 {
-	DIR *d = dir_open(AT_FDCWD, dir);
+	return snprintf(ret, 512, "%s/" FREEZE_DIR, store) >= 512
+		       ? err_set(err, -ENAMETOOLONG, "the name of the store is too long")
+		       : 0;
+}
+
+int freeze_may(const char *store, const struct freeze_limits *l, struct err *err)
+{
+	char dir[512];
+	int rc = dir_of(store, dir, err);
+	DIR *d = rc ? NULL : dir_open(AT_FDCWD, dir);
 	uint64_t bytes = 0;
 	unsigned n = 0;
 	for (struct dirent *e; d && (e = readdir(d));) {
@@ -48,6 +57,8 @@ static int check_room(const char *dir, const struct freeze_limits *l, struct err
 	}
 	if (d)
 		closedir(d);
+	if (rc)
+		return rc;
 	if (n >= l->keep)
 		return err_set(err, -EDQUOT,
 			       "%u stores are in %s, as many as freeze-keep allows: move or remove "
@@ -71,16 +82,13 @@ static void choose_name(char ret[static FREEZE_NAME_SIZE], unsigned i)
 		snprintf(ret + n, FREEZE_NAME_SIZE - n, "-%u", i + 1);
 }
 
-int freeze_store(const char *store, int64_t since_ns, const struct freeze_limits *l,
-		 struct freeze_made *ret, struct err *err)
+int freeze_store(const char *store, int64_t since_ns, struct freeze_made *ret, struct err *err)
 {
 	struct snapshot_result made;
 	char dir[512], path[600];
-	if (snprintf(dir, sizeof(dir), "%s/" FREEZE_DIR, store) >= (int)sizeof(dir))
-		return err_set(err, -ENAMETOOLONG, "the name of the store is too long");
-	if (mkdir(dir, 0750) && errno != EEXIST)
-		return err_sys(err, -errno, "cannot make the directory %s", dir);
-	int rc = check_room(dir, l, err);
+	int rc = dir_of(store, dir, err);
+	if (!rc && mkdir(dir, 0750) && errno != EEXIST)
+		rc = err_sys(err, -errno, "cannot make the directory %s", dir);
 	for (unsigned i = 0; !rc && i < SAME_SECOND; i++) {
 		choose_name(ret->name, i);
 		snprintf(path, sizeof(path), "%s/%s", dir, ret->name);

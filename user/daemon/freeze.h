@@ -36,11 +36,10 @@ struct freeze_made {
 	size_t windows;
 };
 
-/*
- * Freeze the windows of the store from since_ns on. -EDQUOT: no room for one more. Else as
- * store_freeze.
- */
-int freeze_store(const char *store, int64_t since_ns, const struct freeze_limits *l,
-		 struct freeze_made *ret, struct err *err);
+/* Is there room for one more? 0, -EDQUOT. Ask before the open window is cut short for it. */
+int freeze_may(const char *store, const struct freeze_limits *l, struct err *err);
+
+/* Freeze the windows of the store from since_ns on. Errors: as store_freeze. */
+int freeze_store(const char *store, int64_t since_ns, struct freeze_made *ret, struct err *err);
 
 #endif

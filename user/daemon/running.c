@@ -175,10 +175,12 @@ int daemon_freeze(struct daemon *d, const char *why, struct freeze_made *ret, st
 	const uint64_t begin = proc_now_ns();
 	struct err own = { 0 }, *e = err ? err : &own;
 	struct freeze_made made;
-	int rc = d->collector && d->writer ? collector_cut(d->collector, e)
-					   : err_set(e, -EAGAIN, "nothing is recorded now");
+	int rc = freeze_may(d->s.o.store, &limits, e);
+	if (!rc)
+		rc = d->collector && d->writer ? collector_cut(d->collector, e)
+					       : err_set(e, -EAGAIN, "nothing is recorded now");
 	const int64_t since_ns = (int64_t)clock_ns(CLOCK_REALTIME) - d->s.store.tracks_ns;
-	rc = rc ? rc : freeze_store(d->s.o.store, since_ns, &limits, &made, e);
+	rc = rc ? rc : freeze_store(d->s.o.store, since_ns, &made, e);
 	d->freezes.made += !rc;
 	d->freezes.refused += rc == -EDQUOT;
 	d->freezes.failed += rc && rc != -EDQUOT;

@@ -50,9 +50,10 @@ struct daemon {
 	struct ingest ingest;
 	struct capture capture;
 	struct freeze_counts freezes;
-	uint64_t froze_ns;	 /* CLOCK_BOOTTIME: when a rule last did; 0: none */
-	uint64_t freeze_windows; /* windows when rules of waits were last asked */
-	bool freeze_failed;	 /* the log says so */
+	uint64_t froze_ns;	  /* CLOCK_BOOTTIME: when a rule last did; 0: none */
+	uint64_t freeze_windows;  /* windows when rules of waits were last asked */
+	uint64_t asked_freeze_ns; /* CLOCK_BOOTTIME: when the process that serves had one made */
+	bool freeze_failed;	  /* the log says so */
 	struct saving saving;
 	struct published published;
 	/*
@@ -111,7 +112,8 @@ void daemon_renew_push(struct daemon *d, const struct daemon_settings *old);
 
 /*
  * Write the open window and freeze the last minutes. why: for the log, which has the outcome. ret
- * (may be NULL): what was made. -EAGAIN: nothing is written now. -EDQUOT and others: freeze_store.
+ * (may be NULL): what was made. -EAGAIN: nothing is written now. -EDQUOT: as freeze_may;
+ * no window ends then. Others: as freeze_store.
  */
 int daemon_freeze(struct daemon *d, const char *why, struct freeze_made *ret, struct err *err);
 

@@ -17,8 +17,9 @@
 
 #define TELL_NS 5000000000ull /* it hears from us at least so often */
 #define END_MS 3000
-#define REQUESTS 16	    /* that are taken at a time, */
-#define PAUSE_NS 2000000ull /* and so long none after as many */
+#define REQUESTS 16		      /* that are taken at a time, */
+#define PAUSE_NS 2000000ull	      /* and so long none after as many */
+#define FREEZE_PAUSE_NS 1000000000ull /* between freezes that are asked for */
 
 /* ---- life ---- */
 
@@ -220,13 +221,20 @@ static void begin_capture(struct daemon *d, const struct web_capture *c)
 		serving_done(&d->serving, c->id, rc, err.text);
 }
 
+/* Each cuts the open window short, of which names are lacking then. */
 static void freeze(struct daemon *d, const struct web_freeze *f)
 {
+	const uint64_t now = proc_now_ns();
 	struct err err = { 0 };
 	struct freeze_made made = { 0 };
-	int rc = d->s.captures || listens_on(d, true)
-			 ? daemon_freeze(d, "asked for", &made, &err)
-			 : err_set(&err, -EPERM, "nobody may have anything frozen");
+	int rc = 0;
+	if (!d->s.captures && !listens_on(d, true))
+		rc = err_set(&err, -EPERM, "nobody may have anything frozen");
+	else if (d->asked_freeze_ns && now - d->asked_freeze_ns < FREEZE_PAUSE_NS)
+		rc = err_set(&err, -EAGAIN, "one freeze a second: ask again");
+	else
+		d->asked_freeze_ns = now;
+	rc = rc ? rc : daemon_freeze(d, "asked for", &made, &err);
 	serving_done(&d->serving, f->id, rc, rc ? err.text : made.name);
 }
 
