@@ -364,6 +364,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, c->chooser ? chooser_tick(c->chooser, now) : -1);
 		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
 		wait = min_wait(wait, c->downloads ? downloads_tick(c->downloads) : -1);
+		wait = min_wait(wait, c->sets.pods ? pods_rest_ms(c->sets.pods) : -1);
 		wait = min_wait(wait, proc_reader_tick());
 		/* Last: with what was submitted above */
 		wait = min_wait(wait, sandbox_tick(c->sandbox));

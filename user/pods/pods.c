@@ -15,8 +15,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define MISSED 1024	/* containers without a name that are remembered */
-#define RECEIVE_MAX 256 /* records taken at a time */
+#define MISSED 1024	   /* containers without a name that are remembered */
+#define RECEIVE_MAX 256	   /* records taken at a time, and then none */
+#define REST_NS 5000000ull /* for so long, */
+#define REST_SHARE 4	   /* and for so often the CPU time that they took */
 #define SOCKET_BYTES (1 << 20)
 
 /* A container or pod that the table lacks, or lacked when it was looked for first. */
@@ -35,6 +37,7 @@ struct pods {
 	struct pods_table *table;
 	struct missed missed[MISSED];
 	uint64_t late, changes;
+	uint64_t rests_until_ns; /* CLOCK_MONOTONIC */
 	bool said, ok;
 	char text[256];
 	struct pod_record record;
@@ -102,7 +105,13 @@ void pods_close(struct pods *p)
 
 int pods_fd(const struct pods *p)
 {
-	return p->fd;
+	return clock_ns(CLOCK_MONOTONIC) < p->rests_until_ns ? -1 : p->fd;
+}
+
+int pods_rest_ms(const struct pods *p)
+{
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	return now_ns < p->rests_until_ns ? (int)((p->rests_until_ns - now_ns) / 1000000 + 1) : -1;
 }
 
 static void take(struct pods *p, uint64_t now_ns)
@@ -118,24 +127,36 @@ static void take(struct pods *p, uint64_t now_ns)
 	memcpy(p->text, r->text, sizeof(p->text));
 }
 
+/* False: there was none. */
+static bool receive_one(struct pods *p, uint64_t now_ns)
+{
+	const ssize_t n = recv(p->fd, &p->record, sizeof(p->record), MSG_DONTWAIT);
+	if (n < 0 && errno != ECONNRESET)
+		return false;
+	if (n <= 0) {
+		close(p->fd);
+		p->fd = -1;
+		p->ok = false;
+		snprintf(p->text, sizeof(p->text), "the process that asks for pods has ended");
+		return false;
+	}
+	if (pod_record_check(&p->record, (uint64_t)n))
+		take(p, now_ns);
+	return true;
+}
+
 void pods_receive(struct pods *p)
 {
-	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-	for (unsigned i = 0; i < RECEIVE_MAX && p->fd >= 0; i++) {
-		ssize_t n = recv(p->fd, &p->record, sizeof(p->record), MSG_DONTWAIT);
-		if (n < 0 && errno != ECONNRESET)
-			return;
-		if (n <= 0) {
-			close(p->fd);
-			p->fd = -1;
-			p->ok = false;
-			snprintf(p->text, sizeof(p->text),
-				 "the process that asks for pods has ended");
-			return;
-		}
-		if (pod_record_check(&p->record, (uint64_t)n))
-			take(p, now_ns);
-	}
+	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC),
+		       ran_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	unsigned n = 0;
+	if (now_ns < p->rests_until_ns)
+		return;
+	while (n < RECEIVE_MAX && p->fd >= 0 && receive_one(p, now_ns))
+		n++;
+	const uint64_t rest = REST_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran_ns);
+	if (n)
+		p->rests_until_ns = clock_ns(CLOCK_MONOTONIC) + (rest > REST_NS ? rest : REST_NS);
 }
 
 /* ---- what is not known ---- */

@@ -58,10 +58,12 @@ struct pods_stats {
 int pods_open(struct pods **ret, const struct pods_config *cfg, struct err *err);
 void pods_close(struct pods *p);
 
-/* Readable when records came. */
+/* Readable when records came. -1: none are taken now, or nobody sends any. */
 int pods_fd(const struct pods *p);
-/* Take records that came, a bounded number. */
+/* Take records that came: a bounded number, for a fifth of a CPU at most. */
 void pods_receive(struct pods *p);
+/* Until pods_fd is to be looked at again; -1: it may be now. */
+int pods_rest_ms(const struct pods *p);
 
 /*
  * Name a container and its pod by their ids, as proc_container_id and proc_pod_uid find them in the

@@ -25,6 +25,7 @@
 #define STORE_MS 1000		/* between looks for a store that is not there yet */
 #define PATH_BYTES 1024
 #define DNS_PORT 53
+#define TOLD_MAX 16    /* that are taken at a time: one that was taken over tells without end */
 #define KILLED_MS 1000 /* that the end of one that was killed is waited for */
 
 struct pusher {
@@ -235,7 +236,9 @@ static void add(struct push_stats *to, const struct push_stats *from)
 const struct push_stats *pusher_look(struct pusher *p)
 {
 	struct push_stats st;
-	while (recv(p->fd, &st, sizeof(st), MSG_DONTWAIT) == sizeof(st)) {
+	for (unsigned i = 0; i < TOLD_MAX; i++) {
+		if (recv(p->fd, &st, sizeof(st), MSG_DONTWAIT) != sizeof(st))
+			break;
 		st.text[sizeof(st.text) - 1] = 0;
 		if (st.began_ns != p->last.began_ns)
 			add(&p->before, &p->last);

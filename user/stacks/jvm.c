@@ -15,6 +15,7 @@
 
 #define REAP_MS 20
 #define HELPERS_MAX 16 /* at a time, with those that were killed and sleep in the kernel */
+#define ANSWERS_MAX 4  /* that are taken at a time: one that was taken over answers without end */
 
 bool jvm_is(const struct proc_image *im)
 {
@@ -51,8 +52,11 @@ static bool look_at_helper(struct jvm_helper *h)
 {
 	struct jvm_answer next;
 	ssize_t n = -1;
-	while (h->fd >= 0 && (n = read(h->fd, &next, sizeof(next))) == sizeof(next))
+	for (unsigned i = 0; i < ANSWERS_MAX && h->fd >= 0; i++) {
+		if ((n = read(h->fd, &next, sizeof(next))) != sizeof(next))
+			break;
 		h->answer = next;
+	}
 	if (h->fd >= 0 && (n == 0 || jvm_now_ms() >= h->until))
 		end_helper(h);
 	if (h->pid && h->fd < 0 && kept_has_ended(h->pid, NULL))
@@ -173,7 +177,8 @@ static int finish(struct jvm_map *io_map)
 	}
 	h->awaited = false;
 	io_map->helper = NULL;
-	return h->answer.rc;
+	/* It has ended, whatever it says. */
+	return h->answer.rc > 0 || h->answer.rc == -EINPROGRESS ? -EPROTO : h->answer.rc;
 }
 
 int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms,
