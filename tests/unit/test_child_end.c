@@ -51,10 +51,27 @@ static void test_deadline(void **state)
 	int status = 0;
 	pid_t pid = stubborn();
 	(void)state;
-	assert_int_equal(child_end(pid, pair[0], 1, &status), -ETIME);
+	assert_int_equal(child_end(pid, pair[0], 1, NULL, NULL, &status), -ETIME);
 	assert_true(clock_ns(CLOCK_MONOTONIC) - began < LONG_S * 1000000000ull);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	assert_int_equal(waitpid(pid, &status, 0), -1); /* it was reaped */
+}
+
+static bool never(const void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
+static void test_too_much(void **state)
+{
+	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
+	int status = 0;
+	pid_t pid = stubborn();
+	(void)state;
+	assert_int_equal(child_end(pid, pair[0], 2 * LONG_S, never, NULL, &status), -EFBIG);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - began < LONG_S * 1000000000ull);
+	assert_int_equal(waitpid(pid, &status, 0), -1);
 }
 
 static void test_stopped(void **state)
@@ -63,7 +80,7 @@ static void test_stopped(void **state)
 	pid_t pid = stubborn();
 	(void)state;
 	kill(pid, SIGSTOP);
-	assert_int_equal(child_end(pid, pair[0], 1, &status), -ETIME);
+	assert_int_equal(child_end(pid, pair[0], 1, NULL, NULL, &status), -ETIME);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
@@ -73,7 +90,7 @@ static void test_nobody_waits(void **state)
 	pid_t pid = stubborn();
 	(void)state;
 	shutdown(pair[1], SHUT_RDWR);
-	assert_int_equal(child_end(pid, pair[0], LONG_S, &status), -EPIPE);
+	assert_int_equal(child_end(pid, pair[0], LONG_S, NULL, NULL, &status), -EPIPE);
 	assert_true(WIFSIGNALED(status));
 }
 
@@ -84,7 +101,7 @@ static void test_by_itself(void **state)
 	(void)state;
 	if (!pid)
 		_exit(7);
-	assert_int_equal(child_end(pid, pair[0], LONG_S, &status), 0);
+	assert_int_equal(child_end(pid, pair[0], LONG_S, NULL, NULL, &status), 0);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
@@ -92,7 +109,8 @@ static void test_by_itself(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { TEST(test_deadline), TEST(test_stopped),
-					    TEST(test_nobody_waits), TEST(test_by_itself) };
+	const struct CMUnitTest tests[] = { TEST(test_deadline), TEST(test_too_much),
+					    TEST(test_stopped), TEST(test_nobody_waits),
+					    TEST(test_by_itself) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

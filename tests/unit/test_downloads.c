@@ -5,6 +5,7 @@
  */
 #include "sandbox/confine.h"
 #include "sandbox/download_cache.h"
+#include "sandbox/downloader.h"
 #include "sandbox/downloads.h"
 
 #include <setjmp.h>
@@ -137,17 +138,32 @@ static void *nothing(void *arg)
 			_exit(__LINE__ & 0xff); \
 	} while (0)
 
-static _Noreturn void try_things(void)
+/* In the directory of files; 0a01 is the one that is downloaded, 0b02 that of another program. */
+static void try_files(void)
 {
-	char big[8192] = { 0 }, name[] = "true", *args[] = { name, NULL };
-	pthread_t t;
-	signal(SIGXFSZ, SIG_IGN);
-	const struct confine_given given = { .file_bytes = 4096 };
-	SHOULD(!confine_reach(ROLE_FETCHER, &given));
-	int fd = open("kept", O_RDWR | O_CREAT, 0600);
+	char big[8192] = { 0 };
+	int fd = open("0a01/debuginfo.X", O_RDWR | O_CREAT, 0600);
 	SHOULD(fd >= 0);
 	SHOULD(write(fd, big, sizeof(big)) == 4096 && write(fd, big, 1) < 0 && errno == EFBIG);
-	SHOULD(!rename("kept", "renamed") && !unlink("renamed"));
+	SHOULD(!rename("0a01/debuginfo.X", "0a01/debuginfo"));
+	SHOULD(mkdir("0a01/below", 0700) && errno == EACCES);
+	SHOULD(open("cache_miss_s", O_RDWR | O_CREAT, 0600) >= 0);
+	SHOULD(open("0b02/debuginfo", O_RDONLY) >= 0);
+	SHOULD(open("0b02/debuginfo", O_WRONLY) < 0 && errno == EACCES);
+	SHOULD(open("0b02/more", O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES);
+	SHOULD(rename("0a01/debuginfo", "0b02/debuginfo") && (errno == EACCES || errno == EXDEV));
+	SHOULD(unlink("0b02/debuginfo") && errno == EACCES);
+	SHOULD(open("more", O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES);
+	SHOULD(mkdir("0c03", 0700) && errno == EACCES);
+}
+
+static _Noreturn void try_things(void)
+{
+	char name[] = "true", *args[] = { name, NULL };
+	pthread_t t;
+	signal(SIGXFSZ, SIG_IGN);
+	SHOULD(!downloader_confine("0a01", 4096));
+	try_files();
 	SHOULD(open("/etc/hosts", O_RDONLY) >= 0 || errno == ENOENT);
 	SHOULD(open("/proc/self/maps", O_RDONLY) < 0 && errno == EACCES);
 	SHOULD(open("../out", O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES);
@@ -172,11 +188,42 @@ static void test_confined(void **state)
 	pid_t p = fork();
 	if (p == 0) {
 		SHOULD(!chdir(dir) && !mkdir("work", 0777) && !chdir("work"));
+		SHOULD(!download_cache_begin(AT_FDCWD, "0a01"));
+		put(AT_FDCWD, "0b02", "debuginfo", 1000, 60);
+		SHOULD(!chmod("0b02/debuginfo", 0600));
 		try_things();
 	}
 	assert_int_equal(waitpid(p, &status, 0), p);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* One that was taken over makes files without end, under other names. */
+static void test_full(void **state)
+{
+	char path[128], name[64];
+	int files;
+	struct err err = { 0 };
+	(void)state;
+	snprintf(path, sizeof(path), "%s/full", dir);
+	assert_int_equal(download_cache_open(path, &files, &err), 0);
+	assert_int_equal(download_cache_begin(files, "0a01"), 0);
+	put(files, "0a01", "debuginfo.X", 100000, 0);
+	assert_true(download_cache_fits(files, "0a01", 200000));
+	assert_false(download_cache_fits(files, "0a01", 50000));
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "%050u", i); /* longer than any that is known */
+		put(files, "0a01", name, 0, 0);
+	}
+	assert_false(download_cache_fits(files, "0a01", 200000));
+	put(files, "0a01", "debuginfo", 1000, 0);
+	download_cache_end(files, "0a01");
+	assert_true(there(files, "0a01/debuginfo"));
+	assert_false(there(files, "0a01/debuginfo.X"));
+	assert_false(there(files, name) || download_cache_fits(files, "0a01", 1));
+	download_cache_remove(files, "0a01");
+	assert_false(there(files, "0a01"));
+	close(files);
 }
 
 /* ---- servers that are not there ---- */
@@ -346,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_trim),	 cmocka_unit_test(test_cache_of_others),
 		cmocka_unit_test(test_confined), cmocka_unit_test(test_dead),
 		cmocka_unit_test(test_gone),	 cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_full),
 	};
 	char rm[80];
 	snprintf(dir, sizeof(dir), "/tmp/ascribe-downloads-XXXXXX");

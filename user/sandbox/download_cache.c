@@ -19,6 +19,7 @@
 #define ENTRIES_MAX 65536 /* looked at, to trim */
 #define BROKEN_OFF_S 3600 /* a file under another name is not being written any more */
 #define FILE_NAME "debuginfo"
+#define FILES_FEW 8 /* of one download */
 
 /* ---- opening ---- */
 
@@ -207,4 +208,53 @@ void download_cache_remove(int files, const char *hex)
 	struct entry x = { .name = FILE_NAME };
 	snprintf(x.dir, sizeof(x.dir), "%s", hex);
 	remove_entry(files, &x);
+}
+
+/* ---- while one is written ---- */
+
+const char *const download_settings[DOWNLOAD_SETTINGS] = { "cache_clean_interval_s", "cache_miss_s",
+							   "max_unused_age_s" };
+
+int download_cache_begin(int files, const char *hex)
+{
+	for (size_t i = 0; i < DOWNLOAD_SETTINGS; i++) {
+		int fd = openat(files, download_settings[i],
+				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+				0600);
+		if (fd < 0)
+			return -errno;
+		close(fd);
+	}
+	return mkdirat(files, hex, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+bool download_cache_fits(int files, const char *hex, uint64_t bytes)
+{
+	DIR *d = dir_open(files, hex);
+	uint64_t sum = 0;
+	unsigned n = 0;
+	struct dirent *f;
+	struct stat st;
+	while (d && n <= FILES_FEW && (f = readdir(d))) {
+		if (f->d_name[0] == '.' && (!f->d_name[1] || f->d_name[1] == '.'))
+			continue;
+		n++;
+		if (!fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			sum += (uint64_t)st.st_blocks * 512;
+	}
+	if (d)
+		closedir(d);
+	return n <= FILES_FEW && sum <= bytes;
+}
+
+void download_cache_end(int files, const char *hex)
+{
+	DIR *d = dir_open(files, hex);
+	struct dirent *f;
+	while (d && (f = readdir(d)))
+		if (strcmp(f->d_name, FILE_NAME))
+			unlinkat(dirfd(d), f->d_name, 0);
+	if (d)
+		closedir(d);
+	unlinkat(files, hex, AT_REMOVEDIR); /* unless the file is there */
 }

@@ -9,6 +9,7 @@
 
 #include "util/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,5 +32,18 @@ void download_cache_trim(int files, uint64_t max_bytes, unsigned age_s);
  */
 int download_cache_file(int files, const char *hex, int *ret_fd);
 void download_cache_remove(int files, const char *hex);
+
+/*
+ * Around the download of one file, by a process that may write in its directory alone: make this,
+ * and the settings of the library as they are at first; is what is there no more than so many
+ * bytes, in few files? Remove what is not the file.
+ */
+int download_cache_begin(int files, const char *hex);
+bool download_cache_fits(int files, const char *hex, uint64_t bytes);
+void download_cache_end(int files, const char *hex);
+
+/* What the library asks to write besides: it puts its defaults into files that are empty. */
+#define DOWNLOAD_SETTINGS 3
+extern const char *const download_settings[DOWNLOAD_SETTINGS];
 
 #endif

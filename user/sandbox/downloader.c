@@ -17,6 +17,7 @@
 #include <elfutils/debuginfod.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@
 #include <unistd.h>
 
 #define NAME "ascribe-debuginfod"
+#define TRUNCATE (1ull << 14) /* LANDLOCK_ACCESS_FS_TRUNCATE, since Linux 6.2 */
 
 struct downloader {
 	int fd, files;
@@ -86,14 +88,32 @@ static void set_environment(const struct downloads_config *cfg)
 	setenv(DEBUGINFOD_MAXSIZE_ENV_VAR, number, 1);
 }
 
-static int find(const struct downloads_config *cfg, const uint8_t *id, size_t len)
+/*
+ * Whoever was taken over by a server's answer can spoil no other file: those of other programs stay
+ * in the cache for days.
+ */
+int downloader_confine(const char *hex, uint64_t file_bytes)
+{
+	const uint64_t write = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+			       (role_path_file & TRUNCATE),
+		       own = write | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+			     LANDLOCK_ACCESS_FS_REMOVE_FILE;
+	struct role_path paths[1 + DOWNLOAD_SETTINGS] = { { hex, own } };
+	for (size_t i = 0; i < DOWNLOAD_SETTINGS; i++)
+		paths[1 + i] = (struct role_path){ download_settings[i], write };
+	const struct confine_given given = { .file_bytes = file_bytes,
+					     .paths = paths,
+					     .n_paths = sizeof(paths) / sizeof(paths[0]) };
+	return confine_reach(ROLE_FETCHER, &given);
+}
+
+static int find(const struct downloads_config *cfg, const char *hex, const uint8_t *id, size_t len)
 {
 	struct library l;
 	most_bytes = cfg->file_bytes;
 	signal(SIGXFSZ, SIG_IGN); /* writing fails, then */
 	set_environment(cfg);
-	const struct confine_given given = { .file_bytes = cfg->file_bytes };
-	int rc = confine_reach(ROLE_FETCHER, &given);
+	int rc = downloader_confine(hex, cfg->file_bytes);
 	rc = rc ? rc : load_library(&l);
 	debuginfod_client *c = rc ? NULL : l.begin();
 	if (!rc && !c)
@@ -109,11 +129,24 @@ static int find(const struct downloads_config *cfg, const uint8_t *id, size_t le
 
 /* ---- the downloader ---- */
 
-/* 0 or -errno: what the process said as its status, or why it was killed. */
-static int wait_for_it(const struct downloader *d, pid_t pid)
+struct under_way {
+	const struct downloader *d;
+	const char *hex;
+};
+
+/* One file that was there, and the one that replaces it. */
+static bool fits(const void *ctx)
 {
+	const struct under_way *u = ctx;
+	return download_cache_fits(u->d->files, u->hex, 2 * u->d->cfg->file_bytes);
+}
+
+/* 0 or -errno: what the process said as its status, or why it was killed. */
+static int wait_for_it(const struct downloader *d, const char *hex, pid_t pid)
+{
+	const struct under_way u = { d, hex };
 	int status = 0;
-	int rc = child_end(pid, d->fd, d->cfg->file_s, &status);
+	int rc = child_end(pid, d->fd, d->cfg->file_s, fits, &u, &status);
 	return rc ? rc : WIFEXITED(status) ? -WEXITSTATUS(status) : -EPROTO;
 }
 
@@ -121,6 +154,9 @@ static int get(struct downloader *d, const uint8_t *id, size_t len, int *ret_fd)
 {
 	char hex[DOWNLOAD_HEX_MAX];
 	to_hex(id, len, hex);
+	int rc = download_cache_begin(d->files, hex);
+	if (rc)
+		return rc;
 	pid_t parent = getpid(), pid = fork();
 	if (pid < 0)
 		return -errno;
@@ -130,9 +166,10 @@ static int get(struct downloader *d, const uint8_t *id, size_t len, int *ret_fd)
 		close(d->fd);
 		if (getppid() != parent)
 			_exit(0);
-		_exit(-find(d->cfg, id, len) & 0xff);
+		_exit(-find(d->cfg, hex, id, len) & 0xff);
 	}
-	int rc = wait_for_it(d, pid);
+	rc = wait_for_it(d, hex, pid);
+	download_cache_end(d->files, hex);
 	rc = rc ? rc : download_cache_file(d->files, hex, ret_fd);
 	download_cache_trim(d->files, d->cfg->cache_bytes, d->cfg->cache_age_s);
 	return rc;

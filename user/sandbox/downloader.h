@@ -23,4 +23,10 @@ enum downloader_order {
  */
 int downloader_start(const struct downloads_config *cfg, int fd, int cache, pid_t *ret_pid);
 
+/*
+ * Of the process that downloads the file of this build id, in the directory of files: give up all
+ * else (confine.h). 0 or -errno.
+ */
+int downloader_confine(const char *hex, uint64_t file_bytes);
+
 #endif

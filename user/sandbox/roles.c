@@ -57,7 +57,7 @@ const uint64_t role_path_handled = READ | FILE_IN | LANDLOCK_ACCESS_FS_MAKE_CHAR
 	}
 
 static const struct role_path names[] = { NAMES };
-static const struct role_path names_and_cache[] = { NAMES, { ".", FILE_IN } };
+static const struct role_path names_and_cache[] = { NAMES, { ".", READ } };
 static const struct role_path recorder_files[] = { { "/", READ },
 						   { "/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE } };
 static const struct role_path jvm_tmp[] = {
@@ -74,8 +74,8 @@ static const struct role_paths
 			   "and where its sockets are",
 			   recorder_files, N(recorder_files), false },
 	by_hand_paths = { "reads all; writes the store", recorder_files, N(recorder_files), false },
-	fetcher_paths = { FOR_NAMES "; writes its cache", names_and_cache, N(names_and_cache),
-			  true },
+	fetcher_paths = { FOR_NAMES ", the cache; writes one file's directory there",
+			  names_and_cache, N(names_and_cache), true },
 	watcher_paths = { FOR_NAMES ", its credentials", names, N(names), true },
 	pusher_paths = { FOR_NAMES ", the store, its token and "
 				   "certificates; writes its cursor's directory",

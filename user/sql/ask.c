@@ -125,8 +125,8 @@ _Noreturn void sql_ask_run(int fd, const char *conninfo)
 		pid_t pid = fork();
 		if (!pid)
 			run_child(fd, conninfo, &q);
-		if (pid > 0 && !child_end(pid, fd, SQL_DEADLINE_S, &status) && WIFEXITED(status) &&
-		    !WEXITSTATUS(status))
+		if (pid > 0 && !child_end(pid, fd, SQL_DEADLINE_S, NULL, NULL, &status) &&
+		    WIFEXITED(status) && !WEXITSTATUS(status))
 			continue;
 		snprintf(answer.error, sizeof(answer.error),
 			 pid < 0 ? "no process can be started" : "no answer within %d s",
