@@ -6,6 +6,7 @@
  */
 #include "collect/rights.h"
 #include "daemon/notify.h"
+#include "http/listen.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@
 #define LENGTHS 700u
 #define WAIT_MS 60000u
 
-static keeper_op *const ops[] = { COLLECTOR_OPS, notify_op };
+static keeper_op *const ops[] = { COLLECTOR_OPS, notify_op, listen_op, listen_stale_op };
 #define N_OPS (sizeof(ops) / sizeof(ops[0]))
 static int notified;
 
@@ -79,6 +80,31 @@ static void test_notify(void **state)
 	assert_true(recv(notified, got, sizeof(got), MSG_DONTWAIT) < 0);
 }
 
+static int have_bound(int type, int option)
+{
+	struct listen_at at;
+	struct keeper_answer a;
+	int on = 1, fd = socket(AF_INET, type, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(listen_parse(&at, "127.0.0.1:0", NULL), 0);
+	if (option)
+		assert_int_equal(setsockopt(fd, SOL_SOCKET, option, &on, sizeof(on)), 0);
+	const struct keeper_question q = { &at, sizeof(at), &fd, 1 };
+	int rc = keeper_ask(listen_op, &q, WAIT_MS, &a, NULL);
+	close(fd);
+	return rc;
+}
+
+/* The keeper binds ports below 1024: those of a server of TCP alone, and none that it shares. */
+static void test_listen(void **state)
+{
+	(void)state;
+	assert_int_equal(have_bound(SOCK_STREAM, 0), 0);
+	assert_int_equal(have_bound(SOCK_STREAM, SO_REUSEADDR), 0);
+	assert_int_equal(have_bound(SOCK_STREAM, SO_REUSEPORT), -EBADMSG);
+	assert_int_equal(have_bound(SOCK_DGRAM, 0), -EBADMSG);
+}
+
 static void test_noise(void **state)
 {
 	static uint8_t bytes[KEEPER_QUESTION_MAX];
@@ -115,6 +141,7 @@ static void test_noise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_notify),
+					    cmocka_unit_test(test_listen),
 					    cmocka_unit_test(test_noise) };
 	char *const none[] = { NULL };
 	struct err err = { 0 };

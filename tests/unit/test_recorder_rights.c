@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/landlock.h>
 #include <linux/perf_event.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -85,6 +86,12 @@ static void try_sockets(void)
 	REFUSED(socketpair(AF_UNIX, SOCK_RAW | SOCK_NONBLOCK, 0, pair));
 	SHOULD(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
 	REFUSED(connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&web, sizeof(web)));
+	/* With SO_REUSEPORT it would share those of others of its user. */
+	web.sin_port = 0;
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) >= 4)
+		SHOULD(bind(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&web, sizeof(web)) <
+			       0 &&
+		       errno == EACCES);
 }
 
 static void test_recorders(void **state)

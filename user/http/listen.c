@@ -113,6 +113,20 @@ static bool is_stale(const struct listen_at *at)
 	       a.bytes[0];
 }
 
+/*
+ * TCP without SO_REUSEPORT: with that, a recorder that was taken over would share the ports of
+ * others of its user, and take their connections.
+ */
+static bool is_server_socket(int fd)
+{
+	int type = 0, protocol = 0, shared = 1;
+	socklen_t size = sizeof(int);
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_STREAM &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) &&
+	       protocol == IPPROTO_TCP &&
+	       !getsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &shared, &size) && !shared;
+}
+
 /* Ports below 1024 take a capability. */
 int listen_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
 {
@@ -122,7 +136,7 @@ int listen_op(const struct keeper_question *q, struct keeper_answer *ret, struct
 		memcpy(&at, q->bytes, sizeof(at));
 	if (q->len != sizeof(at) || q->n_fds != 1 ||
 	    (at.addr.ss_family != AF_INET && at.addr.ss_family != AF_INET6) ||
-	    at.len > sizeof(at.addr))
+	    at.len > sizeof(at.addr) || !is_server_socket(q->fds[0]))
 		return err_set(err, -EBADMSG, "an address that cannot be");
 	return bind(q->fds[0], (const struct sockaddr *)&at.addr, at.len)
 		       ? err_sys(err, -errno, "cannot listen")

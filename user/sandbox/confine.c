@@ -142,6 +142,7 @@ struct port_rule {
 	uint64_t access, port;
 };
 #define RULE_PORT 2
+#define BIND_TCP (1ull << 0)
 #define CONNECT_TCP (1ull << 1)
 #define SCOPE_ABSTRACT_SOCKETS (1ull << 0)
 #define SCOPE_SIGNALS (1ull << 1)
@@ -152,9 +153,9 @@ static struct ruleset ruled(struct ruleset all)
 	static const struct {
 		int version; /* of Landlock */
 		struct ruleset what;
-	} since[] = { { 2, { .paths = 1ull << 13 } },	 /* to refer: Linux 5.19 */
-		      { 3, { .paths = 1ull << 14 } },	 /* to truncate: 6.2 */
-		      { 4, { .network = CONNECT_TCP } }, /* 6.7 */
+	} since[] = { { 2, { .paths = 1ull << 13 } },		    /* to refer: Linux 5.19 */
+		      { 3, { .paths = 1ull << 14 } },		    /* to truncate: 6.2 */
+		      { 4, { .network = BIND_TCP | CONNECT_TCP } }, /* 6.7 */
 		      { 6, { .scope = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS } } }; /* 6.12 */
 	const int version =
 		(int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -196,9 +197,10 @@ static int allow_port(int ruleset, uint16_t port)
 
 static int limit_reach(const struct role *r, const struct confine_given *given)
 {
-	const struct ruleset set =
-		ruled((struct ruleset){ role_path_handled, given->n_ports ? CONNECT_TCP : 0,
-					r->alone ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : 0 });
+	const struct ruleset set = ruled((struct ruleset){
+		role_path_handled,
+		(given->n_ports ? CONNECT_TCP : 0) | (r->binds_none ? BIND_TCP : 0),
+		r->alone ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : 0 });
 	struct role_path named[NAMES_FILES_GIVEN];
 	const size_t n_named = r->paths->resolves ? names_files_given(named) : 0;
 	int fd = (int)syscall(SYS_landlock_create_ruleset, &set, sizeof(set), 0), rc = 0;

@@ -71,9 +71,10 @@ static const struct role_path store[] = { { ".", LANDLOCK_ACCESS_FS_READ_FILE |
 static const struct role_paths
 	no_paths = { .text = "none" },
 	recorder_paths = { "reads what its user may read; writes the store, "
-			   "and where its sockets are",
+			   "and where its sockets are; binds no TCP port",
 			   recorder_files, N(recorder_files), false },
-	by_hand_paths = { "reads all; writes the store", recorder_files, N(recorder_files), false },
+	by_hand_paths = { "reads all; writes the store; binds no TCP port", recorder_files,
+			  N(recorder_files), false },
 	fetcher_paths = { FOR_NAMES ", the cache; writes one file's directory there",
 			  names_and_cache, N(names_and_cache), true },
 	watcher_paths = { FOR_NAMES ", its credentials", names, N(names), true },
@@ -109,6 +110,7 @@ const struct role roles[N_ROLES] = {
 		.user = ROLE_SAME_USER,
 		.calls = &role_calls_recorder,
 		.paths = &recorder_paths,
+		.binds_none = true,
 		.started = "by you or systemd",
 		.again = "by systemd",
 	},
@@ -119,6 +121,7 @@ const struct role roles[N_ROLES] = {
 		.capabilities = CAP(DAC_OVERRIDE),
 		.calls = &role_calls_recorder,
 		.paths = &by_hand_paths,
+		.binds_none = true,
 		.started = "by you",
 		.again = "never",
 	},

@@ -90,6 +90,7 @@ struct role {
 	const struct role_paths *paths; /* NULL: any */
 	/* With paths: its signals and abstract Unix sockets reach nobody else, since Linux 6.12 */
 	bool alone;
+	bool binds_none; /* with paths: no address of TCP, since Linux 6.7; its keeper does */
 	struct role_limit limits[ROLE_LIMITS_MAX];
 	size_t n_limits;
 	const char *started, *again; /* by whom and when; when again after its end */
