@@ -23,17 +23,24 @@
 
 #define FDS (1u << 15)
 
-static int load(struct programs *ret)
+static int load_rows(struct programs *ret, uint32_t rows)
 {
-	struct programs_wanted w = { .cfg = { .n_events = 1, .hz = 99, .window_s = 10 },
-				     .n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF),
-				     .n_procs = SAMPLER_PROCESSES };
+	struct programs_wanted w = {
+		.cfg = { .n_events = 1, .hz = 99, .window_s = 10, .table_rows = rows },
+		.n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF),
+		.n_procs = SAMPLER_PROCESSES
+	};
 	struct err err = { 0 };
 	assert_int_equal(event_parse(&w.cfg.event[0], "cpu-clock", 99, &err), 0);
 	int rc = loader_programs(ret, &w, &err);
 	if (rc && rc != -EDQUOT)
 		print_message("%s\n", err.text);
 	return rc;
+}
+
+static int load(struct programs *ret)
+{
+	return load_rows(ret, 0);
 }
 
 static void close_but(struct programs *p, enum program_fd kept)
@@ -43,6 +50,19 @@ static void close_but(struct programs *p, enum program_fd kept)
 			close(p->fd[i]);
 			p->fd[i] = -1;
 		}
+}
+
+/* Numbers of its choice have the keeper count without end, or take more than it may have. */
+static void test_numbers(void **state)
+{
+	static const uint32_t rows[] = { 1, 1u << 31, (1u << 31) + 1, UINT32_MAX };
+	struct programs p;
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(load_rows(&p, rows[i]), 0);
+		assert_true(p.table_bytes + p.ring_bytes < LENT_BYTES_LEAST);
+		programs_close(&p);
+	}
 }
 
 /* Each holds all memory of its load: a program its maps, a mapping its map. */
@@ -149,12 +169,15 @@ static void test_tracepoint(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int main(void)
+/* `quick`: without loading programs, which takes an emulated machine minutes. */
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_loads),
-					    cmocka_unit_test(test_rows),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_numbers),
+					    cmocka_unit_test(test_loads) },
+				quick[] = { cmocka_unit_test(test_rows),
 					    cmocka_unit_test(test_tracepoint),
 					    cmocka_unit_test(test_events) };
+	const bool all = argc < 2 || strcmp(argv[1], "quick") != 0;
 	struct err err = { 0 };
 	if (geteuid()) {
 		printf("needs root\n");
@@ -164,7 +187,8 @@ int main(void)
 		printf("%s\n", err.text);
 		return 1;
 	}
-	int rc = cmocka_run_group_tests(tests, NULL, NULL);
+	int rc = all ? cmocka_run_group_tests(tests, NULL, NULL) : 0;
+	rc += cmocka_run_group_tests(quick, NULL, NULL);
 	keeper_end();
 	return rc;
 }

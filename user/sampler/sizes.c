@@ -32,10 +32,11 @@
 #define RING_LEAST (16u << 10)
 #define RINGS_ALL (8u << 20)
 
+/* Or the largest there is. Numbers may be those of a recorder that was taken over. */
 static uint32_t pow2_at_least(uint32_t n)
 {
 	uint32_t p = 1;
-	while (p < n)
+	while (p < n && p < 1u << 31)
 		p *= 2;
 	return p;
 }
