@@ -7,9 +7,11 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static void test_no_questions(void **state)
 {
@@ -30,8 +32,54 @@ static void test_no_questions(void **state)
 	sql_asker_stop(&a);
 }
 
+/* To the question that came, with one statement more than was asked for. */
+static void answer_question(int fd, const char *text, bool twice)
+{
+	struct sql_question q;
+	static struct sql_answer a;
+	assert_int_equal(recv(fd, &q, sizeof(q), MSG_DONTWAIT), sizeof(q));
+	assert_int_equal(q.n, 1);
+	a = (struct sql_answer){ .number = q.number, .n = 2, .id = { q.id[0], q.id[0] + 6 } };
+	const size_t len = offsetof(struct sql_answer, data) +
+			   (size_t)snprintf(a.data, sizeof(a.data), "%s%clie", text, 0) + 1;
+	for (int i = 0; i < 1 + twice; i++)
+		assert_int_equal(send(fd, &a, len, MSG_NOSIGNAL), len);
+}
+
+static void expect(struct sql_texts *t, int64_t id, enum sql_state state, const char *want)
+{
+	char *text, error[SQL_ERROR_MAX];
+	assert_int_equal(sql_texts_look(t, &id, 1, &text, error), state);
+	if (want)
+		assert_string_equal(text, want);
+	else
+		assert_null(text);
+	free(text);
+}
+
+/* A process that was taken over answers for others' questions, and for those that come later. */
+static void test_lies(void **state)
+{
+	struct sql_texts *t;
+	int fd[2];
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
+	assert_int_equal(sql_texts_new(&t, fd[0]), 0);
+	expect(t, 1, SQL_PENDING, NULL);
+	answer_question(fd[1], "one", true);
+	expect(t, 1, SQL_DONE, "one");
+	expect(t, 7, SQL_PENDING, NULL);
+	expect(t, 7, SQL_PENDING, NULL); /* the second answer is none to this question */
+	answer_question(fd[1], "seven", false);
+	expect(t, 7, SQL_DONE, "seven");
+	sql_texts_free(t);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_no_questions) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_no_questions),
+					    cmocka_unit_test(test_lies) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,6 +122,7 @@ _Noreturn void sql_ask_run(int fd, const char *conninfo)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	while (next_question(fd, &q)) {
 		memset(&answer, 0, offsetof(struct sql_answer, data));
+		answer.number = q.number;
 		pid_t pid = fork();
 		if (!pid)
 			run_child(fd, conninfo, &q);

@@ -6,11 +6,13 @@
 #include "sql/texts.h"
 
 struct sql_question {
+	uint64_t number; /* random: no process of an earlier question can have answered it */
 	uint32_t n;
 	int64_t id[SQL_IDS_MAX];
 };
 
 struct sql_answer {
+	uint64_t number;	   /* of the question */
 	char error[SQL_ERROR_MAX]; /* "": none */
 	uint32_t n;		   /* statements, in data one behind the other with a NUL each */
 	int64_t id[SQL_IDS_MAX];

@@ -13,12 +13,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define AGAIN_S 10 /* before what failed or is unknown is asked for again */
+#define AGAIN_S 10  /* before what failed or is unknown is asked for again */
+#define STALE_MAX 8 /* answers to earlier questions that are dropped at a time */
 
 struct kept {
 	int64_t id;
@@ -129,6 +131,14 @@ static void keep(struct sql_texts *t, int64_t id, const char *text)
 	*at = (struct kept){ id, text ? strdup(text) : NULL, now_s(), t->looks };
 }
 
+static bool is_asked(const struct sql_question *q, int64_t id)
+{
+	for (uint32_t i = 0; i < q->n; i++)
+		if (q->id[i] == id)
+			return true;
+	return false;
+}
+
 /* Keep what came; ids of the question that the answer lacks are unknown to the server. */
 static void take(struct sql_texts *t, size_t len)
 {
@@ -143,14 +153,28 @@ static void take(struct sql_texts *t, size_t len)
 		size_t n = strnlen(a->data + at, room - at);
 		if (at + n >= room)
 			break;
-		keep(t, a->id[i], a->data + at);
+		if (is_asked(&t->question, a->id[i]))
+			keep(t, a->id[i], a->data + at);
 		at += n + 1;
 	}
 }
 
+/* A process that was taken over may have answered a question more than once. */
+static ssize_t receive_answer(struct sql_texts *t)
+{
+	ssize_t n = -1;
+	for (unsigned i = 0; i < STALE_MAX; i++) {
+		n = recv(t->fd, &t->answer, sizeof(t->answer), MSG_DONTWAIT);
+		if (n < (ssize_t)sizeof(t->answer.number) || t->answer.number == t->question.number)
+			return n;
+		n = -1;
+	}
+	return n;
+}
+
 static void receive(struct sql_texts *t)
 {
-	ssize_t n = t->waiting ? recv(t->fd, &t->answer, sizeof(t->answer), MSG_DONTWAIT) : -1;
+	ssize_t n = t->waiting ? receive_answer(t) : -1;
 	if (n < 0)
 		return;
 	t->waiting = false;
@@ -173,7 +197,8 @@ static void ask(struct sql_texts *t, const int64_t *ids, size_t n)
 		if (!k || (!k->text && now - k->asked_s >= AGAIN_S))
 			t->question.id[t->question.n++] = ids[i];
 	}
-	if (t->question.n)
+	if (t->question.n && getrandom(&t->question.number, sizeof(t->question.number),
+				       GRND_NONBLOCK) == sizeof(t->question.number))
 		t->waiting = send(t->fd, &t->question, sizeof(t->question),
 				  MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
