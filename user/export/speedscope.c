@@ -100,7 +100,7 @@ static const char *unit_name(const struct export_lines *l, const struct query_in
 	const char *unit = !e				   ? "none"
 			   : l->values && e->ns_per_sample ? "nanoseconds"
 			   : l->values			   ? e->unit
-							   : query_counts(e);
+							   : query_counts(info);
 	return !strcmp(unit, "nanoseconds") || !strcmp(unit, "bytes") ? unit : "none";
 }
 
