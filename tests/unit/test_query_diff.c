@@ -178,11 +178,11 @@ static void change_interval(void **state)
 {
 	(void)state;
 	double low, high;
-	stats_change_interval(56, 70, 48, 80, &low, &high);
+	stats_change_interval(56, 70, 48, 80, STATS_Z95, &low, &high);
 	assert_true(fabs(low - 0.0524) < 5e-5 && fabs(high - 0.3339) < 5e-5);
-	stats_change_interval(9, 10, 3, 10, &low, &high);
+	stats_change_interval(9, 10, 3, 10, STATS_Z95, &low, &high);
 	assert_true(fabs(low - 0.1705) < 5e-5 && fabs(high - 0.8090) < 5e-5);
-	stats_change_interval(10, 10, 0, 20, &low, &high);
+	stats_change_interval(10, 10, 0, 20, STATS_Z95, &low, &high);
 	assert_true(fabs(low - 0.6791) < 5e-5 && fabs(high - 1) < 5e-5);
 }
 

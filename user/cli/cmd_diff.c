@@ -4,6 +4,7 @@
  */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
+#include "cli/gate.h"
 #include "cli/groups.h"
 #include "cli/report.h"
 #include "export/answer.h"
@@ -20,8 +21,8 @@
 
 struct diff {
 	struct filter filter; /* A */
-	struct opt_list by, against_stores;
-	const char *against;
+	struct opt_list by, against_stores, fail_on;
+	const char *against, *format;
 	int64_t against_from_ns, against_to_ns;
 	bool absolute, inclusive, changes_only, full_names;
 };
@@ -55,6 +56,13 @@ static const struct opt options[] = {
 	{ "full-names", 0, OPT_FLAG, NULL,
 	  "print names whole, with template arguments and parameters",
 	  offsetof(struct diff, full_names), 0, 0 },
+	{ "fail-on", 0, OPT_TEXTS, "RULE",
+	  "exit with 1 where something of A grew by certainly more than this: \"function > 2%\" "
+	  "percentage points of all samples, \"function=~\\\"parse.*\\\" > 1.1x\" times the CPU time, "
+	  "\"total > 10%\" of all CPU time; with --by also its keys. Time counts per recording with "
+	  "--against-store, else per second recorded. Repeatable",
+	  offsetof(struct diff, fail_on), 0, 0 },
+	FORMAT_OPTION(struct diff, format),
 	JSON_OPTION(struct diff, filter),
 	EXPLAIN_OPTION(struct diff, filter),
 };
@@ -75,7 +83,8 @@ static const struct opt_command command = {
 		"diff --from now-1h --against-from now-2h --against-to now-1h\n  ascribe diff "
 		"--from 2026-05-01T10:00:00Z --against-to 2026-05-01T10:00:00Z --by tenant\n  "
 		"ascribe diff after.data --against-store before.data --absolute\n  ascribe diff "
-		"a.data b.data --where '{host=\"a\"}' --against '{host=\"b\"}'\n",
+		"a.data b.data --where '{host=\"a\"}' --against '{host=\"b\"}'\n  ascribe diff "
+		"head.data --against-store base.data --fail-on 'function > 2%' --format junit\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
@@ -89,6 +98,7 @@ struct sides {
 	struct reading r[2];
 	const struct query_diff *d;
 	uint64_t shared;
+	struct gate gate;
 };
 
 static double seconds(const struct sides *s, int side, uint64_t samples)
@@ -134,7 +144,11 @@ static int print_json(const struct sides *s, size_t n)
 	}
 	const struct answer_diff of = { &a, s->d };
 	const struct json_rows rows = answer_diff_rows(&of);
-	return cmd_print_json_rows(answer_diff(&of), &rows);
+	json_t *answer = answer_diff(&of);
+	int rc = answer ? gate_put_json(&s->gate, answer) : -ENOMEM;
+	if (rc)
+		json_decref(answer);
+	return rc ? rc : cmd_print_json_rows(answer, &rows);
 }
 
 /* ---- text ---- */
@@ -339,9 +353,94 @@ static int print_text(struct sides *s, size_t n)
 		rc = print_rows(s, n);
 	if (n < s->d->n_rows && !s->opts->changes_only)
 		printf("\nnot shown: %zu rows; -n 0 prints all\n", s->d->n_rows - n);
-	cmd_flush();
-	warn_small(s, 0);
-	warn_small(s, 1);
+	gate_print_text(&s->gate);
+	return rc;
+}
+
+/* ---- for CI ---- */
+
+static void put_key(const struct sides *s, const struct query_diff_row *r)
+{
+	const struct opt_list *by = &s->opts->by;
+	if (!by->n)
+		markdown_cell(stdout, r->text);
+	for (size_t i = 0; i < by->n; i++) {
+		fputs(i ? ", " : "", stdout);
+		markdown_cell(stdout, r->other	      ? "(other)"
+				      : r->present[i] ? r->values[i]
+						      : "(none)");
+	}
+}
+
+/* The rows that changed alone: what is noise is of no use there. */
+static int print_markdown(struct sides *s, size_t n)
+{
+	size_t shown = 0;
+	gate_print_markdown(&s->gate);
+	printf("| %s | A | B | change |\n|---|--:|--:|--:|\n",
+	       s->opts->by.n ? "label" : "function");
+	for (; shown < n && s->d->rows[shown].verdict; shown++) {
+		const struct query_diff_row *r = &s->d->rows[shown];
+		fputs("| ", stdout);
+		put_key(s, r);
+		if (s->opts->absolute)
+			printf(" | %.4f | %.4f | %+.4f |\n", amount(s, 0, r), amount(s, 1, r),
+			       amount(s, 0, r) - amount(s, 1, r));
+		else
+			printf(" | %.2f%% | %.2f%% | %+.2f |\n", 100 * r->share[0],
+			       100 * r->share[1], 100 * r->change);
+	}
+	printf("\n%zu of %zu rows changed by more than chance", s->d->n_changed, s->d->n_rows);
+	printf(shown < s->d->n_changed ? "; %zu are not shown.\n" : ".\n", s->d->n_changed - shown);
+	return 0;
+}
+
+static int print_junit(const struct sides *s)
+{
+	const struct gate_origin o = { .host = store_meta(s->r[0].store)->host,
+				       .at_ns = query_info(s->r[0].query)->to_ns };
+	gate_print_junit(&s->gate, &o);
+	return 0;
+}
+
+static int print(struct sides *s, size_t n)
+{
+	switch (s->gate.format) {
+	case GATE_JSON:
+		return print_json(s, n);
+	case GATE_JUNIT:
+		return print_junit(s);
+	case GATE_MARKDOWN:
+		return print_markdown(s, n);
+	case GATE_TEXT:
+		break;
+	}
+	return print_text(s, n);
+}
+
+/* What CPU time is per: whole recordings of the same work, or time recorded. */
+static double exposure(const struct sides *s, int side)
+{
+	double ns = (double)reading_event(&s->r[side])->ns_per_sample;
+	double per = s->opts->against_stores.n ? (double)s->r[side].n_dirs : s->d->covered_s[side];
+	return ns > 0 ? per / ns : per;
+}
+
+static int judge(struct sides *s, struct err *err)
+{
+	const struct opt_list *by = &s->opts->by;
+	struct gate_sides g = { .d = s->d,
+				.keys = by->n ? (const char *const *)by->v : NULL,
+				.n_keys = by->n };
+	int rc = 0;
+	for (int side = 0; side < 2; side++) {
+		g.exposure[side] = exposure(s, side);
+		g.bounded |= query_info(s->r[side].query)->bounded;
+	}
+	for (size_t i = 0; !rc && i < s->gate.n; i++) {
+		rc = gate_judge_diff(&s->gate.rule[i], &g, &s->gate.result[i], err);
+		s->gate.n_results += !rc;
+	}
 	return rc;
 }
 
@@ -379,13 +478,14 @@ static int compare(struct sides *s)
 	if (limit == UINT64_MAX && !opts->filter.json)
 		limit = DEFAULT_ROWS;
 	int rc = query_diff(&d, s->r[0].query, s->r[1].query, &spec, &err);
+	s->d = d;
 	rc = rc ? rc : find_shared(s, &err);
+	rc = rc ? rc : judge(s, &err);
 	if (rc) {
 		query_diff_free(d);
 		cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
-	s->d = d;
 	if (s->shared)
 		cmd_warn("A and B have %s%s in common; the tests take them for apart",
 			 report_number(s->shared, query_counts(query_info(s->r[0].query)), sum),
@@ -393,14 +493,19 @@ static int compare(struct sides *s)
 	size_t n = opts->changes_only ? d->n_changed : d->n_rows;
 	n = limit && n > limit ? (size_t)limit : n;
 	reading_step(&s->r[0], "compare");
-	rc = opts->filter.json ? print_json(s, n) : print_text(s, n);
+	rc = print(s, n);
+	cmd_flush();
+	if (s->gate.format != GATE_JSON) {
+		warn_small(s, 0);
+		warn_small(s, 1);
+	}
 	query_diff_free(d);
 	reading_step(&s->r[0], "print");
 	for (int side = 0; side < 2; side++)
 		reading_explain(&s->r[side]);
 	if (rc == -ENOMEM)
 		cmd_error("out of memory");
-	return rc ? EXIT_FAILED : EXIT_OK;
+	return rc || !gate_holds(&s->gate) ? EXIT_FAILED : EXIT_OK;
 }
 
 /* What B is when its options are left out. */
@@ -475,23 +580,39 @@ static int check_keys(struct diff *opts)
 	return EXIT_OK;
 }
 
+static int open_gate(struct sides *s, struct diff *opts)
+{
+	const struct opt_list *by = &opts->by;
+	int status = gate_open(&s->gate, &opts->fail_on, opts->format, opts->filter.json);
+	opts->filter.json = s->gate.format == GATE_JSON;
+	for (size_t i = 0; !status && i < s->gate.n; i++) {
+		struct err err = { 0 };
+		if (gate_check_diff(&s->gate.rule[i], (const char *const *)by->v, by->n, &err))
+			status = gate_refuse(&s->gate, i, &err);
+	}
+	return status;
+}
+
 int cmd_diff(int argc, char **argv)
 {
 	struct diff opts = { .filter = FILTER_INIT,
 			     .against_from_ns = INT64_MIN,
 			     .against_to_ns = INT64_MAX };
-	struct sides s = { .opts = &opts };
+	struct sides s = { .opts = &opts, .gate = { .command = "diff", .option = "--fail-on" } };
 	struct opt_args args;
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	if (!opts.full_names && !opts.filter.json)
-		opts.filter.names = "simple";
 	status = check_keys(&opts);
+	status = status ? status : open_gate(&s, &opts);
+	/* Rules are about the same names in every format. */
+	if (!opts.full_names && (!opts.filter.json || s.gate.n))
+		opts.filter.names = "simple";
 	status = status ? status : choose_sides(&s);
 	status = status ? status : open_sides(&s, &args);
 	status = status ? status : compare(&s);
 	close_sides(&s);
+	gate_close(&s.gate);
 	opt_release(&command, &opts);
 	return status;
 }

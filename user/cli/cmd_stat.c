@@ -2,6 +2,7 @@
 /* ascribe stat: every sample accounted for, per CPU and in total. */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
+#include "cli/gate.h"
 #include "export/answer.h"
 #include "opt/term.h"
 #include "opt/text.h"
@@ -13,10 +14,18 @@
 
 struct stat_options {
 	struct filter filter;
+	struct opt_list require;
+	const char *format;
 };
 
 static const struct opt options[] = {
 	RANGE_OPTIONS(struct stat_options, filter),
+	{ "require", 0, OPT_TEXTS, "RULE",
+	  "exit with 1 where this does not hold: \"lost < 1%\", \"rooted > 97%\", \"labelled > 90%\", "
+	  "\"stored >= 1000\". lost (but of idle CPUs), stored, fired, labelled and each loss and "
+	  "flag of --json are known. Repeatable",
+	  offsetof(struct stat_options, require), 0, 0 },
+	FORMAT_OPTION(struct stat_options, format),
 	JSON_OPTION(struct stat_options, filter),
 	EXPLAIN_OPTION(struct stat_options, filter),
 	CLICKHOUSE_OPTIONS(struct stat_options, filter.clickhouse),
@@ -30,7 +39,8 @@ static const struct opt_command command = {
 		 "what the recorder itself used and how long it took. Counters that are 0 are left "
 		 "out; --json has them all.",
 	.examples = "  ascribe stat\n"
-		    "  ascribe stat --from now-1h --json\n",
+		    "  ascribe stat --from now-1h --json\n"
+		    "  ascribe stat --require 'lost < 1%' --require 'rooted > 97%'\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
@@ -176,42 +186,127 @@ static int print_text(const struct store *s, const struct account *t, const stru
 	return 0;
 }
 
-static int stat_store(struct reading *r, const struct filter *f)
+/* ---- for CI ---- */
+
+static void markdown_row(const char *name, uint64_t count, uint64_t of)
+{
+	fputs("| ", stdout);
+	markdown_cell(stdout, name);
+	printf(of ? " | %llu | %.3f%% |\n" : " | %llu | |\n", (unsigned long long)count,
+	       percent(count, of));
+}
+
+static int print_markdown(const struct gate *g, const struct store_meta *m,
+			  const struct store_cpu_totals *all)
+{
+	gate_print_markdown(g);
+	puts("| count | samples | share |\n|---|--:|--:|");
+	markdown_row("fired", all->fired, 0);
+	markdown_row("stored", all->stored, all->fired);
+	for (size_t i = 0; i < m->n_lost; i++)
+		if (all->lost[i])
+			markdown_row(m->lost_names[i], all->lost[i], all->fired);
+	for (size_t i = 0; i < m->n_flagged; i++)
+		if (all->flagged[i])
+			markdown_row(
+				m->flagged_names[i], all->flagged[i],
+				account_base(m, all->flagged, all->stored, m->flagged_names[i]));
+	return 0;
+}
+
+static int print_json(const struct gate *g, const struct store *s, const struct account *t,
+		      const struct query_own *own)
+{
+	json_t *answer = answer_account(s, t, own);
+	int rc = answer ? gate_put_json(g, answer) : -ENOMEM;
+	if (rc)
+		json_decref(answer);
+	return rc ? rc : cmd_print_json(answer);
+}
+
+static int print(const struct gate *g, const struct store *s, const struct account *t,
+		 const struct query_own *own)
+{
+	const struct gate_origin o = { .host = store_meta(s)->host, .at_ns = t->to_ns };
+	switch (g->format) {
+	case GATE_JSON:
+		return print_json(g, s, t, own);
+	case GATE_JUNIT:
+		gate_print_junit(g, &o);
+		return 0;
+	case GATE_MARKDOWN:
+		return print_markdown(g, store_meta(s), &t->all);
+	case GATE_TEXT:
+		break;
+	}
+	int rc = print_text(s, t, own);
+	gate_print_text(g);
+	return rc;
+}
+
+static int judge(struct gate *g, const struct account *t, const struct store_meta *m,
+		 struct err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < g->n; i++) {
+		rc = gate_judge_account(&g->rule[i], t, m, &g->result[i], err);
+		g->n_results += !rc;
+	}
+	return rc;
+}
+
+static int stat_store(struct reading *r, const struct filter *f, struct gate *g)
 {
 	struct account t = { 0 };
 	struct query_own own = { 0 };
 	struct err err = { .text = "out of memory" };
 	int rc = account_sum(&t, r->store, f->from_ns, f->to_ns, &err);
 	rc = rc ? rc : query_own(r->store, f->from_ns, f->to_ns, &own, &err);
+	rc = rc ? rc : judge(g, &t, store_meta(r->store), &err);
 	if (r->fleet)
 		account_forget_cpus(&t);
 	reading_step(r, "sum");
 	if (!rc && !t.blocks)
 		reading_no_data(r->store, f->from_ns, f->to_ns);
 	if (!rc)
-		rc = f->json ? cmd_print_json(answer_account(r->store, &t, &own))
-			     : print_text(r->store, &t, &own);
+		rc = print(g, r->store, &t, &own);
 	if (rc && rc != -EIO)
 		cmd_error("%s", err.text);
 	query_own_fini(&own);
 	account_fini(&t);
 	reading_explain(r);
-	return rc ? EXIT_FAILED : EXIT_OK;
+	return rc || !gate_holds(g) ? EXIT_FAILED : EXIT_OK;
+}
+
+/* What a store knows decides which counters there are. */
+static int check_gate(const struct gate *g, const struct reading *r)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		struct err err = { 0 };
+		if (gate_check_account(&g->rule[i], store_meta(r->store), &err))
+			return gate_refuse(g, i, &err);
+	}
+	return EXIT_OK;
 }
 
 int cmd_stat(int argc, char **argv)
 {
 	struct stat_options opts = { .filter = FILTER_INIT };
+	struct gate gate = { .command = "stat", .option = "--require" };
 	struct reading r = { 0 };
 	struct opt_args args;
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	status = reading_check(&opts.filter, "--where", "--from");
+	status = gate_open(&gate, &opts.require, opts.format, opts.filter.json);
+	status = status ? status : reading_check(&opts.filter, "--where", "--from");
 	if (!status)
 		status = reading_open_store(&r, args.v, args.n, &opts.filter);
+	status = status ? status : check_gate(&gate, &r);
 	if (!status)
-		status = stat_store(&r, &opts.filter);
+		status = stat_store(&r, &opts.filter, &gate);
 	reading_close(&r);
+	gate_close(&gate);
+	opt_release(&command, &opts);
 	return status;
 }

@@ -141,8 +141,7 @@ int reading_open_store(struct reading *r, char *const *dirs, size_t n, const str
 	return EXIT_OK;
 }
 
-/* The selector on a line, and a caret under the byte at `at`, whatever stands before it. */
-static void show_place(const char *text, size_t at)
+void reading_show_place(const char *text, size_t at)
 {
 	char *shown = text_printable(text, strlen(text)), *before = text_printable(text, at);
 	if (shown && before)
@@ -162,7 +161,7 @@ static int check_selector(const char *option, const char *text)
 		return EXIT_OK;
 	cmd_error("%s: %s", option, err.text);
 	if (rc == -EINVAL)
-		show_place(text, at);
+		reading_show_place(text, at);
 	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }
 

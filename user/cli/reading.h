@@ -46,6 +46,8 @@ int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const stru
  * EXIT_USAGE.
  */
 int reading_check(const struct filter *f, const char *where, const char *from);
+/* Show a text on stderr, and a caret under its byte `at`, whatever stands before it. */
+void reading_show_place(const char *text, size_t at);
 /* The metric that a filter names; -1: there is none of that name. */
 int reading_metric(const struct filter *f);
 /*

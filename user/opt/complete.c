@@ -35,6 +35,7 @@ static const struct value_kind {
 	{ "EVENT,..", WORDS, EVENTS },
 	{ "STYLE", WORDS, "full folded simple" },
 	{ "FORMAT", WORDS, "pprof folded" },
+	{ "OUTPUT", WORDS, "text json junit markdown" },
 	{ "METRIC", WORDS, "cpu off runq wall waker latency" },
 	{ "WHEN", WORDS, "auto always never" },
 	{ "T", WORDS, "-5m -1h -1d now" },

@@ -186,8 +186,8 @@ static void measure(const struct builder *b, struct query_diff_row *r)
 	       y = b->spec->absolute ? r->rate[1] : r->share[1];
 	r->change = r->share[0] - r->share[1];
 	r->ratio = y > 0 ? x / y : x > 0 ? INFINITY : 1;
-	stats_change_interval(r->count[0], d->samples[0], r->count[1], d->samples[1], &r->low,
-			      &r->high);
+	stats_change_interval(r->count[0], d->samples[0], r->count[1], d->samples[1], STATS_Z95,
+			      &r->low, &r->high);
 }
 
 /* A side that was cut may have what it does not show. */

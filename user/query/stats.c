@@ -153,8 +153,27 @@ int stats_adjust(const double *p, size_t n, double *q)
 	return 0;
 }
 
-void stats_change_interval(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2, double *ret_low,
-			   double *ret_high)
+/* Wilson's interval of k / n, n > 0. */
+static void wilson(uint64_t k, uint64_t n, double z, double *ret_low, double *ret_high)
+{
+	double p = (double)k / (double)n, zz = z * z / (double)n;
+	double mid = (p + zz / 2) / (1 + zz);
+	double half = z * sqrt(p * (1 - p) / (double)n + zz / (4 * (double)n)) / (1 + zz);
+	/* At the ends the formula gives 0 and 1 but for rounding. */
+	*ret_low = k && mid - half > 0 ? mid - half : 0;
+	*ret_high = k < n && mid + half < 1 ? mid + half : 1;
+}
+
+void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
+{
+	*ret_low = 0;
+	*ret_high = 1;
+	if (n)
+		wilson(k, n, STATS_Z95, ret_low, ret_high);
+}
+
+void stats_change_interval(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2, double z,
+			   double *ret_low, double *ret_high)
 {
 	double l1, u1, l2, u2;
 	*ret_low = -1;
@@ -162,25 +181,30 @@ void stats_change_interval(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2, d
 	if (!n1 || !n2)
 		return;
 	double p1 = (double)k1 / (double)n1, p2 = (double)k2 / (double)n2;
-	query_interval(k1, n1, &l1, &u1);
-	query_interval(k2, n2, &l2, &u2);
+	wilson(k1, n1, z, &l1, &u1);
+	wilson(k2, n2, z, &l2, &u2);
 	*ret_low = p1 - p2 - hypot(p1 - l1, u2 - p2);
 	*ret_high = p1 - p2 + hypot(u1 - p1, p2 - l2);
 }
 
-void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
+double stats_rate_ratio_low(uint64_t k1, double e1, uint64_t k2, double e2, double z)
 {
-	const double z = 1.959963984540054; /* the 97.5% quantile of the normal distribution */
-	*ret_low = 0;
-	*ret_high = 1;
-	if (!n)
-		return;
-	double p = (double)k / (double)n, zz = z * z / (double)n;
-	double mid = (p + zz / 2) / (1 + zz);
-	double half = z * sqrt(p * (1 - p) / (double)n + zz / (4 * (double)n)) / (1 + zz);
-	/* At the ends the formula gives 0 and 1 but for rounding. */
-	if (k)
-		*ret_low = mid - half > 0 ? mid - half : 0;
-	if (k < n)
-		*ret_high = mid + half < 1 ? mid + half : 1;
+	double low, high;
+	if (!(e1 > 0) || !(e2 > 0) || !k1)
+		return 0;
+	wilson(k1, k1 + k2, z, &low, &high);
+	return low < 1 ? low / (1 - low) * (e2 / e1) : INFINITY;
+}
+
+double stats_normal_z(double p)
+{
+	double low = 0, high = 10;
+	while (high - low > 1e-9) {
+		double mid = (low + high) / 2;
+		if (stats_normal_p(mid) > 2 * p)
+			low = mid;
+		else
+			high = mid;
+	}
+	return high;
 }

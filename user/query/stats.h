@@ -39,11 +39,22 @@ double stats_normal_p(double z);
  */
 int stats_adjust(const double *p, size_t n, double *q);
 
+/* z of the 95% interval: the 97.5% quantile of the normal distribution. */
+#define STATS_Z95 1.959963984540054
+/* The z that a normal variable is above with chance p, 1e-15 <= p <= 0.5. */
+double stats_normal_z(double p);
+
 /*
- * 95% interval of k1/n1 - k2/n2: Newcombe's, from the Wilson intervals of both (his method 10).
- * [-1, 1] when a side is empty.
+ * Interval of k1/n1 - k2/n2, z standard deviations to each side: Newcombe's, from the Wilson
+ * intervals of both (his method 10). [-1, 1] when a side is empty.
  */
-void stats_change_interval(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2, double *ret_low,
-			   double *ret_high);
+void stats_change_interval(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2, double z,
+			   double *ret_low, double *ret_high);
+
+/*
+ * The low end of that interval of (k1 / e1) / (k2 / e2), for events in exposures as above: from
+ * Wilson's of k1 in k1 + k2. INFINITY when it has no bound; 0 when there is no exposure.
+ */
+double stats_rate_ratio_low(uint64_t k1, double e1, uint64_t k2, double e2, double z);
 
 #endif
