@@ -9,7 +9,8 @@ FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz
 FUZZ := $(FUZZ_NAMES:%=$(BUILD)/fuzz/%)
 # With a look at what inputs reach; the rest comes from libascribe.a, as it is.
 FUZZ_SRC := $(filter $(patsubst %,user/%,elf/% export/otel_names.c fleet/% hist/% http/% import/% \
-	labels/% opt/% pods/% proc/% push/% query/% store/% symbols/% unwind/% util/%),$(LIB_SRC))
+	labels/% mcp/% opt/% pods/% proc/% push/% query/% \
+	store/% symbols/% unwind/% util/%),$(LIB_SRC))
 FUZZ_SRC := $(filter-out user/push/tables.c,$(FUZZ_SRC))
 FUZZ_OBJ := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/%.o)
 FUZZ_MODE := -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION

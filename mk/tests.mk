@@ -148,6 +148,8 @@ $(BUILD)/tests/test_key: override LDFLAGS += -Wl,--wrap=labels_normalize
 READING := $(BUILD)/user/cli/reading.o $(BUILD)/user/cli/known.o
 $(BUILD)/tests/test_retries: $(READING)
 $(BUILD)/tests/test_retries: override LDFLAGS += $(READING)
+$(BUILD)/tests/test_mcp_run: $(BUILD)/user/cli/mcp_run.o
+$(BUILD)/tests/test_mcp_run: override LDFLAGS += $(BUILD)/user/cli/mcp_run.o
 
 # Walks through the lazy binding of a symbol, too.
 $(BUILD)/tests/test_unwind_walk: override LDFLAGS += -Wl,-z,lazy
