@@ -6,7 +6,9 @@
 export ASCRIBE=$ascribe
 compare=$source_root/deploy/ci/compare-runs load=$loads/gated
 rules=(--fail-on 'function="parse" > 1%' --fail-on 'function="render" > 1%')
-run() { "$compare" -n 3 -F 19999 -o "$1" "$load 8000 0" "$load 8000 $2" -- "${rules[@]}" "${@:3}"; }
+run() {
+	"$compare" -n 3 -F 4999 -o "$1" "$load 12000 0" "$load 12000 $2" -- "${rules[@]}" "${@:3}"
+}
 
 run grown 20 --json >grown.json 2>grown.err
 status=$?
