@@ -263,7 +263,7 @@ struct half {
 #define REUSE_SLOT_BYTES 2080
 
 /* Index of a half in its table, of the id. */
-#define HALF_INDEX(id) ((id)&0xffff)
+#define HALF_INDEX(id) ((id) & 0xffff)
 
 struct cpu_state {
 	/*

@@ -6,6 +6,7 @@
 #include "collect/instants.h"
 #include "query/heat.h"
 #include "store/ops/copy.h"
+#include "store/writer.h"
 #include "util/clock.h"
 
 #include <stdio.h>

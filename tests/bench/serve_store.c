@@ -8,6 +8,7 @@
  */
 #include "collect/collector.h"
 #include "store/store.h"
+#include "store/writer.h"
 #include "util/counters.h"
 
 #include <signal.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault/scenario.h"
 #include "store/damage.h"
+#include "store/writer.h"
 
 #include <stdbool.h>
 #include <xxhash.h>

@@ -9,6 +9,7 @@
 #define TESTS_FAULT_SCENARIO_H
 
 #include "unit/store_model.h"
+#include "store/writer.h"
 
 #define SCENARIO_MAX 200
 #define SCENARIO_KEPT 6 /* the first level that is kept for ever: days */

@@ -10,6 +10,7 @@
 
 #include "query/query.h"
 #include "store/damage.h"
+#include "store/writer.h"
 
 #define N_WINDOWS 36
 

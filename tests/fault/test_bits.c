@@ -18,6 +18,7 @@
 
 #include "query/query.h"
 #include "store/damage.h"
+#include "store/writer.h"
 
 #define FILES_MAX 400
 #define UNITS_MAX 4000

@@ -8,6 +8,7 @@
 #include "fault/scenario.h"
 
 #include "store/read/store_int.h"
+#include "store/writer.h"
 
 #define N_WINDOWS 36
 

@@ -6,6 +6,7 @@
 #include "unit/store_model.h"
 
 #include "query/query.h"
+#include "store/writer.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -8,6 +8,7 @@
 #include "fault/faults.h"
 #include "fault/run.h"
 #include "store/damage.h"
+#include "store/writer.h"
 #include "unit/store_model.h"
 
 #include "store/file/tree.h"

@@ -5,6 +5,7 @@
  */
 #include "fault/run.h"
 #include "fault/scenario.h"
+#include "store/writer.h"
 
 #define N_WINDOWS 120
 

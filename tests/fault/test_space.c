@@ -4,6 +4,7 @@
  * windows are.
  */
 #include "unit/store_model.h"
+#include "store/writer.h"
 
 #include <sched.h>
 #include <sys/mount.h>

@@ -5,6 +5,7 @@
  * output: "+I" it is durable, "-I" it is lost.
  */
 #include "fault/scenario.h"
+#include "store/writer.h"
 
 static void say(char sign, size_t i)
 {

@@ -10,6 +10,7 @@
  */
 #include "fuzz/input.h"
 #include "http/http.h"
+#include "store/writer.h"
 #include "unit/store_model.h"
 
 #include <poll.h>

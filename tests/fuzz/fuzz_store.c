@@ -12,6 +12,7 @@
 #include "fuzz/store_questions.h"
 
 #include "store/damage.h"
+#include "store/writer.h"
 
 #define FILES_MAX 256
 #define CHANGES_MAX 16

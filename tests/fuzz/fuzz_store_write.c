@@ -11,6 +11,7 @@
 #include "fuzz/store_questions.h"
 
 #include "store/damage.h"
+#include "store/writer.h"
 
 #define STEPS_MAX 96
 #define ROWS_MOST 8192 /* of an input */

@@ -7,6 +7,7 @@
 #include "collect/collector_int.h"
 #include "proc/proc_int.h"
 #include "recording.h"
+#include "store/writer.h"
 
 static void print_state(const struct procs *p, enum proc_state state, const char **io_comma)
 {

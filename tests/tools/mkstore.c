@@ -17,6 +17,7 @@
  *          control characters or markup
  */
 #include "store/store.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 
 #include "collect/collector.h"
 #include "proc/proc.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
  * it happens once in months.
  */
 #include "recording.h"
+#include "store/writer.h"
 
 int main(int argc, char **argv)
 {

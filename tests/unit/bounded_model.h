@@ -13,6 +13,7 @@
 
 #include "count_bytes.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #include <ftw.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #define TESTS_SEGMENTS_H
 
 #include "store/damage.h"
+#include "store/writer.h"
 #include "unit/store_model.h"
 
 #define T0 1700000000000000000ll

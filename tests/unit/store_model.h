@@ -14,6 +14,7 @@
 
 #include "query/query.h"
 #include "store/damage.h"
+#include "store/writer.h"
 
 #include <dirent.h>
 #include <errno.h>

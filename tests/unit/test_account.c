@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The accounting of a range of a store, against sums of what was written. */
 #include "query/account.h"
+#include "store/writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

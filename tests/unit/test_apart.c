@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows that are written apart: the open window stays as it is, whatever becomes of them. */
 #include "unit/store_model.h"
+#include "store/writer.h"
 
 #define SECOND 1000000000ll
 #define APART_NS 1600000000000000000ll

@@ -9,6 +9,7 @@
 #include "query/diff.h"
 #include "query/found.h"
 #include "query/series.h"
+#include "store/writer.h"
 
 #include <errno.h>
 

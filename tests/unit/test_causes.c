@@ -5,6 +5,7 @@
  */
 #include "collect/causes.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,6 +6,7 @@
 #include "unit/copied.h"
 
 #include "store/read/store_int.h"
+#include "store/writer.h"
 
 /* ---- merging ---- */
 

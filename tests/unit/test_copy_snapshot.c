@@ -3,6 +3,7 @@
 #include "unit/copied.h"
 
 #include "store/read/store_int.h"
+#include "store/writer.h"
 
 #include <signal.h>
 #include <sys/mman.h>

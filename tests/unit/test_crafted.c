@@ -9,6 +9,7 @@
 #include "query/query.h"
 #include "store/damage.h"
 #include "store/read/store_int.h"
+#include "store/writer.h"
 #include "util/crc32c.h"
 
 #include <sys/resource.h>

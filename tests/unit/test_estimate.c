@@ -2,6 +2,7 @@
 /* Estimated stacks of waits: sums stay exact, and the mean over many draws is the truth. */
 #include "collect/estimate.h"
 #include "store/store.h"
+#include "store/writer.h"
 #include "store/write/writer_int.h"
 
 #include <setjmp.h>

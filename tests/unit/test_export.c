@@ -12,6 +12,7 @@ int mkstore_main(int argc, char **argv);
 #include "export/flame_page.h"
 #include "export/intern.h"
 #include "export/json.h"
+#include "store/writer.h"
 #include "util/utf8.h"
 #include "export/profile.pb-c.h"
 #include "util/utf8.h"

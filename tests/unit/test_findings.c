@@ -6,6 +6,7 @@
 #include "unit/store_model.h"
 
 #include "query/findings.h"
+#include "store/writer.h"
 
 #include <math.h>
 

@@ -4,6 +4,7 @@
  * count is kept.
  */
 #include "store/write/writer_int.h"
+#include "store/writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,6 +9,7 @@
 #include "query/query.h"
 #include "store/damage.h"
 #include "store/read/store_int.h"
+#include "store/writer.h"
 
 #define SECOND 1000000000ll
 #define MINUTE (60 * SECOND)

@@ -7,6 +7,7 @@
 
 #include "daemon/ingest.h"
 #include "import/pack.h"
+#include "store/writer.h"
 #include "util/clock.h"
 #include "util/memory_file.h"
 

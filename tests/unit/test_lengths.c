@@ -5,6 +5,7 @@
  */
 #include "query/lengths.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #include "store_model.h"
 

@@ -6,6 +6,7 @@
  */
 #include "stacks/frame.h"
 #include "stacks/module.h"
+#include "store/writer.h"
 #include "store_model.h"
 #include "symbols/parser.h"
 

@@ -4,6 +4,7 @@
 #include "store/file/format.h"
 #include "store/file/message.h"
 #include "store/file/store.pb-c.h"
+#include "store/writer.h"
 #include "unit/store_model.h"
 
 #define NEWER_TAG 100

@@ -3,6 +3,7 @@
 #include "unit/store_model.h"
 
 #include "query/own.h"
+#include "store/writer.h"
 
 #define WINDOWS 6
 #define SILENT 12 /* processes that do not answer: more than are named */

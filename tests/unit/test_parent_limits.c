@@ -6,6 +6,7 @@
  */
 #include "store/read/block_data.h"
 #include "store/read/store_int.h"
+#include "store/writer.h"
 #include "unit/store_model.h"
 
 #define SECOND 1000000000ll

@@ -6,6 +6,7 @@
 #include "unit/store_model.h"
 
 #include "query/query_int.h"
+#include "store/writer.h"
 
 #define T0 1700000000000000000ll
 #define SECOND 1000000000ll

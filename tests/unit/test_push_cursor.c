@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cursor of a push: what is written is read again, and no damage passes. */
 #include "push/cursor.h"
+#include "store/writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 
 #include "query/query.h"
 #include "query/query_int.h"
+#include "store/writer.h"
 
 #include <math.h>
 

@@ -3,6 +3,7 @@
 #include "unit/store_model.h"
 
 #include "query/blame.h"
+#include "store/writer.h"
 
 #define PARTIES 6
 #define ROWS 400

@@ -8,6 +8,7 @@
 
 #include "query/diff.h"
 #include "query/stats.h"
+#include "store/writer.h"
 
 #include <math.h>
 

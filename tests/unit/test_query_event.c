@@ -3,6 +3,7 @@
 #include "unit/store_model.h"
 
 #include "query/query.h"
+#include "store/writer.h"
 
 #define EVENTS 8
 #define ROWS 300

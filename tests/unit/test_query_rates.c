@@ -3,6 +3,7 @@
 #include "unit/store_model.h"
 
 #include "query/query.h"
+#include "store/writer.h"
 
 #include <math.h>
 

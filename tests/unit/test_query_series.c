@@ -6,6 +6,7 @@
 #include "unit/store_model.h"
 
 #include "query/series.h"
+#include "store/writer.h"
 
 #define N_WINDOWS 60
 #define SECOND 1000000000ll

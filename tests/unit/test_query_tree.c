@@ -4,6 +4,7 @@
  * what tells functions apart, in whatever order they came. Lines do not tell them apart.
  */
 #include "unit/store_model.h"
+#include "store/writer.h"
 
 #define LINES 2
 #define SMALL 64 /* functions of one sample on each of their lines */

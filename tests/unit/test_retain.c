@@ -5,6 +5,7 @@
  * anchors or files.
  */
 #include "part.h"
+#include "store/writer.h"
 #include "unit/store_model.h"
 
 #include "store/read/store_int.h"

@@ -6,6 +6,7 @@
 #include "cli/reading.h"
 #include "http/server_int.h"
 #include "store/damage.h"
+#include "store/writer.h"
 #include "unit/store_model.h"
 
 #include <pthread.h>

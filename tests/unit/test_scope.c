@@ -7,6 +7,7 @@
 
 #include "query/scope.h"
 #include "query/visible.h"
+#include "store/writer.h"
 
 #define SETS 5000
 

@@ -4,6 +4,7 @@
  * windows. tools/store_decode reads the same.
  */
 #include "part.h"
+#include "store/writer.h"
 #include "unit/segments.h"
 
 #include "store/read/store_int.h"

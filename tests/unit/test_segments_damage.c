@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments whose bytes changed, and segments that retention cut. */
 #include "part.h"
+#include "store/writer.h"
 #include "unit/segments.h"
 
 #include "store/read/store_int.h"

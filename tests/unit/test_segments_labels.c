@@ -6,6 +6,7 @@
 #include "store/read/store_int.h"
 #include "store/read/symbols.h"
 #include "store/top_values.h"
+#include "store/writer.h"
 
 /* Of the first event, in rows whose labels hold the text. */
 static uint64_t samples_with(const struct model *m, const char *text)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing and reading back, and what a directory may be. */
 #include "store/damage.h"
+#include "store/writer.h"
 #include "unit/store_model.h"
 
 static struct store_writer *open_writer(const char *dir)

@@ -6,6 +6,7 @@
 #include "unit/store_model.h"
 
 #include "query/selector.h"
+#include "store/writer.h"
 #include "top/view.h"
 
 #define N_WINDOWS 30

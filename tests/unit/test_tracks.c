@@ -4,6 +4,7 @@
 
 #include "store/block/track.h"
 #include "store/read/tracks.h"
+#include "store/writer.h"
 
 #define T0 1700000000000000000ll
 #define WINDOW 10000000000ll

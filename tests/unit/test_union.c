@@ -7,6 +7,7 @@
 #include "unit/store_model.h"
 
 #include "query/query.h"
+#include "store/writer.h"
 
 #define SECOND 1000000000ll
 #define T0 1700000000000000000ll

@@ -4,6 +4,7 @@
 
 #include "query/query.h"
 #include "query/waits.h"
+#include "store/writer.h"
 
 #define SECOND 1000000000ull
 #define DEPTH 12

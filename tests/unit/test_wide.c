@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which label keys are wide: by their distinct values in an hour, however often each comes. */
 #include "store/store.h"
+#include "store/writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attribute/sets.h"
+#include "store/writer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,6 +11,7 @@
 #include "attribute/ruled.h"
 #include "proc/proc.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #define SETS_LABELS_MAX 160
 #define SETS_BY "by." /* prefix of the keys of the thread that was running while others waited */

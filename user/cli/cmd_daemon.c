@@ -20,6 +20,7 @@
 #include "proc/proc.h"
 #include "sandbox/keeper.h"
 #include "store/old/old.h"
+#include "store/writer.h"
 #include "util/clock.h"
 #include "util/own.h"
 

@@ -10,6 +10,7 @@
 #include "opt/text.h"
 #include "proc/proc.h"
 #include "store/file/tree.h"
+#include "store/writer.h"
 #include "util/gunzip.h"
 
 #include <errno.h>

@@ -22,6 +22,7 @@
 #include "record/remarks.h"
 #include "record/remote.h"
 #include "record/rotate.h"
+#include "store/writer.h"
 #include "util/own.h"
 
 #include <errno.h>

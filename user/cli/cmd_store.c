@@ -4,6 +4,7 @@
 #include "opt/old_store.h"
 #include "opt/text.h"
 #include "store/damage.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <inttypes.h>

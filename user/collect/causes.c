@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/causes.h"
 
+#include "store/writer.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -23,6 +23,7 @@
 #include "collect/pairs.h"
 #include "store/dict/setpool.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #define CAUSES_MAX (1u << 14) /* distinct rows of one window; 184 bytes each */
 #define CAUSES_PAIRS 512      /* pairs of one window and event that keep their names */

@@ -6,6 +6,7 @@
 #include "hist/metrics.h"
 #include "proc/reader.h"
 #include "sandbox/nursery.h"
+#include "store/writer.h"
 #include "symbols/variables.h"
 #include "unwind/request.h"
 #include "util/counters.h"

@@ -23,6 +23,7 @@
 #include "stacks/resolve.h"
 #include "stacks/unwinding.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 struct collector;
 

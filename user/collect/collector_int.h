@@ -30,6 +30,7 @@
 #include "stacks/unwinding.h"
 
 #include "python_wire.h"
+#include "store/writer.h"
 
 #include <poll.h>
 

@@ -24,6 +24,7 @@
 #define ASCRIBE_COLLECT_ESTIMATE_H
 
 #include "store/store.h"
+#include "store/writer.h"
 
 /* Distinct samples, and distinct remainders, of one window; 96 bytes each */
 #define ESTIMATE_MAX (1u << 15)

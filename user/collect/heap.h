@@ -23,6 +23,7 @@
 #include "proc/proc.h"
 #include "store/dict/setpool.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #include <linux/types.h>
 #include "wire.h"

@@ -4,6 +4,7 @@
  * dictionaries.
  */
 #include "collect/collector_int.h"
+#include "store/writer.h"
 
 bool limit_is_full(const struct collector *c)
 {

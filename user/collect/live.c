@@ -3,6 +3,7 @@
 
 #include "collect/rights.h"
 #include "proc/proc.h"
+#include "store/writer.h"
 #include "util/memfs.h"
 
 #include <errno.h>

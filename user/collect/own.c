@@ -2,6 +2,7 @@
 #include "collect/own.h"
 
 #include "query/lengths.h"
+#include "store/writer.h"
 
 #include <stdio.h>
 #include <string.h>

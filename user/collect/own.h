@@ -17,6 +17,7 @@
 #include "hist/metrics.h"
 #include "proc/reader.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #define OWN_METRICS "[ascribe]" /* the module of the buckets */
 

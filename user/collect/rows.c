@@ -5,6 +5,7 @@
 #include "hist/metrics.h"
 #include "hist_bucket.h"
 #include "python_wire.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <string.h>

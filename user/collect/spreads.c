@@ -3,6 +3,7 @@
 
 #include "hist_bucket.h"
 #include "query/lengths.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 
 #include "sampler/sampler.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #define SPREADS_MODULE "[waits]"
 

@@ -2,6 +2,7 @@
 #include "collect/waits.h"
 
 #include "query/waits.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <xxhash.h>

@@ -30,6 +30,7 @@
 #include "sampler/sampler.h"
 #include "stacks/resolve.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #define WAITS_NO_STACK "[no stack]"
 #define WAITS_INTERRUPT "[interrupt]"

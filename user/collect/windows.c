@@ -4,6 +4,7 @@
 
 #include "hist/metrics.h"
 #include "proc/reader.h"
+#include "store/writer.h"
 #include "util/clock.h"
 
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */

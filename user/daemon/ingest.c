@@ -4,6 +4,7 @@
 #include "import/pack.h"
 #include "import/write.h"
 #include "proc/proc.h"
+#include "store/writer.h"
 #include "util/clock.h"
 #include "util/memory_file.h"
 

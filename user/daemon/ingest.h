@@ -9,6 +9,7 @@
 #include "http/intake.h"
 #include "labels/filter.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 struct ingest {
 	struct intake intake;

@@ -4,6 +4,7 @@
 #include "hist/metrics.h"
 #include "proc/proc.h"
 #include "sandbox/keeper.h"
+#include "store/writer.h"
 #include "util/own.h"
 
 #include <errno.h>

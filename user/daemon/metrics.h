@@ -9,6 +9,7 @@
 #include "daemon/pushing.h"
 #include "daemon/saving.h"
 #include "daemon/web_messages.h"
+#include "store/writer.h"
 #include "util/buf.h"
 
 struct published {

@@ -3,6 +3,7 @@
 
 #include "daemon/log.h"
 #include "daemon/notify.h"
+#include "store/writer.h"
 #include "util/own.h"
 
 #include <errno.h>

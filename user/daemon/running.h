@@ -18,6 +18,7 @@
 #include "daemon/settings.h"
 #include "labels/recipe.h"
 #include "sql/texts.h"
+#include "store/writer.h"
 
 struct daemon {
 	int argc;

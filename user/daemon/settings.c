@@ -4,6 +4,7 @@
 #include "daemon/shares.h"
 #include "opt/debuginfod.h"
 #include "opt/files.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -15,6 +15,7 @@
 #include "opt/rule_options.h"
 #include "opt/selection_options.h"
 #include "opt/target.h"
+#include "store/writer.h"
 
 #define DAEMON_STORE "/var/lib/ascribe"
 #define DAEMON_WINDOW_S 10

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fleet/filler.h"
 
+#include "store/writer.h"
 #include "util/array.h"
 #include "util/counters.h"
 #include "util/idhash.h"

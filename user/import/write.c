@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import/write.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>

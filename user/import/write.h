@@ -6,6 +6,7 @@
 #include "import/profile.h"
 #include "labels/filter.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 /* Which labels may be kept, as of programs that are sampled. service_name is always kept. */
 struct profile_rules {

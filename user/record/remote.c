@@ -8,6 +8,7 @@
 #include "import/write.h"
 #include "proc/proc.h"
 #include "record/rotate.h"
+#include "store/writer.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -2,6 +2,7 @@
 #include "stacks/frame.h"
 
 #include "stacks/ids.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <string.h>

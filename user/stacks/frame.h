@@ -10,6 +10,7 @@
 #include "stacks/frame_reasons.h"
 #include "stacks/module.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 /* Shared state for creating frames. */
 struct frames {

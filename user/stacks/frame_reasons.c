@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/frame_reasons.h"
 
+#include "store/writer.h"
 #include "util/array.h"
 
 void frame_reasons_fini(struct frame_reasons *r)

@@ -8,6 +8,7 @@
 #define ASCRIBE_STACKS_FRAME_REASONS_H
 
 #include "query/wait_frames.h"
+#include "store/writer.h"
 
 /* All zero is empty. Without memory a frame says nothing. */
 struct frame_reasons {

@@ -4,6 +4,7 @@
 #include "proc/reader.h"
 #include "stacks/ids.h"
 #include "stacks/jvm.h"
+#include "store/writer.h"
 #include "util/clock.h"
 #include "util/quota.h"
 

@@ -14,6 +14,7 @@
 #include "proc/proc.h"
 #include "stacks/frame_reasons.h"
 #include "store/store.h"
+#include "store/writer.h"
 #include "symbols/jit.h"
 
 struct jits;

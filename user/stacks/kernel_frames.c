@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/kernel_frames.h"
+#include "store/writer.h"
 #include "util/clock.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of modules, their references, and the idle ones that are kept. */
 #include "stacks/module_int.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -25,6 +25,7 @@
 #include "proc/proc.h"
 #include "sandbox/downloads.h"
 #include "store/store.h"
+#include "store/writer.h"
 #include "symbols/symbols.h"
 
 #define MODULES_IDLE_MAX 4096u

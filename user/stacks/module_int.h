@@ -4,6 +4,7 @@
 #define ASCRIBE_STACKS_MODULE_INT_H
 
 #include "stacks/module.h"
+#include "store/writer.h"
 
 #define MODULE_BUCKETS 4096u
 

@@ -2,6 +2,7 @@
 #include "stacks/python.h"
 
 #include "python_wire.h"
+#include "store/writer.h"
 #include "util/array.h"
 #include "util/idhash.h"
 #include "util/quota.h"

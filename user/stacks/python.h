@@ -11,6 +11,7 @@
 #include "stacks/frame_reasons.h"
 #include "stacks/resolve.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #include <linux/types.h>
 #include <stdbool.h>

@@ -8,6 +8,7 @@
 #include "stacks/kernel_frames.h"
 #include "stacks/module.h"
 
+#include "store/writer.h"
 #include "wire.h"
 
 #include <errno.h>

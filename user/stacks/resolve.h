@@ -15,6 +15,7 @@
 #include "stacks/frame_reasons.h"
 #include "stacks/jit.h"
 #include "stacks/module.h"
+#include "store/writer.h"
 
 struct resolver;
 

@@ -7,6 +7,7 @@
 #define ASCRIBE_STORE_INSTANTS_H
 
 #include "store/store.h"
+#include "store/writer.h"
 
 /*
  * When samples of the open window were taken: store_commit_window keeps it beside the window, with

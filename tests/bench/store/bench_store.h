@@ -4,6 +4,7 @@
 #define BENCH_STORE_H
 
 #include "store/store.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stacks of the load: real ones, or made up with shared prefixes. */
 #include "bench_store.h"
+#include "store/writer.h"
 
 #include <dirent.h>
 #include <errno.h>

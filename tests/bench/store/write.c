@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write a store of a generated load. */
 #include "bench_store.h"
+#include "store/writer.h"
 
 static struct label text(const char *key, const char *value)
 {

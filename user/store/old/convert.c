@@ -10,6 +10,7 @@
 #include "store/old/read.h"
 #include "store/read/contents.h"
 #include "store/write/writer_int.h"
+#include "store/writer.h"
 #include "util/array.h"
 #include "util/bisect.h"
 

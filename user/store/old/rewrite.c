@@ -21,6 +21,7 @@
 #include "store/file/tree.h"
 #include "store/old/read.h"
 #include "store/write/writer_int.h"
+#include "store/writer.h"
 #include "util/dir.h"
 
 #include <dirent.h>

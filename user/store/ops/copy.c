@@ -6,6 +6,7 @@
 #include "store/ops/copy_int.h"
 
 #include "store/ops/staging.h"
+#include "store/writer.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -10,6 +10,7 @@
 #include "store/dict/translate.h"
 #include "store/file/meta.h"
 #include "store/write/writer_int.h"
+#include "store/writer.h"
 
 /* One of the stores that are read. */
 struct copy_source {

@@ -12,6 +12,7 @@
 #include "store/read/block_data.h"
 #include "store/read/contents.h"
 
+#include "store/writer.h"
 #include "util/array.h"
 #include "util/bisect.h"
 

@@ -16,6 +16,7 @@
  */
 #include "store/write/writer_int.h"
 
+#include "store/writer.h"
 #include "util/array.h"
 
 #include <errno.h>

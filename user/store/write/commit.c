@@ -9,6 +9,7 @@
 #include "store/write/writer_int.h"
 
 #include "hist/metrics.h"
+#include "store/writer.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -7,6 +7,7 @@
  */
 #include "store/write/merge.h"
 
+#include "store/writer.h"
 #include "util/array.h"
 
 #include <errno.h>

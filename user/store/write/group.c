@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who serves a store may be another user of the writer's group, who reads it and no more. */
 #include "store/write/writer_int.h"
+#include "store/writer.h"
 
 #include <dirent.h>
 #include <errno.h>

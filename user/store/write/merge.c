@@ -10,6 +10,7 @@
 #include "store/read/block_data.h"
 #include "store/read/contents.h"
 #include "store/read/symbols.h"
+#include "store/writer.h"
 #include "util/array.h"
 
 #include <errno.h>

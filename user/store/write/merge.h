@@ -8,6 +8,7 @@
 #include "store/block/top.h"
 #include "store/dict/translate.h"
 #include "store/write/writer_int.h"
+#include "store/writer.h"
 
 /* A segment that children are in. Segments come and go between two steps: it is known by its
  * number. */

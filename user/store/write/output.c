@@ -18,6 +18,7 @@
 #include "store/file/columns.h"
 #include "store/file/reserve.h"
 #include "store/read/symbols.h"
+#include "store/writer.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
 #include "store/read/postings.h"
 #include "store/read/symbols.h"
 #include "store/write/writer_int.h"
+#include "store/writer.h"
 #include "util/array.h"
 #include "util/crc32c.h"
 #include "util/radix.h"

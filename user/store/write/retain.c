@@ -7,6 +7,7 @@
 #include "store/write/writer_int.h"
 
 #include "store/file/reserve.h"
+#include "store/writer.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -16,6 +16,7 @@
 #include "store/file/columns.h"
 #include "store/write/writer_int.h"
 
+#include "store/writer.h"
 #include "util/array.h"
 #include "util/clock.h"
 #include "util/dir.h"

@@ -6,6 +6,7 @@
  */
 #include "store/block/rows.h"
 
+#include "store/writer.h"
 #include "util/bisect.h"
 #include "store/write/writer_int.h"
 

@@ -5,6 +5,7 @@
 
 #include "store/file/reserve.h"
 
+#include "store/writer.h"
 #include "util/array.h"
 #include "util/dir.h"
 

@@ -16,6 +16,7 @@
 #include "store/block/rows.h"
 #include "store/block/settable.h"
 #include "store/read/store_int.h"
+#include "store/writer.h"
 
 /* How many values a key has had in this hour; exact up to the limit of a set of hashes. */
 struct key_stat {
