@@ -326,7 +326,7 @@ test-with-packages:
 		$(foreach t,$(BESIDE_KERNELS),$(call one_test,$(t))) \
 		-r8
 
-test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples \
+test-programs: $(BUILD)/ascribe $(HEAP_LIB) $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples \
 	$(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore \
 	$(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) \
 	$(BUILD)/tests/torn/torn \
