@@ -287,7 +287,7 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
 
-test: ## install, build, run the tests: some 15 minutes; CPU_HOTPLUG=1 takes a CPU away, too
+test: ## install, build, run the tests: 15 to 20 minutes; CPU_HOTPLUG=1 takes a CPU away, too
 	$(Q)rm -f $(PHASES)
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(MAKE) --no-print-directory test-with-packages
