@@ -33,7 +33,7 @@ TAIL := $(addprefix tests/, \
 	http/tokens.sh http/group.sh http/quota.sh http/scope_waits.sh http/audit.sh \
 	http/peers.sh record/calls.sh record/leak.sh record/args.sh record/periods.sh \
 	http/restart_waits.sh)
-# What costs much, and what many programs share: every third day.
+# What costs most, and what other scripts also reach: each runs every third day.
 OFTEN := $(addprefix tests/, \
 	http/budget.sh http/pods.sh http/bad.sh http/full.sh http/keeper.sh http/freeze.sh \
 	http/heatmap.sh http/web_process.sh http/ingest.sh http/rights.sh http/pyroscope.sh \

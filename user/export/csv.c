@@ -4,8 +4,7 @@
  * and stack. First the columns event, unit, samples, value, stack, then one for each label key, in
  * the order of their names. The stack has the frames from the root to the leaf, with ';' between.
  */
-#include "export/export.h"
-#include "export/intern.h"
+#include "export/functions.h"
 #include "util/buf.h"
 #include "util/utf8.h"
 
@@ -17,6 +16,7 @@ static const char *const own_columns[] = { "event", "unit", "samples", "value", 
 
 struct csv {
 	const struct export_source *src;
+	struct functions functions; /* their names are made once */
 	struct intern keys;
 	uint32_t *order;	    /* [keys.n]: the columns' keys */
 	uint32_t *column;	    /* [keys.n]: the place of a key in it */
@@ -119,9 +119,8 @@ static int put_header(struct csv *o)
 
 /* ---- lines ---- */
 
-static int add_name(struct buf *to, const char *name)
+static int add_name(struct buf *to, const char *name, size_t len)
 {
-	const size_t len = strlen(name);
 	int rc = buf_reserve(to, to->len + len + 1);
 	for (size_t i = 0; !rc && i < len; i++)
 		to->data[to->len++] = name[i] == ';' ? ':' : name[i];
@@ -131,13 +130,16 @@ static int add_name(struct buf *to, const char *name)
 static int put_stack(struct csv *o, const struct store_row *row)
 {
 	uint32_t frames[EXPORT_DEPTH_MAX + 1];
-	char name[4096];
-	size_t n = export_row_stack(o->src, row, frames);
+	size_t len, n = export_row_stack(o->src, row, frames);
 	int rc = 0;
 	o->stack.len = 0;
 	while (!rc && n--) {
-		query_name(o->src->query, frames[n], name, sizeof(name));
-		rc = add_name(&o->stack, frames[n] ? name : "(other)");
+		uint32_t id;
+		rc = functions_find(&o->functions, frames[n], &id);
+		if (rc)
+			break;
+		const char *name = functions_name(&o->functions, id, &len);
+		rc = add_name(&o->stack, name, len);
 		if (!rc && n)
 			o->stack.data[o->stack.len++] = ';';
 	}
@@ -193,7 +195,8 @@ int export_csv(const struct export_source *src, enum export_unit unit, FILE *f, 
 	const struct store_row *rows = query_rows(src->query, &n_rows);
 	(void)unit; /* it has both */
 	errno = 0;
-	int rc = find_keys(&o);
+	int rc = functions_init(&o.functions, src);
+	rc = rc ? rc : find_keys(&o);
 	rc = rc ? rc : put_header(&o);
 	for (size_t i = 0; !rc && i < n_rows && !ferror(f); i++)
 		rc = put_row(&o, &rows[i]);
@@ -201,6 +204,7 @@ int export_csv(const struct export_source *src, enum export_unit unit, FILE *f, 
 		rc = -EIO;
 	if (rc)
 		rc = err_sys(err, rc == -EIO && errno ? -errno : rc, "CSV");
+	functions_fini(&o.functions);
 	intern_fini(&o.keys);
 	buf_fini(&o.text);
 	buf_fini(&o.stack);

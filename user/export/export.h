@@ -81,6 +81,9 @@ const struct store_frame *export_frame(const struct store *s, uint32_t id);
 /* How many of n frames, leaf first, are at one address: inlined calls and their function. */
 size_t export_inlined(const struct store *s, const uint32_t *frames, size_t n);
 
+/* The label of a query's label set with this key; NULL: it has none. */
+const struct label *export_label(const struct query *q, uint32_t set, const char *key);
+
 enum export_kind {
 	EXPORT_KERNEL,
 	EXPORT_LIBRARY,

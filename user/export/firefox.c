@@ -119,20 +119,10 @@ static int find_row(struct firefox *x, const struct store_row *row, uint32_t *re
 
 /* ---- threads ---- */
 
-static const struct label *find_label(const struct firefox *x, uint32_t set, const char *key)
-{
-	const struct label *l;
-	size_t n = query_set(x->src->query, set, &l), len = strlen(key);
-	for (size_t i = 0; i < n; i++)
-		if (l[i].key_len == len && !memcmp(l[i].key, key, len))
-			return &l[i];
-	return NULL;
-}
-
 static int put_label(struct firefox *x, uint32_t set, const char *key, const char *other)
 {
 	char value[TEXT_NAME_MAX];
-	const struct label *l = find_label(x, set, key);
+	const struct label *l = export_label(x->src->query, set, key);
 	size_t len = l ? label_text(l, value, sizeof(value)) : 0;
 	len = len < sizeof(value) ? len : sizeof(value) - 1;
 	const char *none = set == QUERY_OTHER ? "(other)" : other;

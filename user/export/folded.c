@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define PARTS ";" /* what parts frames */
+#define PARTS ";" /* separates frames */
 
 static void put_line(const struct export_source *src, const struct export_lines *lines,
 		     const struct export_line *l, FILE *f)

@@ -20,15 +20,11 @@ static int by_comm_and_stack(const void *a, const void *b)
 static int find_comm(const struct query *q, uint32_t set, struct intern *comms, uint32_t *ret)
 {
 	static const char none[] = "(none)", other[] = "(other)";
-	const struct label *labels;
-	size_t n = query_set(q, set, &labels);
+	const struct label *l = set == QUERY_OTHER ? NULL : export_label(q, set, "comm");
 	if (set == QUERY_OTHER)
 		return intern_add(comms, other, sizeof(other) - 1, ret, NULL);
-	for (size_t i = 0; i < n; i++) {
-		const struct label *l = &labels[i];
-		if (l->key_len == 4 && !memcmp(l->key, "comm", 4) && l->type == LABEL_STRING)
-			return intern_add(comms, l->str, l->str_len, ret, NULL);
-	}
+	if (l && l->type == LABEL_STRING)
+		return intern_add(comms, l->str, l->str_len, ret, NULL);
 	return intern_add(comms, none, sizeof(none) - 1, ret, NULL);
 }
 

@@ -5,7 +5,7 @@
  *   comm  tgid/tid seconds: period event:
  *   	address function (file)           leaf first; an empty line ends the sample
  *
- * A sample each; waits, which are measured, a row each with their time for a period. The period
+ * Write an entry for each sample; of waits, one for each row, whose period is its time. The period
  * times the samples is the row's value. A store keeps no instant of each sample for long, so they
  * are spread over the range. Ids that no label says are 0.
  */
@@ -21,22 +21,14 @@ struct script {
 	const struct export_source *src;
 	const struct query_info *info;
 	const struct store_event *event;
-	bool one_each; /* of each sample an entry */
+	bool one_each; /* write an entry for each sample */
 	uint64_t n, all;
 	FILE *f;
 };
 
-static const struct label *find_label(const struct label *l, size_t n, const char *key)
+static int64_t id_of(const struct script *o, uint32_t set, const char *key)
 {
-	for (size_t i = 0; i < n; i++)
-		if (l[i].key_len == strlen(key) && !memcmp(l[i].key, key, l[i].key_len))
-			return &l[i];
-	return NULL;
-}
-
-static int64_t id_of(const struct label *l, size_t n, const char *key)
-{
-	const struct label *id = find_label(l, n, key);
+	const struct label *id = export_label(o->src->query, set, key);
 	return id && id->type == LABEL_INT && id->num > 0 && id->num <= INT32_MAX ? id->num : 0;
 }
 
@@ -85,14 +77,13 @@ static void put_frame(const struct script *o, uint32_t id)
 static void put_sample(struct script *o, const struct store_row *row, const uint32_t *frames,
 		       size_t depth, uint64_t period)
 {
-	const struct label *l;
-	const size_t n = query_set(o->src->query, row->set, &l);
 	const double part = (double)o->n++ / (double)(o->all ? o->all : 1);
 	const uint64_t at = (uint64_t)o->info->from_ns +
 			    (uint64_t)(part * (double)(o->info->to_ns - o->info->from_ns));
-	put_comm(find_label(l, n, "comm"), o->f);
+	put_comm(export_label(o->src->query, row->set, "comm"), o->f);
 	fprintf(o->f, " %6" PRId64 "/%-6" PRId64 " %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " ",
-		id_of(l, n, "tgid"), id_of(l, n, "tid"), at / 1000000000, at % 1000000000, period);
+		id_of(o, row->set, "tgid"), id_of(o, row->set, "tid"), at / 1000000000,
+		at % 1000000000, period);
 	put_event(o->event->name, o->f);
 	fputs(":\n", o->f);
 	for (size_t i = 0; i < depth; i++)

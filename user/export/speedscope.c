@@ -5,8 +5,8 @@
  * Written in two passes over the lines, so memory grows with the distinct frames alone. The frames
  * come last: their number is known then.
  */
-#include "export/json.h"
 #include "export/lines.h"
+#include "export/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,16 +18,9 @@ struct scope_file {
 	struct intern frames; /* "name\0file\0" */
 	uint32_t *by_frame;   /* [n_frames + 1]: number + 1 of a store's frame; 0: not known yet */
 	uint32_t *by_comm;    /* [lines.comms.n]: likewise */
+	struct text text;
 	FILE *f;
 };
-
-static int put_text(FILE *f, const char *s, size_t len)
-{
-	json_t *text = json_text(s, len);
-	int rc = text ? json_dumpf(text, f, JSON_ENCODE_ANY) : -1;
-	json_decref(text);
-	return !rc ? 0 : text ? -EIO : -ENOMEM;
-}
 
 /* The number of a frame of this name in this file. */
 static int add_frame(struct scope_file *o, const char *name, size_t name_len, const char *file,
@@ -115,7 +108,7 @@ static int put_profile(struct scope_file *o)
 	fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":"
 	      "\"ascribe\",\"activeProfileIndex\":0,\"profiles\":[{\"type\":\"sampled\",\"name\":",
 	      o->f);
-	rc = put_text(o->f, name, strlen(name));
+	rc = text_json(&o->text, name, strlen(name));
 	fprintf(o->f, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%llu,\"samples\":[\n",
 		unit_name(&o->lines, info), (unsigned long long)total);
 	for (size_t i = 0; !rc && i < o->lines.n && !ferror(o->f); i++) {
@@ -136,10 +129,10 @@ static int put_frames(struct scope_file *o)
 		size_t len;
 		const char *name = intern_get(&o->frames, i, &len), *file = name + strlen(name) + 1;
 		fputs(i ? ",\n{\"name\":" : "{\"name\":", o->f);
-		rc = put_text(o->f, name, strlen(name));
+		rc = text_json(&o->text, name, strlen(name));
 		if (!rc && *file) {
 			fputs(",\"file\":", o->f);
-			rc = put_text(o->f, file, strlen(file));
+			rc = text_json(&o->text, file, strlen(file));
 		}
 		fputs("}", o->f);
 	}
@@ -150,7 +143,7 @@ static int put_frames(struct scope_file *o)
 int export_speedscope(const struct export_source *src, enum export_unit unit, FILE *f,
 		      struct err *err)
 {
-	struct scope_file o = { .src = src, .f = f };
+	struct scope_file o = { .src = src, .text = { .f = f }, .f = f };
 	const struct query_info *info = query_info(src->query);
 	/* Its reader draws time, where the samples stand for it. */
 	if (unit == EXPORT_BY_EVENT && info->event && info->event->ns_per_sample && !info->amounts)
@@ -168,6 +161,7 @@ int export_speedscope(const struct export_source *src, enum export_unit unit, FI
 		rc = err_sys(err, rc == -EIO && errno ? -errno : rc, "speedscope");
 	export_lines_fini(&o.lines);
 	intern_fini(&o.frames);
+	text_fini(&o.text);
 	free(o.by_frame);
 	free(o.by_comm);
 	return rc;

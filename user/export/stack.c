@@ -38,6 +38,16 @@ size_t export_inlined(const struct store *s, const uint32_t *frames, size_t n)
 	return len;
 }
 
+const struct label *export_label(const struct query *q, uint32_t set, const char *key)
+{
+	const struct label *l;
+	const size_t n = query_set(q, set, &l), len = strlen(key);
+	for (size_t i = 0; i < n; i++)
+		if (l[i].key_len == len && !memcmp(l[i].key, key, len))
+			return &l[i];
+	return NULL;
+}
+
 /* "libc.so.6", "x.so": a library by the name's convention. */
 static bool is_library(const char *module)
 {
