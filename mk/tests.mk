@@ -27,7 +27,8 @@ TAIL := $(addprefix tests/, \
 	record/mappings.sh record/forks.sh record/idle.sh record/hangs.sh record/foreign.sh \
 	record/stalls.sh record/trampolines.sh record/cgroups.sh http/selection.sh http/push.sh \
 	record/jit.sh record/linkers.sh record/unwind_changes.sh record/bad.sh labels/matrix.sh \
-	http/clickhouse.sh http/metric_rules.sh http/capture.sh http/clickhouse_ask.sh \
+	http/clickhouse.sh http/clickhouse_lost.sh http/metric_rules.sh http/capture.sh \
+	http/clickhouse_ask.sh \
 	record/hostile.sh record/waits_bad.sh http/push_daemon.sh record/prefork.sh \
 	record/short.sh record/started.sh record/flood.sh record/greedy.sh http/errors.sh \
 	http/tokens.sh http/group.sh http/quota.sh http/scope_waits.sh http/audit.sh \
@@ -77,7 +78,8 @@ BESIDE := $(addprefix tests/, \
 	http/install.sh http/flood.sh record/python.sh record/renew.sh record/unwind_jit.sh \
 	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
 	record/pprof.sh record/metrics.sh \
-	record/loading.sh http/clickhouse.sh http/clickhouse_ask.sh http/push.sh \
+	record/loading.sh http/clickhouse.sh http/clickhouse_lost.sh \
+	http/clickhouse_ask.sh http/push.sh \
 	http/push_daemon.sh http/tables.sh http/tokens.sh http/scope.sh http/scope_waits.sh \
 	http/group.sh http/certificates.sh http/audit.sh \
 	http/old.sh http/token.sh http/pods.sh record/cgo.sh \
@@ -219,7 +221,8 @@ $(BUILD)/tests/long.json: $(BUILD)/tests/mkstore
 
 # A ClickHouse to push to and to ask (tests/tools/clickhouse/server.py): one copy for all build
 # directories, on the days of their tests. Without a network these are skipped.
-NEED_CLICKHOUSE := tests/http/clickhouse.sh tests/http/clickhouse_ask.sh
+NEED_CLICKHOUSE := tests/http/clickhouse.sh tests/http/clickhouse_lost.sh \
+	tests/http/clickhouse_ask.sh
 CLICKHOUSE_MODULES := build/npm/clickhouse/node_modules
 $(CLICKHOUSE_MODULES)/.fetched: tests/tools/clickhouse/package.json \
 	tests/tools/clickhouse/package-lock.json tools/fetch-npm

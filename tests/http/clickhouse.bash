@@ -40,4 +40,17 @@ make_tables() {
 		ask "ALTER TABLE $t REMOVE TTL" >out || bad "no TTL to remove of $t"
 	done
 }
-
+# Statements of a file, one at a time, with parameters of the URL.
+run_file() { # file, ?param_...
+	local statement
+	while IFS= read -r -d ';' statement; do
+		curl -sS --max-time 60 "$url$2" --data-binary "$statement"
+	done < <(sed 's/^--.*//' "$1")
+}
+mend_sums() { # days...
+	local day
+	for day; do
+		run_file "$root/deploy/clickhouse/mend-sums.sql" \
+			"$(case $url in *\?*) echo '&' ;; *) echo '?' ;; esac)param_day=$day"
+	done
+}

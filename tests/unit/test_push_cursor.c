@@ -66,16 +66,19 @@ static void test_round_trip(void **state)
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
 		c.window = UINT32_MAX - (uint32_t)i;
 		c.row = UINT64_MAX - i;
+		c.again = (uint32_t)i;
 		strcpy(c.event, events[i]);
 		assert_int_equal(push_cursor_write(&c, &err), 0);
 		assert_int_equal(push_cursor_read(&d, path, store, &err), 0);
 		assert_true(d.there);
 		assert_int_equal(d.window, c.window);
 		assert_int_equal(d.row, c.row);
+		assert_int_equal(d.again, c.again);
+		assert_true(d.written_ns > 0);
 		assert_string_equal(d.event, events[i]);
 	}
 	push_cursor_advance(&d, 7);
-	assert_true(d.window == 7 && !d.row && !d.event[0]);
+	assert_true(d.window == 7 && !d.row && !d.event[0] && !d.again);
 }
 
 /* Every byte turned, every length: never another place than the one that was written. */

@@ -5,6 +5,7 @@
 #include "push/row_binary.h"
 #include "query/waits.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -287,6 +288,45 @@ uint32_t clickhouse_time(const struct store_block *b)
 	return middle > 0 ? (uint32_t)(middle / 1000000000) : 0;
 }
 
+static int add_hex(struct buf *b, const char *before, const void *data, size_t len,
+		   const char *behind)
+{
+	int rc = buf_printf(b, "%sunhex('", before);
+	for (size_t i = 0; !rc && i < len; i++)
+		rc = buf_printf(b, "%02x", ((const uint8_t *)data)[i]);
+	return rc ? rc : buf_printf(b, "')%s", behind);
+}
+
+static int add_text_is(struct buf *b, const char *column, const char *text)
+{
+	int rc = buf_printf(b, " AND %s = ", column);
+	return rc ? rc : add_hex(b, "", text, strlen(text), "");
+}
+
+static int add_hash_is(struct buf *b, const char *column, XXH128_hash_t h)
+{
+	const uint64_t halves[] = { htole64(h.low64), htole64(h.high64) };
+	int rc = buf_printf(b, " AND %s = ", column);
+	return rc ? rc : add_hex(b, "reinterpretAsUInt128(", halves, sizeof(halves), ")");
+}
+
+/* A message's rows are kept as a whole: its first one speaks for all. */
+static int name_witness(struct push_message *m, const char *event, XXH128_hash_t stack,
+			const struct store_row *row)
+{
+	const struct clickhouse *c = m->state;
+	struct buf *b = &m->posts[SAMPLES].witness;
+	int rc = buf_printf(b,
+			    "SELECT count() FROM ascribe_samples WHERE time = %u AND series = %llu "
+			    "AND samples = %llu AND value = %llu",
+			    clickhouse_time(m->block), (unsigned long long)c->series,
+			    (unsigned long long)row->samples, (unsigned long long)row->value);
+	rc = rc ? rc : add_text_is(b, "event", event);
+	rc = rc ? rc : add_text_is(b, "host", c->host);
+	rc = rc ? rc : add_hash_is(b, "set", c->set_hash);
+	return rc ? rc : add_hash_is(b, "stack", stack);
+}
+
 static int add_row(struct push_message *m, const struct store_event *e, const struct store_row *row)
 {
 	struct clickhouse *c = m->state;
@@ -296,6 +336,8 @@ static int add_row(struct push_message *m, const struct store_event *e, const st
 	int rc = load_set(m, row->set);
 	rc = rc ? rc : name_stack(m, row, &stack);
 	rc = rc ? rc : name_wait(m, query_is_blocked(e->name), row->stack, &wait);
+	if (!rc && !b->len)
+		rc = name_witness(m, e->name, stack, row);
 	rc = rc ? rc : buf_add_u32(b, clickhouse_time(m->block));
 	rc = rc ? rc : row_binary_name(b, c->host);
 	rc = rc ? rc : row_binary_name(b, e->name);
@@ -424,6 +466,16 @@ static int add_window(struct buf *b, const struct push_message *m, const struct 
 	return rc ? rc : add_all_counters(b, meta, t);
 }
 
+static int name_window(struct push_message *m)
+{
+	struct buf *b = &m->posts[0].witness;
+	int rc = buf_printf(b,
+			    "SELECT count() FROM ascribe_windows WHERE time = %u AND "
+			    "start = fromUnixTimestamp64Nano(%lld)",
+			    clickhouse_time(m->block), (long long)m->block->t0_ns);
+	return rc ? rc : add_text_is(b, "host", store_meta(m->src.store)->host);
+}
+
 int clickhouse_end_window(struct push_message *m, struct err *err)
 {
 	struct store_totals *t;
@@ -432,6 +484,7 @@ int clickhouse_end_window(struct push_message *m, struct err *err)
 	if (rc)
 		return rc;
 	rc = add_window(&m->posts[0].body, m, t);
+	rc = rc ? rc : name_window(m);
 	store_totals_free(t);
 	if (rc)
 		return err_sys(err, rc, "cannot push");

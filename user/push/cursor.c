@@ -11,17 +11,20 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILE_MAX 2048
 
-static ssize_t read_file(const char *path, char *text)
+static ssize_t read_file(const char *path, char *text, int64_t *ret_written_ns)
 {
+	struct stat st = { 0 };
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	ssize_t n = read(fd, text, FILE_MAX - 1);
+	ssize_t n = fstat(fd, &st) ? -1 : read(fd, text, FILE_MAX - 1);
 	int e = errno;
+	*ret_written_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 	close(fd);
 	return n < 0 ? -e : n;
 }
@@ -47,7 +50,9 @@ static int parse(struct push_cursor *c, char *text, size_t len)
 		return -EBADMSG;
 	if (text[end] == ' ')
 		sscanf(text + end + 1, "%199[^\n]", c->event);
-	return 0;
+	last = strstr(text, "\nagain ");
+	c->again = 0;
+	return last && sscanf(last, "\nagain %" SCNu32, &c->again) != 1 ? -EBADMSG : 0;
 }
 
 int push_cursor_read(struct push_cursor *c, const char *path, const struct store *s,
@@ -57,7 +62,7 @@ int push_cursor_read(struct push_cursor *c, const char *path, const struct store
 	*c = (struct push_cursor){ .store = store_id(s) };
 	if (snprintf(c->path, sizeof(c->path), "%s", path) >= (int)sizeof(c->path))
 		return err_set(err, -ENAMETOOLONG, "cursor: %.40s...: too long a name", path);
-	ssize_t n = read_file(path, text);
+	ssize_t n = read_file(path, text, &c->written_ns);
 	if (n == -ENOENT)
 		return 0;
 	if (n < 0)
@@ -117,6 +122,8 @@ int push_cursor_write(const struct push_cursor *c, struct err *err)
 			    "ascribe push cursor 1\nstore %016" PRIx64 "\nwindow %" PRIu32
 			    "\nrow %" PRIu64 "\nevent %s\n",
 			    c->store, c->window, c->row, c->event);
+	if (!rc && c->again)
+		rc = buf_printf(&text, "again %" PRIu32 "\n", c->again);
 	rc = rc ? rc : buf_printf(&text, "crc %08" PRIx32 "\n", crc32c(text.data, text.len));
 	rc = rc ? rc : put(c, &text);
 	buf_fini(&text);
@@ -126,6 +133,12 @@ int push_cursor_write(const struct push_cursor *c, struct err *err)
 void push_cursor_advance(struct push_cursor *c, uint32_t window)
 {
 	c->window = window;
-	c->row = 0;
-	c->event[0] = 0;
+	push_cursor_advance_row(c, "", 0);
+}
+
+void push_cursor_advance_row(struct push_cursor *c, const char *event, uint64_t row)
+{
+	snprintf(c->event, sizeof(c->event), "%s", event);
+	c->row = row;
+	c->again = 0;
 }

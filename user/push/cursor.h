@@ -9,6 +9,8 @@
  *   row 500                            of the event below: those before it are done; push.c puts
  *                                      shares of its rows into the upper bits
  *   event off-cpu                      of the window: those before it, by name, are done
+ *   again 1                            the message that is next was sent under other tokens, and
+ *                                      lost: how many; not there: none
  *   crc 1a2b3c4d                       CRC-32C of all before this line
  */
 #ifndef ASCRIBE_PUSH_CURSOR_H
@@ -24,7 +26,9 @@ struct push_cursor {
 	uint64_t store;
 	uint32_t window;
 	uint64_t row;
+	uint32_t again;
 	char event[CURSOR_EVENT_MAX];
+	int64_t written_ns; /* when its file was, before it was read: CLOCK_REALTIME */
 };
 
 /*
@@ -42,5 +46,7 @@ int push_cursor_lock(const char *path, struct err *err);
 int push_cursor_write(const struct push_cursor *c, struct err *err);
 /* Go on with the window of that number. */
 void push_cursor_advance(struct push_cursor *c, uint32_t window);
+/* Go on with that row of that event of the same window. */
+void push_cursor_advance_row(struct push_cursor *c, const char *event, uint64_t row);
 
 #endif

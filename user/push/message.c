@@ -97,6 +97,7 @@ static int encode(struct push_message *m, int (*write)(struct push_message *, st
 	for (size_t i = 0; i < PUSH_POSTS_MAX; i++) {
 		m->posts[i].path[0] = 0;
 		m->posts[i].body.len = 0;
+		m->posts[i].witness.len = 0;
 	}
 	m->n_posts = 1;
 	int rc = write(m, err);
@@ -118,7 +119,9 @@ int push_message_end_window(struct push_message *m, struct err *err)
 
 void push_message_fini(struct push_message *m)
 {
-	for (size_t i = 0; i < PUSH_POSTS_MAX; i++)
+	for (size_t i = 0; i < PUSH_POSTS_MAX; i++) {
 		buf_fini(&m->posts[i].body);
+		buf_fini(&m->posts[i].witness);
+	}
 	buf_fini(&m->packed);
 }

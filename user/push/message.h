@@ -7,8 +7,9 @@
 
 /* A request; one without a body is left out. */
 struct push_post {
-	char path[2048 + 512]; /* "": the target's */
+	char path[2048 + 512]; /* "": the target's; a token is its end */
 	struct buf body;
+	struct buf witness; /* SQL that counts a row of it in the tables; empty: nobody asks */
 };
 
 #define PUSH_POSTS_MAX 5

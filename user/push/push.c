@@ -9,13 +9,12 @@
 #include "push/clickhouse.h"
 #include "push/message.h"
 #include "push/queue.h"
+#include "push/sender.h"
 #include "push/tables.h"
-#include "sandbox/names_files.h"
 #include "util/clock.h"
 
 #include <errno.h>
 #include <malloc.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,39 +25,22 @@
 #define ANSWER_MAX (1u << 20)
 #define DAY_S 86400
 #define LOOK_MS 2000 /* between looks for new windows: they come each 10 s */
-#define TIMEOUT_MS 30000u
-#define WAIT_MAX_MS 600000u /* of a Retry-After */
-#define CUT_BYTES 1024u	    /* a message that is too large is not cut further */
 
 struct push_loop {
 	const struct push_config *c;
 	struct push_target t;
-	struct web *web;
+	struct push_sender sender;
 	struct push_cursor cursor;
 	bool moved; /* the cursor, since it was written */
 	struct push_stats *st;
 	struct push_message m;
-	struct buf answer;
-	bool prepared;	    /* the receiver's tables are there */
-	unsigned long days; /* that they keep windows whole; 0: without end */
+	bool prepared; /* the receiver's tables are there */
+	struct tables_state tables;
 };
 
 static int64_t now_ns(void)
 {
 	return (int64_t)clock_ns(CLOCK_REALTIME);
-}
-
-static void report(struct push_loop *p)
-{
-	if (p->c->report)
-		p->c->report(p->c->ctx, p->st);
-}
-
-/* True: it is time to end, perhaps to be started again. */
-static bool rest(const struct push_loop *p, unsigned ms)
-{
-	struct pollfd stop = { .fd = p->c->stop_fd, .events = POLLIN };
-	return poll(&stop, 1, (int)ms) > 0 || names_files_changed();
 }
 
 static int write_cursor(struct push_loop *p, struct err *err)
@@ -71,124 +53,35 @@ static int write_cursor(struct push_loop *p, struct err *err)
 
 /* ---- a message ---- */
 
-enum verdict {
-	TAKEN,
-	REFUSED, /* it never will be */
-	SMALLER, /* less at a time */
-	PLAINER, /* not compressed */
-	AGAIN,
-};
-
-/*
- * What a token, an address or a receiver's state causes is tried again: mending it is somebody's
- * business, and the store keeps the windows meanwhile.
- */
-static enum verdict judge(const struct push_loop *p, unsigned status)
+/* Tables drop whole days: rows of one that is over go into the sums alone. */
+static bool is_coarse(const struct push_loop *p, const struct store_block *b)
 {
-	switch (status) {
-	case 400:
-	case 422:
-		return REFUSED;
-	case 413:
-		return p->m.part.max_bytes > CUT_BYTES && p->m.part.end - p->m.part.from > 1
-			       ? SMALLER
-			       : REFUSED;
-	case 415:
-		return p->t.compression == PUSH_PLAIN ? REFUSED : PLAINER;
-	default:
-		return status >= 200 && status < 300 ? TAKEN : AGAIN;
-	}
-}
-
-/* Part of an answer, for people. What is said of a wrong token may repeat it. */
-static void tell_answer(struct push_loop *p, unsigned status)
-{
-	char said[200];
-	size_t n = 0;
-	for (size_t i = 0; i < p->answer.len && n < sizeof(said) - 1; i++)
-		said[n++] = p->answer.data[i] >= ' ' && p->answer.data[i] <= '~'
-				    ? (char)p->answer.data[i]
-				    : ' ';
-	while (n && said[n - 1] == ' ')
-		n--;
-	bool shown = n && (p->t.format->clickhouse || (status != 401 && status != 403));
-	snprintf(p->st->text, sizeof(p->st->text), "%s: HTTP status %u%s%.*s%s", p->t.name, status,
-		 shown ? ": " : "", shown ? (int)n : 0, said,
-		 status >= 300 && status < 400 ? " (redirects are not followed)" : "");
-}
-
-/* One try. */
-static int post(struct push_loop *p, const struct push_post *of, unsigned *ret_status,
-		unsigned *ret_wait_s, struct err *err)
-{
-	const struct push_config *c = p->c;
-	const struct web_place at = { .base = p->t.base,
-				      .token = c->token,
-				      .token_header =
-					      p->t.format->clickhouse ? "X-ClickHouse-Key: " : NULL,
-				      .authority = c->authority,
-				      .certificate = c->certificate,
-				      .key = c->key };
-	const struct web_request q = { .path = of->path[0] ? of->path : p->t.path,
-				       .type = p->t.format->type,
-				       .headers = p->t.headers,
-				       .body = of->body.data,
-				       .body_len = of->body.len,
-				       .max_bytes = ANSWER_MAX,
-				       .deadline_ms = c->timeout_ms ? c->timeout_ms : TIMEOUT_MS,
-				       .stop_fd = -1, /* a try that is broken off may be taken */
-				       .ret_wait_s = ret_wait_s };
-	*ret_wait_s = 0;
-	return web_ask(p->web, &at, &q, ret_status, &p->answer, err);
-}
-
-/* Post until something is known of it. -EINTR: asked to end, between two tries. */
-static int send_post(struct push_loop *p, const struct push_post *of, enum verdict *ret,
-		     struct err *err)
-{
-	const uint64_t began = clock_ns(CLOCK_MONOTONIC);
-	for (unsigned n = 0;; n++) {
-		unsigned status = 0, wait_s;
-		int rc = post(p, of, &status, &wait_s, err);
-		*ret = rc ? AGAIN : judge(p, status);
-		if (rc)
-			snprintf(p->st->text, sizeof(p->st->text), "%s: %.300s", p->t.name,
-				 err->text);
-		else if (*ret != TAKEN)
-			tell_answer(p, status);
-		p->st->failing = *ret == AGAIN;
-		if (*ret != AGAIN)
-			return 0;
-		p->st->failures++;
-		report(p);
-		if (p->c->give_up_ns &&
-		    clock_ns(CLOCK_MONOTONIC) - began > (uint64_t)p->c->give_up_ns)
-			return err_set(err, -ETIMEDOUT, "given up: %.300s", p->st->text);
-		unsigned ms = web_backoff_ms(n);
-		if (wait_s)
-			ms += wait_s < WAIT_MAX_MS / 1000 ? wait_s * 1000 : WAIT_MAX_MS;
-		if (rest(p, ms))
-			return -EINTR;
-	}
+	int64_t end = ((int64_t)clickhouse_time(b) / DAY_S + (int64_t)p->tables.days) * DAY_S;
+	return p->tables.days && end <= now_ns() / 1000000000;
 }
 
 /* Send what the message has, as long as all of it is taken. */
-static int send_message(struct push_loop *p, enum verdict *ret, struct err *err)
+static int send_message(struct push_loop *p, const struct export_part *part, enum push_verdict *ret,
+			struct err *err)
 {
 	int rc = 0;
-	*ret = TAKEN;
-	for (size_t i = 0; !rc && *ret == TAKEN && i < p->m.n_posts; i++)
-		if (p->m.posts[i].body.len)
-			rc = send_post(p, &p->m.posts[i], ret, err);
-	if (p->m.state && (rc || *ret != TAKEN))
+	*ret = PUSH_TAKEN;
+	for (size_t i = 0; !rc && *ret == PUSH_TAKEN && i < p->m.n_posts; i++) {
+		struct push_post *of = &p->m.posts[i];
+		if (!p->tables.forgetful || is_coarse(p, p->m.block))
+			of->witness.len = 0;
+		if (of->body.len)
+			rc = sender_post(&p->sender, of, part, ret, err);
+	}
+	if (p->m.state && (rc || *ret != PUSH_TAKEN))
 		clickhouse_forget(p->m.state);
 	return rc;
 }
 
-static void count_answer(struct push_loop *p, enum verdict v)
+static void count_answer(struct push_loop *p, enum push_verdict v)
 {
 	struct push_stats *st = p->st;
-	if (v == REFUSED) {
+	if (v == PUSH_REFUSED) {
 		st->refused++;
 		return;
 	}
@@ -198,7 +91,8 @@ static void count_answer(struct push_loop *p, enum verdict v)
 		st->bytes += p->m.posts[i].body.len;
 	if (p->t.format->rejected) {
 		char why[200];
-		uint64_t n = p->t.format->rejected(p->answer.data, p->answer.len, why, sizeof(why));
+		uint64_t n = p->t.format->rejected(p->sender.answer.data, p->sender.answer.len, why,
+						   sizeof(why));
 		st->rejected += n;
 		if (n)
 			snprintf(st->text, sizeof(st->text), "%s: %llu profiles were not kept: %s",
@@ -209,16 +103,16 @@ static void count_answer(struct push_loop *p, enum verdict v)
 /* Send rows from m.part.from on, as many as one message has. */
 static int send_rows(struct push_loop *p, struct err *err)
 {
-	enum verdict v = AGAIN;
+	enum push_verdict v = PUSH_AGAIN;
 	p->m.part.max_bytes = p->t.max_bytes;
 	for (;;) {
 		int rc = push_message_encode(&p->m, err);
-		rc = rc ? rc : send_message(p, &v, err);
+		rc = rc ? rc : send_message(p, &p->m.part, &v, err);
 		if (rc)
 			return rc;
-		if (v != SMALLER && v != PLAINER)
+		if (v != PUSH_SMALLER && v != PUSH_PLAINER)
 			break;
-		if (v == SMALLER)
+		if (v == PUSH_SMALLER)
 			p->m.part.max_bytes /= 2;
 		else
 			p->t.compression = PUSH_PLAIN;
@@ -300,8 +194,7 @@ static int send_share(struct push_loop *p, const char *event, struct place *at, 
 		if (rc)
 			break;
 		at->row = p->m.part.from = p->m.part.end;
-		p->cursor.row = pack_place(at);
-		snprintf(p->cursor.event, sizeof(p->cursor.event), "%s", event);
+		push_cursor_advance_row(&p->cursor, event, pack_place(at));
 		p->moved = true;
 		rc = write_cursor(p, err);
 	}
@@ -346,24 +239,17 @@ static int send_event(struct push_loop *p, struct store *s, const struct store_b
 
 static int end_window(struct push_loop *p, struct store *s, struct err *err)
 {
-	enum verdict v;
+	enum push_verdict v;
 	p->m.src = (struct export_source){ .store = s };
 	int rc = push_message_end_window(&p->m, err);
-	rc = rc ? rc : send_message(p, &v, err);
-	if (!rc && v == PLAINER) {
+	rc = rc ? rc : send_message(p, NULL, &v, err);
+	if (!rc && v == PUSH_PLAINER) {
 		p->t.compression = PUSH_PLAIN;
 		push_target_headers(&p->t);
 		return end_window(p, s, err);
 	}
-	p->st->refused += !rc && v != TAKEN;
+	p->st->refused += !rc && v != PUSH_TAKEN;
 	return rc;
-}
-
-/* Tables drop whole days: rows of one that is over go into the sums alone. */
-static bool is_coarse(const struct push_loop *p, const struct store_block *b)
-{
-	int64_t end = ((int64_t)clickhouse_time(b) / DAY_S + (int64_t)p->days) * DAY_S;
-	return p->days && end <= now_ns() / 1000000000;
 }
 
 static int send_window(struct push_loop *p, struct store *s, const struct store_block *b,
@@ -449,6 +335,10 @@ static int begin(struct push_loop *p, struct err *err)
 	rc = rc ? rc : cursor_path(p, path, err);
 	rc = rc ? rc : push_cursor_lock(path, err);
 	rc = rc ? rc : push_cursor_read(&p->cursor, path, s, err);
+	if (!rc && p->cursor.there)
+		p->sender.left_ns = now_ns() > p->cursor.written_ns
+					    ? (uint64_t)(now_ns() - p->cursor.written_ns)
+					    : 1;
 	if (!rc && !p->cursor.there && p->c->newest)
 		rc = push_queue_skip_all(s, &p->cursor, err);
 	else if (!rc && !p->cursor.there)
@@ -462,18 +352,17 @@ static int ask_tables(void *ctx, const char *sql, size_t len, const struct buf *
 		      struct err *err)
 {
 	struct push_loop *p = ctx;
-	struct push_post *of = &p->m.posts[0];
-	enum verdict v;
-	of->path[0] = 0;
+	struct push_post *of = &p->sender.question;
+	enum push_verdict v;
 	of->body.len = 0;
 	int rc = buf_add(&of->body, sql, len);
 	if (rc)
 		return err_sys(err, rc, "cannot push");
 	rc = push_message_compress(&p->m, of, err);
-	rc = rc ? rc : send_post(p, of, &v, err);
-	if (!rc && v != TAKEN)
+	rc = rc ? rc : sender_post(&p->sender, of, NULL, &v, err);
+	if (!rc && v != PUSH_TAKEN)
 		return err_set(err, -EPROTO, "%.600s", p->st->text);
-	*ret = &p->answer;
+	*ret = &p->sender.answer;
 	return rc;
 }
 
@@ -483,7 +372,7 @@ static int prepare(struct push_loop *p, struct err *err)
 	if (p->t.format->tables && !p->prepared)
 		rc = tables_check(ask_tables, p, p->c->create_tables, err);
 	if (p->t.format->tables && !p->prepared && !rc)
-		rc = tables_days(ask_tables, p, &p->days, err);
+		rc = tables_look(ask_tables, p, &p->tables, err);
 	p->prepared = !rc;
 	return rc;
 }
@@ -536,40 +425,41 @@ static int run(struct push_loop *p, struct err *err)
 			p->st->failing = true;
 			snprintf(p->st->text, sizeof(p->st->text), "%s: %.300s", p->t.name,
 				 err->text);
-			report(p);
-			if (rest(p, web_backoff_ms(failed++)))
+			sender_report(&p->sender);
+			if (sender_rest(&p->sender, web_backoff_ms(failed++)))
 				return 0;
 			continue;
 		}
 		if (rc)
 			return rc == -EINTR ? 0 : rc;
 		failed = 0;
-		report(p);
+		sender_report(&p->sender);
 		if (sent && !any)
 			malloc_trim(0); /* a large window may be the last one for long */
 		sent = any;
 		if (!any && !p->c->follow)
 			return 0;
-		if (rest(p, any ? 0 : LOOK_MS))
+		if (sender_rest(&p->sender, any ? 0 : LOOK_MS))
 			return 0;
 	}
 }
 
 int push_run(const struct push_config *c, struct push_stats *ret, struct err *err)
 {
-	struct push_loop p = { .c = c, .st = ret };
+	struct push_loop p = { .c = c,
+			       .st = ret,
+			       .sender = { .c = c, .m = &p.m, .cursor = &p.cursor, .st = ret } };
 	*ret = (struct push_stats){ .began_ns = clock_ns(CLOCK_MONOTONIC) };
 	int rc = push_target_init(&p.t, c, err);
 	if (rc)
 		return rc;
 	p.m.to = &p.t;
 	rc = p.t.format->tables ? clickhouse_new((struct clickhouse **)&p.m.state, err) : 0;
-	rc = rc ? rc : web_new(&p.web, err);
+	rc = rc ? rc : sender_init(&p.sender, err);
 	rc = rc ? rc : begin(&p, err);
 	rc = rc ? rc : run(&p, err);
 	push_message_fini(&p.m);
 	clickhouse_free(p.m.state);
-	buf_fini(&p.answer);
-	web_free(p.web);
+	sender_fini(&p.sender);
 	return rc;
 }

@@ -26,9 +26,10 @@ extern const char clickhouse_sql[];
 #define VERSION "SELECT max(version) FROM ascribe_schema FORMAT TabSeparated"
 
 /* Where the table is Distributed, the one behind it says so. */
-#define DAYS \
+#define LOOK \
 	"SELECT max(toUInt32OrZero(extract(create_table_query, " \
-	"'TTL toDate\\\\(time\\\\) \\\\+ toIntervalDay\\\\((\\\\d+)\\\\)'))) FROM system.tables WHERE " \
+	"'TTL toDate\\\\(time\\\\) \\\\+ toIntervalDay\\\\((\\\\d+)\\\\)'))), " \
+	"if(countIf(engine = 'MergeTree') = count(), 'forgetful', '') FROM system.tables WHERE " \
 	"database = currentDatabase() AND name IN ('ascribe_samples', 'ascribe_samples_local') " \
 	"FORMAT TabSeparated"
 
@@ -112,10 +113,16 @@ int tables_check(tables_ask *ask, void *ctx, bool create, struct err *err)
 		       version, newest);
 }
 
-int tables_days(tables_ask *ask, void *ctx, unsigned long *ret, struct err *err)
+int tables_look(tables_ask *ask, void *ctx, struct tables_state *ret, struct err *err)
 {
 	const struct buf *b;
-	int rc = ask(ctx, DAYS, strlen(DAYS), &b, err);
-	*ret = rc ? 0 : number(b);
-	return rc;
+	int rc = ask(ctx, LOOK, strlen(LOOK), &b, err);
+	*ret = (struct tables_state){ 0 };
+	if (rc)
+		return rc;
+	char kind[16];
+	copy_name(kind, sizeof(kind), b);
+	ret->days = number(b);
+	ret->forgetful = !strcmp(kind, "forgetful");
+	return 0;
 }

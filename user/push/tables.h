@@ -19,7 +19,13 @@ typedef int tables_ask(void *ctx, const char *sql, size_t len, const struct buf 
  */
 int tables_check(tables_ask *ask, void *ctx, bool create, struct err *err);
 
-/* How many days the tables keep whole windows, by the TTL of ascribe_samples; 0: without end. */
-int tables_days(tables_ask *ask, void *ctx, unsigned long *ret, struct err *err);
+/* What of the tables matters to who inserts. */
+struct tables_state {
+	unsigned long days; /* that they keep whole windows, by the TTL of ascribe_samples; 0:
+			       without end */
+	bool forgetful;	    /* not replicated: they may know a token, and have lost its rows */
+};
+
+int tables_look(tables_ask *ask, void *ctx, struct tables_state *ret, struct err *err);
 
 #endif

@@ -148,7 +148,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         user = self.headers.get('X-ClickHouse-User') or q.get('user') or 'default'
         key = self.headers.get('X-ClickHouse-Key') or q.get('password') or ''
         with lock:
-            insert = 'INSERT' in (sql or body[:100].decode('latin-1')).upper()
+            insert = 'INSERT INTO' in (sql or body[:100].decode('latin-1')).upper()
             do = planned() if insert else ['take']
             with open(base + '/asked', 'a') as f:
                 f.write(json.dumps({'at': time.time(), 'query': (sql or body[:2000].decode('latin-1'))[:2000], 'token': q.get('insert_deduplication_token'), 'user': user, 'bytes': len(body),
