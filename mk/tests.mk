@@ -74,7 +74,8 @@ BESIDE := $(addprefix tests/, \
 	record/unwind_changes.sh http/ingest.sh record/filter.sh record/hostile.sh record/why.sh \
 	record/waker.sh record/debug_links.sh record/top.sh record/lost_sideband.sh \
 	record/waits_long.sh record/debuginfod.sh record/deep.sh record/unwind_perf.sh \
-	record/async.sh record/blocking.sh record/storm.sh http/api.sh http/pyroscope.sh \
+	record/async.sh record/blocking.sh record/probes_blocked.sh record/storm.sh \
+	http/api.sh http/pyroscope.sh \
 	http/install.sh http/flood.sh record/python.sh record/renew.sh record/unwind_jit.sh \
 	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
 	record/pprof.sh record/metrics.sh \

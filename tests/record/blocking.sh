@@ -11,16 +11,7 @@ seconds=40 # at most
 [ -e /dev/fuse ] || skip "there is no /dev/fuse"
 command -v fusermount3 >/dev/null || skip "needs fuse3"
 
-# Whoever waits for this filesystem is let go, also when the test fails.
-let_go() {
-	local device
-	device=$(awk -v m="$mnt" '$5 == m { split($3, d, ":"); print d[2] }' /proc/self/mountinfo)
-	mountpoint -q /sys/fs/fuse/connections ||
-		mount -t fusectl fusectl /sys/fs/fuse/connections 2>/dev/null
-	[ -z "$device" ] || echo 1 >"/sys/fs/fuse/connections/$device/abort" 2>/dev/null
-	umount -l "$mnt" 2>/dev/null
-	return 0
-}
+let_go() { fuse_let_go "$mnt"; }
 at_end=let_go
 chmod 755 "$dir"
 mkdir "$mnt" files linked

@@ -7,10 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -90,6 +94,42 @@ static void try_etc(void)
 	SHOULD(open("/root", O_RDONLY) < 0 && (errno == EACCES || errno == ENOENT));
 }
 
+/*
+ * Signals that the kernel sends for whoever owns a file go to any process of the same user. Only
+ * the lower half of a command counts in the kernel.
+ */
+static void try_owned_files(int fd, pid_t other)
+{
+	const struct f_owner_ex owner = { F_OWNER_PID, other };
+	const unsigned long high = 1ul << 32;
+	REFUSED(fcntl(fd, F_SETOWN, other));
+	REFUSED(fcntl(fd, F_SETOWN_EX, &owner));
+	REFUSED(syscall(SYS_fcntl, fd, F_SETOWN | high, other));
+	REFUSED(ioctl(fd, FIOSETOWN, &other));
+	REFUSED(ioctl(fd, SIOCSPGRP, &other));
+}
+
+/* The next process that asks has the same socket to whoever keeps it going: it stays as it was. */
+static void try_kept_socket(int fd)
+{
+	struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog drop_all = { 1, &none };
+	const struct timeval soon = { 0, 1 };
+	const unsigned long high = 1ul << 32;
+	int one = 1, tcp = socket(AF_INET, SOCK_STREAM, 0);
+	REFUSED(shutdown(fd, SHUT_RDWR));
+	REFUSED(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &drop_all, sizeof(drop_all)));
+	REFUSED(setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one)));
+	REFUSED(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &one, sizeof(one)));
+	REFUSED(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)));
+	REFUSED(setsockopt(fd, SOL_SOCKET, SO_DEBUG, &one, sizeof(one)));
+	REFUSED(syscall(SYS_setsockopt, fd, SOL_SOCKET | high, SO_SNDBUF, &one, sizeof(one)));
+	REFUSED(syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_KEEPALIVE | high, &one, sizeof(one)));
+	SHOULD(!setsockopt(tcp, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one)));
+	SHOULD(!setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+	close(tcp);
+}
+
 static void try_network(void)
 {
 	SHOULD(socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EAFNOSUPPORT);
@@ -101,10 +141,11 @@ static void test_clients(void **state)
 {
 	char path[] = "/tmp/ascribe-client-XXXXXX";
 	struct stat st;
-	int made = mkstemp(path), a = listen_on(&port[0]), b = listen_on(&port[1]);
+	int made = mkstemp(path), a = listen_on(&port[0]), b = listen_on(&port[1]), kept[2];
 	(void)state;
 	if (!CONFINED)
 		skip();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, kept), 0);
 	rules_ports = syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= PORTS_SINCE;
 	for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++) {
 		const struct confine_given given = { .ports = port,
@@ -116,12 +157,16 @@ static void test_clients(void **state)
 			try_processes(getppid());
 			try_files(path);
 			try_etc();
+			try_owned_files(kept[0], getppid());
+			try_kept_socket(kept[0]);
 			try_network();
 			_exit(0);
 		}
 		expect_no_line(p);
 	}
 	assert_true(!fstat(made, &st) && (st.st_mode & 0777) == 0600);
+	close(kept[0]);
+	close(kept[1]);
 	close(a);
 	close(b);
 	close(made);

@@ -42,6 +42,7 @@ static void try_bpf(int map)
 	union bpf_attr none = { 0 };
 	SHOULD(map < 0 || !bpf(BPF_MAP_UPDATE_ELEM, &element));
 	REFUSED(bpf(BPF_MAP_CREATE, &new));
+	REFUSED(syscall(SYS_bpf, BPF_MAP_CREATE | 1ul << 32, &new, sizeof(new)));
 	REFUSED(bpf(BPF_PROG_LOAD, &none));
 	REFUSED(bpf(BPF_BTF_LOAD, &none));
 	REFUSED(bpf(BPF_OBJ_PIN, &none));
@@ -82,6 +83,8 @@ static void try_sockets(void)
 	/* Datagrams, such as MAINPID= to systemd, take no connect. */
 	REFUSED(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	REFUSED(socket(AF_UNIX, SOCK_RAW, 0));
+	/* The kernel drops the upper half of a family. */
+	REFUSED(syscall(SYS_socket, AF_UNIX | 1ul << 32, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	REFUSED(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
 	REFUSED(socketpair(AF_UNIX, SOCK_RAW | SOCK_NONBLOCK, 0, pair));
 	SHOULD(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));

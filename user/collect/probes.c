@@ -1,20 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file that is probed may lie on a filesystem of another user, who does not answer. So a reader
+ * opens it: once to be read, as a copy where that is so, and once as a place to be probed. Closing
+ * either asks nobody.
+ */
 #include "collect/probes.h"
 
+#include "proc/proc.h"
+#include "proc/reader.h"
 #include "util/array.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-/* The places of one probe of an event. */
+#define OPEN_S 5
+#define LOOK_MS 10
+
+/* The places of one probe of an event; content: of its file. */
 static int add_places(struct probes *p, struct sandbox *s, const struct probe_spec *spec,
-		      unsigned index, bool frees, struct err *err)
+		      unsigned index, int content, bool frees, struct err *err)
 {
 	struct probe_place place[PROBE_PLACES_MAX];
 	size_t n = 0;
-	int rc = probe_find(s, spec, p->file[index], place, &n, err);
+	int rc = probe_find(s, spec, content, place, &n, err);
 	if (!rc && ARRAY_RESERVE(p->v, p->cap, p->n + n))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; !rc && i < n; i++)
@@ -22,22 +37,74 @@ static int add_places(struct probes *p, struct sandbox *s, const struct probe_sp
 	return rc;
 }
 
+static int open_in_time(struct sandbox *s, const char *path, bool place, struct proc_opened *ret)
+{
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + OPEN_S * 1000000000ull;
+	struct pollfd p[] = { { .fd = proc_reader_fd(), .events = POLLIN },
+			      { .fd = sandbox_fd(s), .events = POLLIN } };
+	int rc;
+	while ((rc = proc_open_path(path, place, ret)) == -EINPROGRESS || rc == -EAGAIN ||
+	       rc == -EINTR) {
+		if (clock_ns(CLOCK_MONOTONIC) >= until)
+			return -ETIMEDOUT;
+		poll(p, 2, LOOK_MS);
+		sandbox_tick(s);
+		proc_reader_tick();
+	}
+	return rc;
+}
+
+static int cannot_open(const char *file, int rc, struct err *err)
+{
+	if (rc == -EINVAL)
+		return err_set(err, rc, "%s is no file, so no 64-bit ELF file", file);
+	if (rc != -ETIMEDOUT && rc != -EBUSY)
+		return err_sys(err, rc, "cannot open %s", file);
+	return err_set(err, rc,
+		       "cannot open %s: its filesystem does not answer; name a copy elsewhere",
+		       file);
+}
+
+static int open_file(struct sandbox *s, const char *file, int *ret_content, int *ret_place,
+		     struct err *err)
+{
+	char path[PATH_MAX + PROBE_FILE_MAX];
+	struct proc_opened content, place;
+	if (file[0] == '/')
+		snprintf(path, sizeof(path), "%s", file);
+	else if (!getcwd(path, PATH_MAX))
+		return err_sys(err, -errno, "cannot open %s", file);
+	else
+		snprintf(path + strlen(path), PROBE_FILE_MAX + 1, "/%s", file);
+	int rc = open_in_time(s, path, false, &content);
+	if (rc)
+		return cannot_open(file, rc, err);
+	rc = open_in_time(s, path, true, &place);
+	if (rc) {
+		close(content.fd);
+		return cannot_open(file, rc, err);
+	}
+	*ret_content = content.fd;
+	*ret_place = place.fd;
+	return content.dev == place.dev && content.ino == place.ino
+		       ? 0
+		       : err_set(err, -ESTALE, "%s is replaced just now: try again", file);
+}
+
 static int find(struct probes *p, struct sandbox *s, const struct event *e, unsigned index,
 		struct err *err)
 {
 	struct probe_spec spec;
-	int rc = probe_parse(&spec, e->name, err);
-	if (rc)
-		return rc;
-	p->file[index] = open(spec.file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (p->file[index] < 0)
-		return err_sys(err, -errno, "cannot open %s", spec.file);
-	if (spec.kind != PROBE_HEAP)
-		return add_places(p, s, &spec, index, false, err);
-	for (int frees = 0; !rc && frees < 2; frees++) {
+	int content = -1, rc = probe_parse(&spec, e->name, err);
+	rc = rc ? rc : open_file(s, spec.file, &content, &p->file[index], err);
+	if (!rc && spec.kind != PROBE_HEAP)
+		rc = add_places(p, s, &spec, index, content, false, err);
+	for (int frees = 0; !rc && spec.kind == PROBE_HEAP && frees < 2; frees++) {
 		const struct probe_spec of = probe_of_heap(&spec, frees);
-		rc = add_places(p, s, &of, index, frees, err);
+		rc = add_places(p, s, &of, index, content, frees, err);
 	}
+	if (content >= 0)
+		close(content);
 	return rc;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/log.h"
 
+#include "util/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,9 +54,7 @@ void log_line(enum log_priority p, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = '?';
+	utf8_show(text, "");
 	if (getenv("JOURNAL_STREAM"))
 		fprintf(stderr, "<%d>", (int)p);
 	fprintf(stderr, "ascribe: %s%s", words[p] ? words[p] : "", text);

@@ -3,12 +3,14 @@
 
 #include "export/json.h"
 #include "opt/term.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,9 +35,17 @@ int cmd_print_json(json_t *value)
 	return cmd_print_json_rows(value, NULL);
 }
 
-/* Its first word in colour, where there is any. */
+/*
+ * Its first word in colour, where there is any. The text may come from a server or a process: it
+ * has no commands for the terminal.
+ */
 static void message(enum term_style style, const char *prefix, const char *fmt, va_list ap)
 {
+	char *text = NULL;
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	else
+		utf8_show(text, "\n\t");
 	cmd_flush();
 	flockfile(stderr);
 	if (style != TERM_DIM)
@@ -43,9 +53,10 @@ static void message(enum term_style style, const char *prefix, const char *fmt, 
 	fputs(prefix, stderr);
 	if (style != TERM_DIM)
 		term_end(stderr);
-	vfprintf(stderr, fmt, ap);
+	fputs(text ? text : "out of memory", stderr);
 	fputc('\n', stderr);
 	funlockfile(stderr);
+	free(text);
 }
 
 void cmd_error(const char *fmt, ...)

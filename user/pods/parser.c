@@ -62,7 +62,16 @@ _Noreturn void parser_run(int fd, const struct pods_wanted *want, const char *no
 
 /* ---- the watcher's end ---- */
 
-/* Take records until the end of the document. -ECHILD: what came is no answer of ours. */
+/* Where lists begin and end, and how it goes, the watcher says. */
+static bool is_pod(const struct pod_record *r)
+{
+	return r->what == POD_SEEN || r->what == POD_GONE;
+}
+
+/*
+ * Take records until the end of the document. -ECHILD: what came is no answer of ours. One that was
+ * taken over tells without end, so there may be no moment at which nothing has come.
+ */
 static int take(int fd, uint64_t until, pods_emit emit, void *ctx, struct pods_page *ret)
 {
 	static struct pod_record record;
@@ -84,8 +93,10 @@ static int take(int fd, uint64_t until, pods_emit emit, void *ctx, struct pods_p
 		rc = channel_recv(fd, &record, sizeof(record), until);
 		if (rc)
 			return rc == -ETIMEDOUT ? rc : -ECHILD;
-		if (!pod_record_check(&record, sizeof(record)))
+		if (!pod_record_check(&record, sizeof(record)) || !is_pod(&record))
 			return -ECHILD;
+		if (channel_now_ns() >= until)
+			return -ETIMEDOUT;
 		emit(ctx, &record);
 	}
 }

@@ -22,6 +22,7 @@
 #define LIST_MAX (32u << 20)
 #define LIST_MS 30000u
 #define PAGE_PODS 50
+#define PAGES_MAX 64 /* of a list: no node has 3,200 pods */
 #define WATCH_S 300u
 #define WATCH_SPARE_MS 15000u
 #define LASTED_NS 5000000000ull
@@ -126,9 +127,32 @@ static int list_page(struct server *s, bool paged, const char *next, struct err 
 	return rc ? err_set(err, rc, "%s answers a list of pods that cannot be read", s->base) : 0;
 }
 
+/* It becomes part of an address: percent-encoded, unless the parser was taken over. */
+static bool is_encoded(const char *text)
+{
+	for (; *text; text++)
+		if ((*text < '0' || *text > '9') && (*text < 'A' || *text > 'Z') &&
+		    (*text < 'a' || *text > 'z') && !strchr("%-._~", *text))
+			return false;
+	return true;
+}
+
+/* Of a parser that was taken over. */
+static int check_next(const struct server *s, unsigned pages, const char *next, struct err *err)
+{
+	if (pages == PAGES_MAX)
+		return err_set(err, -EBADMSG, "%s answers a list of pods of more than %d pages",
+			       s->base, PAGES_MAX);
+	return is_encoded(next)
+		       ? 0
+		       : err_set(err, -EBADMSG,
+				 "%s answers a list of pods whose next page has no name", s->base);
+}
+
 static int list(struct server *s, struct err *err)
 {
 	char next[sizeof(s->page.next)] = "";
+	unsigned pages = 1;
 	watcher_mark(s->w, POD_LIST_BEGIN);
 	int rc = list_page(s, false, "", err);
 	bool paged = rc == -EFBIG || rc == -ENOMEM;
@@ -136,7 +160,8 @@ static int list(struct server *s, struct err *err)
 		rc = list_page(s, true, "", err);
 	while (!rc && *s->page.next) {
 		memcpy(next, s->page.next, sizeof(next));
-		rc = list_page(s, true, next, err);
+		rc = check_next(s, pages++, next, err);
+		rc = rc ? rc : list_page(s, true, next, err);
 	}
 	if (rc)
 		return rc;

@@ -7,6 +7,7 @@
 #include "util/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -211,6 +212,7 @@ int watcher_start(const struct pods_config *cfg, int fd)
 		_exit(1);
 	for (unsigned n = 0; is_wanted(fd);) {
 		uint64_t began = clock_ns(CLOCK_MONOTONIC);
+		fcntl(fd, F_SETFL, O_RDWR); /* one that was taken over may have had it not block */
 		run_both(cfg, fd);
 		n = clock_ns(CLOCK_MONOTONIC) - began > LIVED_NS ? 0 : n + 1;
 		struct pollfd p = { .fd = fd };

@@ -20,6 +20,12 @@ int proc_open_in_root(uint32_t tgid, uint32_t root, const char *file, struct pro
 	return proc_ask_file(&q, file, ret);
 }
 
+int proc_open_path(const char *path, bool place, struct proc_opened *ret)
+{
+	const struct reader_request q = { .op = OPEN_PATH, .tgid = (uint32_t)getpid(), .b = place };
+	return proc_ask_file(&q, path, ret);
+}
+
 /* ---- roots that stay open ---- */
 
 static int ask(const struct reader_request *q)

@@ -352,6 +352,11 @@ int proc_map_open(struct procs *p, const struct proc_image *im, const struct pro
  * is charged to process tgid; fails when that process has used up its time. 0 or -errno.
  */
 int proc_open_in_root(uint32_t tgid, uint32_t root, const char *file, struct proc_opened *ret);
+/*
+ * Open a file by an absolute path of ours. place: the place itself (O_PATH), never a copy of it.
+ * Each call may say -EINPROGRESS, or -EAGAIN where a copy takes long: ask again. 0 or -errno.
+ */
+int proc_open_path(const char *path, bool place, struct proc_opened *ret);
 
 /*
  * The root of a process, kept open by the reader, also after the process has ended. For files in

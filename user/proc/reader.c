@@ -184,6 +184,12 @@ static void helper_late(struct helper *h)
 	child_clock_start(&h->clock, h->child.pid, READER_MS_NS, READER_CPU_NS_MAX);
 }
 
+/* No reader answers what reader_ask says of a question: callers would ask for ever. */
+static int result_of(int32_t what)
+{
+	return what == -EINPROGRESS || what == -EBUSY || what == -EINTR ? -EIO : what;
+}
+
 /* Receive what there is of an answer. -EINPROGRESS: not all of it. */
 static int receive(struct helper *h)
 {
@@ -196,7 +202,8 @@ static int receive(struct helper *h)
 		if (rc)
 			return rc == -ETIMEDOUT ? -EINPROGRESS : rc;
 		h->has_head = true;
-		rc = h->head.len > REPLY_MAX || h->head.what > 0
+		h->head.what = result_of(h->head.what);
+		rc = h->head.len > REPLY_MAX || h->head.what > 0 || h->head.what <= -4096
 			     ? -EBADMSG
 			     : buf_reserve(&h->reply, h->head.len + 1u);
 	}
@@ -213,14 +220,22 @@ static int receive(struct helper *h)
 	return rc;
 }
 
-/* Account for an answer: its CPU time, and what a slow process costs its user. */
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Account for an answer: its CPU time, and what a slow process costs its user. The reader says
+ * both itself, and may lie: neither is longer than the question was under way.
+ */
 static void count_answer(const struct helper *h)
 {
-	uint64_t took = READER_TOOK_NS(h->head.value);
-	uint64_t used =
-		h->late ? child_clock_used_ns(&h->clock, h->child.pid, channel_now_ns()) : took;
-	sandbox_add_cpu(reader.sandbox, READER_CPU_NS(h->head.value));
-	took = took < used ? took : used; /* less what it waited for a CPU */
+	const uint64_t now = channel_now_ns(), most = now - h->begin_ns;
+	uint64_t took = least(READER_TOOK_NS(h->head.value), most);
+	if (h->late) /* less what it waited for a CPU */
+		took = least(took, child_clock_used_ns(&h->clock, h->child.pid, now));
+	sandbox_add_cpu(reader.sandbox, least(READER_CPU_NS(h->head.value), most));
 	if (took > READER_SLOW_NS)
 		refusal_charge(request_of(&h->question)->tgid, took);
 }

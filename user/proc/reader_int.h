@@ -21,7 +21,9 @@ enum reader_op {
 	READ_TEXT, /* text: a file of /proc/TGID, b: bytes at most */
 	/* a, b: the mapping. Answers a descriptor and struct proc_opened, like all that open */
 	OPEN_MAP,
-	OPEN_IN_ROOT,  /* a: the process of the root, 0: ours. text: the path */
+	OPEN_IN_ROOT, /* a: the process of the root, 0: ours. text: the path */
+	/* text: a path of ours, in which links may be magic. b: not 0: O_PATH, never a copy */
+	OPEN_PATH,
 	ROOT_OPEN,     /* a: the name of the root for later requests */
 	ROOT_FILE,     /* a: as above, b: the user. text: the path */
 	ROOT_TMP_FILE, /* the same in its /tmp */

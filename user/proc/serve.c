@@ -152,15 +152,20 @@ static int copy_file(int fd, uint64_t size, int *ret)
 	return rc;
 }
 
+static struct proc_opened describe(const struct stat *st)
+{
+	return (struct proc_opened){ .user = st->st_uid,
+				     .dev = st->st_dev,
+				     .ino = st->st_ino,
+				     .size = (uint64_t)st->st_size,
+				     .mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u +
+						 (uint64_t)st->st_mtim.tv_nsec };
+}
+
 /* Hand out fd, which is taken over, or a copy of its file. */
 static int give(int fd, const struct stat *st, struct buf *out, int *ret_fd)
 {
-	struct proc_opened o = { .user = st->st_uid,
-				 .dev = st->st_dev,
-				 .ino = st->st_ino,
-				 .size = (uint64_t)st->st_size,
-				 .mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u +
-					     (uint64_t)st->st_mtim.tv_nsec };
+	struct proc_opened o = describe(st);
 	int copy = -1, rc = 0;
 	if (!is_local(fd, st)) {
 		rc = copy_file(fd, o.size, &copy);
@@ -196,6 +201,24 @@ static int open_map(const struct reader_request *q, struct buf *out, int *ret_fd
 	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64,
 		 proc_thread(q->tgid), q->a, q->b);
 	return give_regular(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), out, ret_fd);
+}
+
+/* Nothing that an O_PATH descriptor is used for asks the filesystem, nor does closing it. */
+static int open_path(const struct reader_request *q, struct buf *out, int *ret_fd)
+{
+	struct stat st;
+	if (!q->b)
+		return give_regular(open(q->text, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY),
+				    out, ret_fd);
+	const int fd = open(q->text, O_PATH | O_CLOEXEC);
+	int rc = fd < 0 || fstat(fd, &st) ? -errno : 0;
+	const struct proc_opened o = rc ? (struct proc_opened){ 0 } : describe(&st);
+	rc = rc ? rc : buf_add(out, &o, sizeof(o));
+	if (!rc)
+		*ret_fd = fd;
+	else if (fd >= 0)
+		close(fd);
+	return rc;
 }
 
 static int open_root(uint32_t tgid)
@@ -482,6 +505,8 @@ int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd)
 		return open_map(q, out, ret_fd);
 	case OPEN_IN_ROOT:
 		return open_in_root(q, out, ret_fd);
+	case OPEN_PATH:
+		return open_path(q, out, ret_fd);
 	case ROOT_OPEN:
 		return root_open(q);
 	case ROOT_FILE:

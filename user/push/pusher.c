@@ -233,13 +233,23 @@ static void add(struct push_stats *to, const struct push_stats *from)
 	to->failures += from->failures;
 }
 
+/* It may come from a process that was taken over: make each member a value of its type. */
+static void make_sound(struct push_stats *st)
+{
+	uint8_t failing;
+	memcpy(&failing, &st->failing, sizeof(failing));
+	st->failing = failing != 0;
+	st->oldest_ns = st->oldest_ns > 0 ? st->oldest_ns : 0;
+	st->text[sizeof(st->text) - 1] = 0;
+}
+
 const struct push_stats *pusher_look(struct pusher *p)
 {
 	struct push_stats st;
 	for (unsigned i = 0; i < TOLD_MAX; i++) {
 		if (recv(p->fd, &st, sizeof(st), MSG_DONTWAIT) != sizeof(st))
 			break;
-		st.text[sizeof(st.text) - 1] = 0;
+		make_sound(&st);
 		if (st.began_ns != p->last.began_ns)
 			add(&p->before, &p->last);
 		p->last = st;

@@ -231,7 +231,7 @@ static int limit_unix_sockets(scmp_filter_ctx f)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < sizeof(types) / sizeof(types[0]); i++) {
 		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2,
-				      SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+				      SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffff, AF_UNIX),
 				      SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, types[i]));
 		rc = rc ? rc
 			: seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socketpair), 1,

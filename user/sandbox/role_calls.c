@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -52,6 +53,10 @@
 			if_, and_ \
 		} \
 	}
+/*
+ * Of what is forbidden: the kernel drops the upper half of an int, where a filter sees all of it.
+ */
+#define IS_INT(number, value) SCMP_A##number(SCMP_CMP_MASKED_EQ, 0xffffffff, value)
 /* Of a socket, whatever its flags. */
 #define OF_TYPE(type) SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, type)
 #define FAIL(call, code) \
@@ -159,13 +164,20 @@ static const struct role_call network[] = {
 	FAIL(rt_tgsigqueueinfo, EPERM), FAIL(pidfd_send_signal, EPERM), FAIL(setpriority, EPERM),
 	FAIL(link, EPERM), FAIL(linkat, EPERM), FAIL(listen, EPERM), FAIL(accept, EPERM),
 	FAIL(accept4, EPERM), FAIL(memfd_create, EPERM),
+	/* Whoever owns a file may have the kernel send signals, of any number, to that user. */
+	FAIL_IF(fcntl, EPERM, IS_INT(1, F_SETOWN)), FAIL_IF(fcntl, EPERM, IS_INT(1, F_SETOWN_EX)),
+	FAIL_IF(ioctl, EPERM, IS_INT(1, FIOSETOWN)), FAIL_IF(ioctl, EPERM, IS_INT(1, SIOCSPGRP)),
+	/* The socket to whoever keeps it going, which the next one has, too. */
+	FAIL(shutdown, EPERM),
+	FAIL_IF_BOTH(setsockopt, EPERM, IS_INT(1, SOL_SOCKET), SCMP_A2(SCMP_CMP_LT, SO_KEEPALIVE)),
+	FAIL_IF_BOTH(setsockopt, EPERM, IS_INT(1, SOL_SOCKET), SCMP_A2(SCMP_CMP_GT, SO_KEEPALIVE)),
 	/* Threads, to resolve names; no processes, which could stay when we are killed. */
 	FAIL_IF(clone, EPERM, SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)),
 	FAIL(clone3, ENOSYS), /* libc then uses clone */
 };
 
 /* Commands of bpf(2), of enum bpf_cmd, that make, load, pin or find something. */
-#define FAIL_BPF(command) FAIL_IF(bpf, EPERM, SCMP_A0(SCMP_CMP_EQ, command))
+#define FAIL_BPF(command) FAIL_IF(bpf, EPERM, IS_INT(0, command))
 
 static const struct role_call recorder[] = {
 	FAIL_HARMFUL,
@@ -186,8 +198,8 @@ static const struct role_call recorder[] = {
 	/* Who is connected to a socket of systemd or of a container engine commands it. */
 	FAIL(connect, EPERM),
 	/* A datagram takes no connect: systemd's is written to by the keeper. */
-	FAIL_IF_BOTH(socket, EPERM, SCMP_A0(SCMP_CMP_EQ, AF_UNIX), OF_TYPE(SOCK_DGRAM)),
-	FAIL_IF_BOTH(socket, EPERM, SCMP_A0(SCMP_CMP_EQ, AF_UNIX), OF_TYPE(SOCK_RAW)),
+	FAIL_IF_BOTH(socket, EPERM, IS_INT(0, AF_UNIX), OF_TYPE(SOCK_DGRAM)),
+	FAIL_IF_BOTH(socket, EPERM, IS_INT(0, AF_UNIX), OF_TYPE(SOCK_RAW)),
 	FAIL_IF(socketpair, EPERM, OF_TYPE(SOCK_DGRAM)),
 	FAIL_IF(socketpair, EPERM, OF_TYPE(SOCK_RAW)),
 };
@@ -211,8 +223,9 @@ static const int network_families[] = { AF_INET, AF_INET6, AF_NETLINK };
 const struct role_calls role_calls_network = {
 	.name = "clients",
 	.text = "those that start programs, make processes, servers or mounts, change who may read "
-		"a file, or touch other processes. They fail, as do sockets that are not of the "
-		"internet or netlink, or unix where the server has one.",
+		"a file, shut sockets or set their filters and buffers, or touch other processes, "
+		"also by signals of files. They fail, as do sockets that are not of the internet or "
+		"netlink, or unix where the server has one.",
 	.otherwise = SCMP_ACT_ALLOW,
 	.v = network,
 	.n = N(network),
@@ -272,8 +285,11 @@ static const struct role_call web[] = {
 	ALLOW(read), ALLOW(readv), ALLOW(pread64), ALLOW(write), ALLOW(writev), ALLOW(pwrite64),
 	ALLOW(lseek), ALLOW(fstat), ALLOW(stat), ALLOW(lstat), ALLOW(newfstatat), ALLOW(statx),
 	ALLOW(fstatfs), ALLOW(getdents64), ALLOW(close), ALLOW(fadvise64),
-	/* The log of requests stays one to append to. */
-	ALLOW_IF(fcntl, SCMP_A1(SCMP_CMP_NE, F_SETFL)), ALLOW(readlink), ALLOW(readlinkat),
+	/* The log of requests stays one to append to; the kernel sends no signals for its files. */
+	ALLOW_IF(fcntl, SCMP_A1(SCMP_CMP_EQ, F_GETFL)),
+	ALLOW_IF(fcntl, SCMP_A1(SCMP_CMP_EQ, F_GETFD)),
+	ALLOW_IF(fcntl, SCMP_A1(SCMP_CMP_EQ, F_SETFD)),
+	ALLOW_IF(fcntl, SCMP_A1(SCMP_CMP_EQ, F_DUPFD_CLOEXEC)), ALLOW(readlink), ALLOW(readlinkat),
 	ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2),
 	ALLOW_IF(openat, SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)),
 	/* Memory, threads and their names, time. */

@@ -10,6 +10,7 @@
 #include "sql/reach.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -126,8 +127,11 @@ _Noreturn void sql_ask_run(int fd, const char *conninfo)
 		pid_t pid = fork();
 		if (!pid)
 			run_child(fd, conninfo, &q);
-		if (pid > 0 && !child_end(pid, fd, SQL_DEADLINE_S, NULL, NULL, &status) &&
-		    WIFEXITED(status) && !WEXITSTATUS(status))
+		const bool answered = pid > 0 &&
+				      !child_end(pid, fd, SQL_DEADLINE_S, NULL, NULL, &status) &&
+				      WIFEXITED(status) && !WEXITSTATUS(status);
+		fcntl(fd, F_SETFL, O_RDWR); /* one that was taken over may have had it not block */
+		if (answered)
 			continue;
 		snprintf(answer.error, sizeof(answer.error),
 			 pid < 0 ? "no process can be started" : "no answer within %d s",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/jvm.h"
 
+#include "proc/reader.h"
 #include "sandbox/kept.h"
 #include "stacks/jvm_helper.h"
 
@@ -14,8 +15,9 @@
 #include <unistd.h>
 
 #define REAP_MS 20
-#define HELPERS_MAX 16 /* at a time, with those that were killed and sleep in the kernel */
-#define ANSWERS_MAX 4  /* that are taken at a time: one that was taken over answers without end */
+#define HELPERS_MAX 16	/* at a time, with those that were killed and sleep in the kernel */
+#define HELPERS_USER 12 /* for processes of one user, who can stop each until its time is over */
+#define ANSWERS_MAX 4	/* that are taken at a time: one that was taken over answers without end */
 
 bool jvm_is(const struct proc_image *im)
 {
@@ -32,8 +34,8 @@ struct jvm_helper {
 	bool awaited;
 	int64_t until;		  /* CLOCK_MONOTONIC, ms */
 	struct jvm_answer answer; /* the last one */
-	uint32_t uid, gid;
-	int tmp; /* -1: none */
+	uint32_t uid, gid, user;  /* user: proc_user */
+	int tmp;		  /* -1: none */
 };
 
 static struct jvm_helper helpers[HELPERS_MAX];
@@ -64,26 +66,32 @@ static bool look_at_helper(struct jvm_helper *h)
 	return h->fd < 0;
 }
 
-/* Return a free place, or NULL: helpers that were killed may sleep in the kernel. */
-static struct jvm_helper *free_place(void)
+/*
+ * Return a free place, or NULL: helpers that were killed may sleep in the kernel, and one user may
+ * have as many as one user can.
+ */
+static struct jvm_helper *free_place(uint32_t user)
 {
 	struct jvm_helper *found = NULL;
+	size_t own = 0;
 	for (size_t i = 0; i < HELPERS_MAX; i++) {
 		struct jvm_helper *h = &helpers[i];
 		if (h->pid)
 			look_at_helper(h);
 		if (!h->pid && !h->awaited)
 			found = h;
+		else
+			own += h->user == user;
 	}
-	return found;
+	return own < HELPERS_USER ? found : NULL;
 }
 
 /* Start a helper. NULL: no place, or no memory. */
-static struct jvm_helper *start_helper(const struct jvm_job *j, int tmp, int target)
+static struct jvm_helper *start_helper(const struct jvm_job *j, uint32_t user, int tmp, int target)
 {
 	int fds[2];
 	pid_t pid;
-	struct jvm_helper *h = free_place();
+	struct jvm_helper *h = free_place(user);
 	if (!h || pipe2(fds, O_CLOEXEC | O_NONBLOCK))
 		return NULL;
 	int rc = jvm_helper_start(j, fds[1], tmp, target, &pid);
@@ -98,6 +106,7 @@ static struct jvm_helper *start_helper(const struct jvm_job *j, int tmp, int tar
 				  .answer = { .rc = -ETIMEDOUT },
 				  .uid = j->uid,
 				  .gid = j->gid,
+				  .user = user,
 				  .tmp = -1 };
 	return h;
 }
@@ -150,7 +159,7 @@ static int begin(const struct proc_root *root, uint32_t tgid, unsigned timeout_m
 		return rc;
 	int target = (int)syscall(SYS_pidfd_open, tgid, 0);
 	rc = target < 0 ? -errno : read_ids(tgid, root, &j);
-	struct jvm_helper *h = rc ? NULL : start_helper(&j, tmp, target);
+	struct jvm_helper *h = rc ? NULL : start_helper(&j, proc_user(tgid), tmp, target);
 	if (target >= 0)
 		close(target);
 	if (!h) {
@@ -170,6 +179,7 @@ static int finish(struct jvm_map *io_map)
 	if (h->answer.makes_map && !io_map->ours) {
 		io_map->uid = h->uid;
 		io_map->gid = h->gid;
+		io_map->user = h->user;
 		io_map->tmp = h->tmp;
 		io_map->ours = true;
 	} else {
@@ -203,7 +213,7 @@ void jvm_remove_map(const struct proc_root *root, struct jvm_map *map, unsigned 
 				   .gid = map->gid,
 				   .until_ms = jvm_now_ms() + timeout_ms,
 				   .remove = true };
-	start_helper(&j, map->tmp, -1);
+	start_helper(&j, map->user, map->tmp, -1);
 	close(map->tmp);
 	map->ours = false;
 }

@@ -17,7 +17,7 @@
 
 /* A JVM's map; all zero at first. */
 struct jvm_map {
-	uint32_t uid, gid;	   /* of the helper that requested it */
+	uint32_t uid, gid, user;   /* of the helper that requested it; user: proc_user */
 	bool ours;		   /* written at our request: remove it at the end */
 	int tmp;		   /* its directory, while `ours` */
 	struct jvm_helper *helper; /* of a request without an answer */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/utf8.h"
 
+#include <string.h>
+
 static bool continues(const unsigned char *p, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
@@ -50,6 +52,23 @@ bool utf8_is_hidden(const char *s, size_t n)
 		if (code >= hidden[i].first && code <= hidden[i].last)
 			return true;
 	return false;
+}
+
+void utf8_show(char *text, const char *kept)
+{
+	const size_t len = strlen(text);
+	size_t out = 0, n;
+	for (size_t i = 0; i < len; i += n) {
+		n = utf8_char(text + i, len - i);
+		const bool shown = n && (!utf8_is_hidden(text + i, n) || strchr(kept, text[i]));
+		n = n ? n : 1;
+		if (shown)
+			memmove(text + out, text + i, n);
+		else
+			text[out] = '?';
+		out += shown ? n : 1;
+	}
+	text[out] = 0;
 }
 
 bool utf8_is_whole(const char *s, size_t len)

@@ -20,6 +20,9 @@ size_t utf8_char(const char *s, size_t len);
  */
 bool utf8_is_hidden(const char *s, size_t n);
 
+/* Put '?' in the place of each byte of no character and of hidden ones, but those that are kept. */
+void utf8_show(char *text, const char *kept);
+
 /* Its number. */
 unsigned utf8_code(const char *s, size_t n);
 
