@@ -305,6 +305,25 @@ static int unpack_zstd(struct file *f)
 	return zstd_sections_unpack(f->elf, &f->zstd);
 }
 
+/*
+ * Do the names of source files end within their section? libdw (0.188, dwarf_getsrclines.c) looks
+ * for the end of one behind it. Call it when libdw has unpacked the section.
+ */
+static bool names_end(Elf *elf)
+{
+	size_t names;
+	bool end = !elf_getshdrstrndx(elf, &names);
+	for (Elf_Scn *s = NULL; end && (s = elf_nextscn(elf, s));) {
+		GElf_Shdr h;
+		const char *name = gelf_getshdr(s, &h) ? elf_strptr(elf, names, h.sh_name) : NULL;
+		if (!name || !strstr(name, "debug_line_str"))
+			continue;
+		const Elf_Data *d = elf_getdata(s, NULL);
+		end = !d || !d->d_size || !((const char *)d->d_buf)[d->d_size - 1];
+	}
+	return end;
+}
+
 static int open_new(int fd, const struct stat *st, struct file **ret)
 {
 	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
@@ -321,7 +340,7 @@ static int open_new(int fd, const struct stat *st, struct file **ret)
 	if (!rc && n.elf && zstd_sections_any(n.elf))
 		rc = unpack_zstd(&n);
 	n.dwarf = !rc && n.elf ? dwarf_begin_elf(n.elf, DWARF_C_READ, NULL) : NULL;
-	rc = rc ? rc : n.dwarf ? index_aranges(&n) : -EBADMSG;
+	rc = rc ? rc : n.dwarf && names_end(n.elf) ? index_aranges(&n) : -EBADMSG;
 	if (rc) {
 		close_file(&n);
 		return rc;
