@@ -251,9 +251,13 @@ static int question_set(void *ctx, const struct label *labels, size_t n, uint32_
 	return 0;
 }
 
-static int question_instant(void *ctx, const struct store_instant *v, uint32_t set)
+static int question_instant(void *ctx, const struct store_instant *v,
+			    const struct store_instant_row *row)
 {
-	(void)ctx, (void)set;
+	const struct asking *a = ctx;
+	uint32_t parent, frame;
+	require(row->instants && row->row.event < store_n_events(a->s));
+	store_stack(a->s, row->row.stack, &parent, &frame);
 	return v->cpu == 3 && v->row > 60;
 }
 
@@ -267,6 +271,7 @@ static void question_instants(struct store *s, const struct question *a)
 	const struct store_reading how = { .keys = a->flags & ASK_ALONE ? NULL : &keys,
 					   .filter = a->flags & ASK_REST ? question_admit : NULL,
 					   .set = a->flags & ASK_BY_START ? question_set : NULL,
+					   .fold_stacks = a->flags & ASK_WHOLE,
 					   .events = a->event & 1 ? events : NULL,
 					   .ctx = &ctx };
 	struct store_cover c;

@@ -2,6 +2,7 @@
 /* Tracks: when samples of a window were taken, and ranges within a window that are read by them. */
 #include "unit/store_model.h"
 
+#include "query/instants.h"
 #include "store/block/track.h"
 #include "store/read/tracks.h"
 #include "store/writer.h"
@@ -323,12 +324,133 @@ static void what_is_no_track(void **state)
 	buf_fini(&b);
 }
 
+/* ---- instants with their stacks and label sets ---- */
+
+struct line {
+	char *text;
+};
+
+struct lines {
+	struct line *v;
+	size_t n;
+	struct store *s;
+};
+
+static void add_line(struct lines *l, int64_t at, uint32_t cpu, const struct model_row *r,
+		     uint64_t samples)
+{
+	l->v = realloc(l->v, (l->n + 1) * sizeof(*l->v));
+	assert_true(asprintf(&l->v[l->n++].text, "%lld %u %u %llu %llu\n%s\n%s", (long long)at, cpu,
+			     r->event, (unsigned long long)samples, (unsigned long long)r->value,
+			     r->labels, r->stack) > 0);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct line *)a)->text, ((const struct line *)b)->text);
+}
+
+static void lines_fini(struct lines *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->v[i].text);
+	free(l->v);
+}
+
+static int add_instant(void *ctx, const struct store_instant *v,
+		       const struct store_instant_row *row)
+{
+	struct lines *l = ctx;
+	const struct model_row r = { store_labels_text(l->s, row->row.set),
+				     store_stack_text(l->s, row->row.stack), row->row.event,
+				     row->row.samples, row->row.value };
+	assert_int_equal(row->row.samples, row->instants);
+	add_line(l, v->at_ns, v->cpu, &r, row->row.samples);
+	free(r.labels);
+	free(r.stack);
+	return 0;
+}
+
+/* The row that the window made of all drawn ones that are equal. */
+static struct model_row whole_row(const struct drawn_window *d, uint32_t k)
+{
+	struct model_row r = d->v[k].row;
+	r.samples = r.value = 0;
+	for (size_t i = 0; i < ROWS; i++)
+		if (!model_row_cmp(&d->v[i].row, &r)) {
+			r.samples += d->v[i].row.samples;
+			r.value += d->v[i].row.value;
+		}
+	return r;
+}
+
+static void check_instants(struct store *s, const struct drawn_window *d, size_t n, int64_t from,
+			   int64_t to, const bool *events)
+{
+	struct lines want = { 0 }, got = { .s = s };
+	const struct query_instants_spec spec = {
+		.range = { .from_ns = from, .to_ns = to, .idle = true },
+		.events = events,
+		.stacks = true,
+		.instant = add_instant,
+		.ctx = &got
+	};
+	struct query_instants *q;
+	struct err err = { 0 };
+	size_t untracked = 1;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < d[i].given.n; k++) {
+			const struct store_instant *v = &d[i].instants[k];
+			const struct model_row r = whole_row(&d[i], v->row);
+			if (v->at_ns >= from && v->at_ns < to && (!events || events[r.event]))
+				add_line(&want, v->at_ns, v->cpu, &r, r.samples);
+		}
+	assert_int_equal(query_instants_open(&q, s, &spec, &err), 0);
+	assert_int_equal(query_instants_read(q, &untracked, &err), 0);
+	assert_int_equal(untracked, 0);
+	query_instants_close(q);
+	assert_int_equal(got.n, want.n);
+	if (want.n) {
+		qsort(want.v, want.n, sizeof(*want.v), by_text);
+		qsort(got.v, got.n, sizeof(*got.v), by_text);
+	}
+	for (size_t i = 0; i < want.n; i++)
+		assert_string_equal(got.v[i].text, want.v[i].text);
+	lines_fini(&want);
+	lines_fini(&got);
+}
+
+static void instants_of_rows(void **state)
+{
+	static struct drawn_window d[2];
+	const struct store_options o = tracked();
+	const bool second[] = { false, true };
+	struct model m = { .random = 23 };
+	struct store_writer *w;
+	struct err err = { 0 };
+	char dir[64];
+	(void)state;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	for (size_t i = 0; i < 2; i++) {
+		draw_window(&m, w, i, &d[i]);
+		assert_int_equal(model_commit_at(w, i, &err), 0);
+	}
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	check_instants(s, d, 2, INT64_MIN, INT64_MAX, NULL);
+	check_instants(s, d, 2, T0 + 3 * MS, T0 + WINDOW + 700 * MS, second);
+	check_instants(s, d, 2, T0 + WINDOW, T0 + WINDOW + 1, NULL);
+	store_close(s);
+	for (size_t i = 0; i < 2; i++)
+		free_window(&d[i]);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranges_within_windows),
-		cmocka_unit_test(folded_rows),
-		cmocka_unit_test(the_oldest_go),
+		cmocka_unit_test(ranges_within_windows), cmocka_unit_test(folded_rows),
+		cmocka_unit_test(instants_of_rows),	 cmocka_unit_test(the_oldest_go),
 		cmocka_unit_test(what_is_no_track),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

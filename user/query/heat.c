@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/instants.h"
 #include "query/heat.h"
 
-#include "query/scope.h"
+#include "query/instants.h"
 #include "query/waits.h"
 #include "util/array.h"
 
@@ -25,10 +24,7 @@ struct heating {
 	const struct query_heat_spec *spec;
 	struct query_heat *h;
 	struct store *s;
-	struct selector *selector;
-	struct scope scope;
-	const char **keys;
-	size_t n_keys;
+	struct query_instants *instants;
 	bool *events;
 	int64_t to_ns;
 	struct value *v; /* by id; the first is (other) */
@@ -84,24 +80,6 @@ static int choose_events(struct heating *g)
 	return any ? 0 : err_set(g->err, -EINVAL, "no event %s in the store", name);
 }
 
-static int choose_keys(struct heating *g)
-{
-	const char *keys[SELECTOR_KEYS_MAX + 1];
-	size_t n = selector_keys(g->selector, keys, SELECTOR_KEYS_MAX);
-	if (n > SELECTOR_KEYS_MAX)
-		return err_set(g->err, -EINVAL, "the selector has too many keys");
-	g->keys = calloc(n + g->scope.n_keys + 1, sizeof(*g->keys));
-	if (!g->keys)
-		return err_sys(g->err, -ENOMEM, "cannot query");
-	for (size_t i = 0; i < n; i++)
-		g->keys[g->n_keys++] = keys[i];
-	for (size_t i = 0; i < g->scope.n_keys; i++)
-		g->keys[g->n_keys++] = g->scope.keys[i];
-	if (g->by_key)
-		g->keys[g->n_keys++] = g->spec->by;
-	return 0;
-}
-
 static int check_steps(struct heating *g, const struct store_cover *c)
 {
 	const struct query_spec *q = &g->spec->range;
@@ -124,14 +102,6 @@ static int check_steps(struct heating *g, const struct store_cover *c)
 }
 
 /* ---- callbacks ---- */
-
-static int wanted(void *ctx, const struct label *labels, size_t n, bool *ret)
-{
-	struct heating *g = ctx;
-	struct label room[STORE_SET_MAX];
-	int rc = scope_admit(&g->scope, &labels, &n, room, ret, g->err);
-	return rc || !*ret ? rc : selector_match(g->selector, labels, n, ret, g->err);
-}
 
 static int add_value(struct heating *g, const char *text, uint32_t *ret)
 {
@@ -195,11 +165,11 @@ static void add_wait(struct heating *g, uint32_t row, const struct store_instant
 	}
 }
 
-static int on_instant(void *ctx, const struct store_instant *v, uint32_t set)
+static int on_instant(void *ctx, const struct store_instant *v, const struct store_instant_row *of)
 {
 	struct heating *g = ctx;
-	if (v->at_ns < g->spec->range.from_ns ||
-	    v->at_ns - (int64_t)v->length_us * 1000 >= g->to_ns)
+	const uint32_t set = of->row.set;
+	if (v->at_ns - (int64_t)v->length_us * 1000 >= g->to_ns)
 		return 0;
 	if (g->counting) {
 		g->v[set].total += g->h->waits ? v->length_us : 1;
@@ -289,23 +259,10 @@ static int make_cpu_rows(struct heating *g, const struct store_cover *c)
 
 static int read_blocks(struct heating *g, const struct store_cover *c)
 {
-	const struct store_keys keys = { g->keys, g->n_keys };
-	const struct store_reading how = {
-		.keys = &keys, .filter = wanted, .set = name_set, .events = g->events, .ctx = g
-	};
-	int rc = 0;
-	g->h->windows = g->h->untracked = 0;
-	for (size_t i = 0; !rc && i < c->n; i++) {
+	g->h->windows = 0;
+	for (size_t i = 0; i < c->n; i++)
 		g->h->windows += c->blocks[i]->n_windows;
-		rc = store_block_instants(g->s, c->blocks[i], &how, g->spec->range.idle, on_instant,
-					  g->err);
-		if (rc == -ENODATA) {
-			g->h->untracked += c->blocks[i]->n_windows;
-			rc = 0;
-		}
-		rc = rc ? rc : store_goes_on(g->s, g->err);
-	}
-	return rc;
+	return query_instants_read(g->instants, &g->h->untracked, g->err);
 }
 
 static int read_all(struct heating *g, const struct store_cover *c)
@@ -333,10 +290,8 @@ static void heating_fini(struct heating *g)
 	for (size_t i = 1; i < g->n; i++)
 		free(g->v[i].text);
 	free(g->v);
-	free(g->keys);
 	free(g->events);
-	selector_free(g->selector);
-	scope_fini(&g->scope);
+	query_instants_close(g->instants);
 }
 
 int query_heat(struct query_heat **ret, struct store *s, const struct query_heat_spec *spec,
@@ -344,7 +299,6 @@ int query_heat(struct query_heat **ret, struct store *s, const struct query_heat
 {
 	struct query_heat *h = calloc(1, sizeof(*h));
 	struct heating g = { .spec = spec, .h = h, .s = s, .err = err };
-	struct store_cover c = { 0 };
 	g.by_cpu = spec->by && !strcmp(spec->by, "cpu");
 	g.by_key = spec->by && *spec->by && !g.by_cpu;
 	if (!h || ARRAY_RESERVE(g.v, g.cap, 1)) {
@@ -352,17 +306,16 @@ int query_heat(struct query_heat **ret, struct store *s, const struct query_heat
 		return err_sys(err, -ENOMEM, "cannot query");
 	}
 	g.v[g.n++] = (struct value){ 0 };
-	int rc = scope_parse(&g.scope, store_scope(s), err);
-	rc = rc ? rc : selector_parse(&g.selector, spec->range.where, NULL, err);
-	if (!rc && (selector_names_wait(g.selector) || selector_names_event(g.selector)))
-		rc = err_set(err, -EINVAL, "a heat map has no labels wait and event");
-	rc = rc ? rc : choose_events(&g);
-	rc = rc ? rc : choose_keys(&g);
-	rc = rc ? rc
-		: store_cover(s, spec->range.from_ns, spec->range.to_ns, STORE_ALL_LABELS, NULL, 0,
-			      &c, err);
-	rc = rc ? rc : read_all(&g, &c);
-	store_cover_free(&c);
+	int rc = choose_events(&g);
+	struct query_instants_spec instants = { .range = spec->range,
+						.events = g.events,
+						.set = name_set,
+						.instant = on_instant,
+						.ctx = &g };
+	instants.range.keys = &spec->by;
+	instants.range.n_keys = g.by_key;
+	rc = rc ? rc : query_instants_open(&g.instants, s, &instants, err);
+	rc = rc ? rc : read_all(&g, query_instants_cover(g.instants));
 	heating_fini(&g);
 	if (rc)
 		query_heat_free(h);

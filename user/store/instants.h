@@ -31,15 +31,26 @@ struct store_instants {
 /* Borrowed until the window is committed. */
 void store_set_instants(struct store_writer *w, const struct store_instants *i);
 
+/* The row of a window that an instant counts in. */
+struct store_instant_row {
+	/*
+	 * set: the id that how->set gave to its label set, else the store's. stack: 0 with
+	 * how->fold_stacks. samples, value: those of the whole row
+	 */
+	struct store_row row;
+	uint32_t instants; /* of the row: each stands for samples / instants, and of the value */
+};
+
 /*
- * The instants of a window in rows that are wanted, in order of time; `set` is the id that how->set
- * gave to the label set of the row (else the store's). Of `how`, keys, filter, set, events and ctx
- * count. idle: those of idle CPUs, too. -ENODATA: the window has no track, or is no window. Else as
- * store_block_read.
+ * The instants of a window in rows that are wanted, in order of time; rows are borrowed during the
+ * call. Of `how`, keys, filter, set, fold_stacks, events and ctx count. idle: those of idle CPUs,
+ * too. Memory: that of the window's rows and instants. -ENODATA: the window has no track, or is no
+ * window. Else as store_block_read.
  */
 int store_block_instants(struct store *s, const struct store_block *b,
 			 const struct store_reading *how, bool idle,
-			 int (*cb)(void *ctx, const struct store_instant *v, uint32_t set),
+			 int (*cb)(void *ctx, const struct store_instant *v,
+				   const struct store_instant_row *row),
 			 struct err *err);
 
 #endif

@@ -9,23 +9,52 @@
 
 #define SOME_ROWS 64
 
-/* Of the rows of a window in their order: WANTED(set), or UNWANTED. */
+/* The rows of a window in their order. */
 struct marks {
-	uint32_t *v;
+	struct store_instant_row *v;
+	uint32_t *mark; /* WANTED(set), or UNWANTED */
 	uint32_t n, cap;
 };
+
+static void marks_fini(struct marks *m)
+{
+	free(m->v);
+	free(m->mark);
+}
+
+/* Look up the stack of the group at hand once one of its rows is wanted. */
+static int mark_row(struct reading *r, const struct store_row *row, bool *looked, struct marks *m)
+{
+	uint32_t *mark = &m->mark[m->n];
+	int rc = reading_find_set(r, row->set, mark);
+	if (rc || *mark == UNWANTED)
+		return rc;
+	if (!*looked && !r->how->fold_stacks) {
+		rc = reading_leaf(r, row->stack);
+		if (rc)
+			return reading_failed(r, rc);
+	}
+	*looked = true;
+	m->v[m->n].row = (struct store_row){ .set = *mark - WANTED(0),
+					     .stack = r->how->fold_stacks ? 0 : r->stack,
+					     .event = r->event,
+					     .samples = row->samples,
+					     .value = row->value };
+	return 0;
+}
 
 static int mark_group(struct reading *r, struct rows_reader *rows, bool wanted, struct marks *m)
 {
 	struct store_row some[SOME_ROWS];
+	bool looked = false;
 	int rc = 0, n;
 	while (!rc && (n = rows_take(rows, some, SOME_ROWS))) {
 		if (n < 0 || (uint32_t)n > m->cap - m->n)
 			return block_damaged(r->s, r->ref, r->err);
-		for (int i = 0; !rc && i < n; i++) {
-			m->v[m->n] = UNWANTED;
-			rc = wanted ? reading_find_set(r, some[i].set, &m->v[m->n]) : 0;
-			m->n++;
+		for (int i = 0; !rc && i < n; i++, m->n++) {
+			m->mark[m->n] = UNWANTED;
+			some[i].stack = rows->group.stack;
+			rc = wanted ? mark_row(r, &some[i], &looked, m) : 0;
 		}
 	}
 	return rc;
@@ -34,7 +63,7 @@ static int mark_group(struct reading *r, struct rows_reader *rows, bool wanted, 
 static int mark_rows(struct reading *r, const struct block_data *d, bool idle, struct marks *m)
 {
 	struct rows_reader rows;
-	const unsigned what = SYMBOLS_SETS | SYMBOLS_NAMES;
+	const unsigned what = SYMBOLS_SETS | reading_names(r);
 	int more, rc = contents_rows(r->s, r->ref, d, what, &rows, r->err);
 	if (!rc)
 		rc = store_translation(r->s, r->ref, what, &r->to, r->err);
@@ -51,22 +80,38 @@ static int mark_rows(struct reading *r, const struct block_data *d, bool idle, s
 	return rc;
 }
 
-static int read_marks(struct reading *r, bool idle, struct marks *ret)
+static int read_marks(struct reading *r, bool idle, struct marks *m)
 {
 	struct block_data d;
 	int rc = reading_begin_window(r, &d);
 	if (rc)
 		return rc;
-	*ret = (struct marks){ .cap = d.head.info.n_rows };
-	ret->v = calloc((size_t)ret->cap + 1, sizeof(*ret->v));
-	rc = ret->v ? mark_rows(r, &d, idle, ret) : reading_failed(r, -ENOMEM);
+	m->cap = d.head.info.n_rows;
+	m->v = calloc((size_t)m->cap + 1, sizeof(*m->v));
+	m->mark = calloc((size_t)m->cap + 1, sizeof(*m->mark));
+	rc = m->v && m->mark ? mark_rows(r, &d, idle, m) : reading_failed(r, -ENOMEM);
 	block_data_fini(&d);
 	return rc;
 }
 
+/* Keep the instants of wanted rows, and count those of each row. */
+static void keep_wanted_instants(struct track *t, struct marks *m)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		const uint32_t row = t->v[i].row;
+		if (row >= m->n || m->mark[row] == UNWANTED)
+			continue;
+		m->v[row].instants++;
+		t->v[n++] = t->v[i];
+	}
+	t->n = n;
+}
+
 int store_block_instants(struct store *s, const struct store_block *b,
 			 const struct store_reading *how, bool idle,
-			 int (*cb)(void *ctx, const struct store_instant *v, uint32_t set),
+			 int (*cb)(void *ctx, const struct store_instant *v,
+				   const struct store_instant_row *row),
 			 struct err *err)
 {
 	struct marks marks = { 0 };
@@ -77,13 +122,12 @@ int store_block_instants(struct store *s, const struct store_block *b,
 	int rc = reading_begin(&r, s, b, how, err);
 	rc = rc ? rc : tracks_read(r.s, r.ref, &t, err);
 	rc = rc == -ENOENT ? -ENODATA : rc ? rc : read_marks(&r, idle, &marks);
-	for (size_t i = 0; !rc && i < t.n; i++) {
-		const uint32_t mark = t.v[i].row < marks.n ? marks.v[t.v[i].row] : UNWANTED;
-		if (mark != UNWANTED)
-			rc = cb(how->ctx, &t.v[i], mark - WANTED(0));
-	}
+	if (!rc)
+		keep_wanted_instants(&t, &marks);
+	for (size_t i = 0; !rc && i < t.n; i++)
+		rc = cb(how->ctx, &t.v[i], &marks.v[t.v[i].row]);
 	reading_fini(&r);
 	track_fini(&t);
-	free(marks.v);
+	marks_fini(&marks);
 	return rc;
 }

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/instants.h"
+
+#include "query/scope.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct query_instants {
+	struct query_instants_spec spec;
+	struct store *s;
+	struct selector *selector;
+	struct scope scope;
+	const char **keys;
+	size_t n_keys;
+	struct store_cover cover;
+	struct err *err; /* of the call at hand */
+};
+
+/* Read the keys of the selector and of the scope, too. */
+static int choose_keys(struct query_instants *q)
+{
+	const struct query_spec *range = &q->spec.range;
+	const char *keys[SELECTOR_KEYS_MAX + 1];
+	size_t n = selector_keys(q->selector, keys, SELECTOR_KEYS_MAX);
+	if (n > SELECTOR_KEYS_MAX)
+		return err_set(q->err, -EINVAL, "the selector has too many keys");
+	q->keys = calloc(n + q->scope.n_keys + range->n_keys + 1, sizeof(*q->keys));
+	if (!q->keys)
+		return err_sys(q->err, -ENOMEM, "cannot query");
+	for (size_t i = 0; i < n; i++)
+		q->keys[q->n_keys++] = keys[i];
+	for (size_t i = 0; i < q->scope.n_keys; i++)
+		q->keys[q->n_keys++] = q->scope.keys[i];
+	for (size_t i = 0; i < range->n_keys; i++)
+		q->keys[q->n_keys++] = range->keys[i];
+	return 0;
+}
+
+static int wanted(void *ctx, const struct label *labels, size_t n, bool *ret)
+{
+	struct query_instants *q = ctx;
+	struct label room[STORE_SET_MAX];
+	int rc = scope_admit(&q->scope, &labels, &n, room, ret, q->err);
+	return rc || !*ret ? rc : selector_match(q->selector, labels, n, ret, q->err);
+}
+
+static int name_set(void *ctx, const struct label *labels, size_t n, uint32_t *ret)
+{
+	const struct query_instants *q = ctx;
+	return q->spec.set(q->spec.ctx, labels, n, ret);
+}
+
+static int on_instant(void *ctx, const struct store_instant *v, const struct store_instant_row *row)
+{
+	const struct query_instants *q = ctx;
+	const struct query_spec *range = &q->spec.range;
+	const int64_t begin = v->at_ns - (int64_t)v->length_us * 1000;
+	bool in = v->length_us ? v->at_ns > range->from_ns && begin < range->to_ns
+			       : v->at_ns >= range->from_ns && v->at_ns < range->to_ns;
+	return in ? q->spec.instant(q->spec.ctx, v, row) : 0;
+}
+
+int query_instants_read(struct query_instants *q, size_t *ret_untracked, struct err *err)
+{
+	const struct store_keys keys = { q->keys, q->n_keys };
+	const struct store_reading how = { .keys = q->spec.range.keys ? &keys : NULL,
+					   .filter = wanted,
+					   .set = q->spec.set ? name_set : NULL,
+					   .events = q->spec.events,
+					   .fold_stacks = !q->spec.stacks,
+					   .ctx = q };
+	size_t untracked = 0;
+	int rc = 0;
+	q->err = err;
+	for (size_t i = 0; !rc && i < q->cover.n; i++) {
+		rc = store_block_instants(q->s, q->cover.blocks[i], &how, q->spec.range.idle,
+					  on_instant, err);
+		if (rc == -ENODATA) {
+			untracked += q->cover.blocks[i]->n_windows;
+			rc = 0;
+		}
+		rc = rc ? rc : store_goes_on(q->s, err);
+	}
+	if (!rc && ret_untracked)
+		*ret_untracked = untracked;
+	return rc;
+}
+
+const struct store_cover *query_instants_cover(const struct query_instants *q)
+{
+	return &q->cover;
+}
+
+int query_instants_open(struct query_instants **ret, struct store *s,
+			const struct query_instants_spec *spec, struct err *err)
+{
+	struct query_instants *q = calloc(1, sizeof(*q));
+	if (!q)
+		return err_sys(err, -ENOMEM, "cannot query");
+	q->spec = *spec;
+	q->s = s;
+	q->err = err;
+	int rc = scope_parse(&q->scope, store_scope(s), err);
+	rc = rc ? rc : selector_parse(&q->selector, spec->range.where, NULL, err);
+	if (!rc && (selector_names_wait(q->selector) || selector_names_event(q->selector)))
+		rc = err_set(err, -EINVAL, "instants have no labels wait and event");
+	rc = rc ? rc : choose_keys(q);
+	rc = rc ? rc
+		: store_cover(s, spec->range.from_ns, spec->range.to_ns, STORE_ALL_LABELS, NULL, 0,
+			      &q->cover, err);
+	if (rc)
+		query_instants_close(q);
+	else
+		*ret = q;
+	return rc;
+}
+
+void query_instants_close(struct query_instants *q)
+{
+	if (!q)
+		return;
+	store_cover_free(&q->cover);
+	free(q->keys);
+	selector_free(q->selector);
+	scope_fini(&q->scope);
+	free(q);
+}
