@@ -6,6 +6,7 @@
 #include "export/export.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,17 +27,19 @@ static const struct format {
 	bool binary, has_styles;
 	struct opt_list keys; /* the labels that are written; none: all of them */
 	bool by;	      /* --by chooses others */
+	bool times;	      /* samples and waits have theirs: from tracks, whatever the metric */
 } formats[] = {
-	{ "pprof", export_pprof, true, true, { NULL, 0 }, false },
-	{ "otlp", export_otlp, true, false, { NULL, 0 }, false },
-	{ "folded", export_folded, false, false, { comm_alone, 1 }, false },
-	{ "speedscope", export_speedscope, false, false, { comm_alone, 1 }, false },
-	{ "csv", export_csv, false, false, { NULL, 0 }, true },
-	{ "perf-script", export_perf_script, false, false, { script_labels, 3 }, false },
-	{ "firefox", export_firefox, false, false, { thread_labels, 2 }, true },
+	{ "pprof", export_pprof, true, true, { NULL, 0 }, false, false },
+	{ "otlp", export_otlp, true, false, { NULL, 0 }, false, false },
+	{ "folded", export_folded, false, false, { comm_alone, 1 }, false, false },
+	{ "speedscope", export_speedscope, false, false, { comm_alone, 1 }, false, false },
+	{ "csv", export_csv, false, false, { NULL, 0 }, true, false },
+	{ "perf-script", export_perf_script, false, false, { script_labels, 3 }, false, false },
+	{ "firefox", export_firefox, false, false, { thread_labels, 2 }, true, false },
+	{ "perfetto", export_perfetto, true, false, { NULL, 0 }, true, true },
 };
 
-#define FORMATS "pprof, otlp, folded, speedscope, csv, perf-script, firefox"
+#define FORMATS "pprof, otlp, folded, speedscope, csv, perf-script, firefox, perfetto"
 
 static const struct opt options[] = {
 	{ "format", 'f', OPT_STRING, "FORMAT",
@@ -45,7 +48,8 @@ static const struct opt options[] = {
 	  "line, for flame graph scripts. speedscope: its JSON. csv: a line for each label set and "
 	  "stack, each label a column. perf-script: the text of perf script, an entry for each "
 	  "sample, their times spread over the range. firefox: for profiler.firefox.com, a thread for "
-	  "each program and thread name",
+	  "each program and thread name. perfetto: for ui.perfetto.dev, samples and waits with their "
+	  "times, of a recording with --tracks or the last minutes of a daemon",
 	  offsetof(struct export_options, format), 0, 0 },
 	{ "unit", 'u', OPT_STRING, "UNIT",
 	  "samples, or value: nanoseconds of CPU time or of a wait, else the event's own unit. "
@@ -54,8 +58,9 @@ static const struct opt options[] = {
 	  "perf-script have both; firefox has value",
 	  offsetof(struct export_options, unit), 0, 0 },
 	{ "by", 0, OPT_LIST, "KEY,..",
-	  "firefox: the labels that have a thread for each value (default: comm,thread). csv: the "
-	  "labels that have a column (default: all)",
+	  "firefox: the labels that have a thread for each value (default: comm,thread). perfetto: "
+	  "the labels that have a track for each value (default: each thread). csv: the labels that "
+	  "have a column (default: all)",
 	  offsetof(struct export_options, by), 0, 0 },
 	{ "label-names", 0, OPT_STRING, "STYLE",
 	  "pprof: ascribe (default), or otel: labels have OpenTelemetry's names, as "
@@ -78,7 +83,8 @@ static const struct opt_command command = {
 		"ascribe export --format pprof --where '{tenant=\"acme\"}' -o acme.pb.gz\n  ascribe "
 		"export --format otlp -o cpu.otlp      # for OpenTelemetry collectors\n  ascribe "
 		"export --format folded > stacks.txt\n  ascribe export --format speedscope -o "
-		"cpu.speedscope.json   # open at speedscope.app\n  ascribe export --format folded --metric "
+		"cpu.speedscope.json   # open at speedscope.app\n  ascribe export --format "
+		"perfetto --from -1m -o last.perfetto    # open at ui.perfetto.dev\n  ascribe export --format folded --metric "
 		"off > blocked.txt    # nanoseconds\n  ascribe export --format pprof --metric "
 		"wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",
 	.opts = options,
@@ -136,15 +142,36 @@ static int open_memory(struct memory *m, struct reading *r, const struct export_
 	return rc;
 }
 
+/* Say what an export with times lacks: samples have one each where nothing was left out. */
+static void say_times(const struct export_times *t, const struct query_info *info)
+{
+	cmd_say("%" PRIu64 " samples and %" PRIu64 " waits have times", t->samples, t->waits);
+	if (t->untracked)
+		cmd_warn("export: %zu of %zu windows keep no times: nothing of them is written",
+			 t->untracked, t->windows);
+	else if (t->samples && t->samples < info->samples)
+		cmd_warn("export: %" PRIu64 " of %" PRIu64
+			 " samples have no time, and are not written",
+			 info->samples - t->samples, info->samples);
+	if (t->crowded)
+		cmd_warn("export: %" PRIu64
+			 " waits are not written: too many overlapped on their track; see --by",
+			 t->crowded);
+}
+
 static int export(struct reading *r, const struct export_options *opts, const struct format *format)
 {
 	struct memory memory = { 0 };
+	struct export_times times = { 0 };
+	struct query_spec asked = reading_spec(&opts->filter, QUERY_ALL_LABELS, NULL);
 	struct export_source src = { .store = r->store,
 				     .query = r->query,
 				     .where = opts->filter.where,
 				     .idle = opts->filter.idle,
 				     .otel = opts->label_names &&
 					     !strcmp(opts->label_names, "otel"),
+				     .asked = &asked,
+				     .times = &times,
 				     .keys = (const char *const *)opts->by.v,
 				     .n_keys = opts->by.n };
 	struct output out = OUTPUT_INIT;
@@ -167,7 +194,22 @@ static int export(struct reading *r, const struct export_options *opts, const st
 			cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
+	if (format->times)
+		say_times(&times, query_info(r->query));
 	return EXIT_OK;
+}
+
+/* Open what is exported. Of formats with times it only says how many samples there are. */
+static int open_answer(struct reading *r, const struct opt_args *args,
+		       const struct export_options *opts, const struct format *format)
+{
+	const struct opt_list *keys = opts->by.n ? &opts->by : &format->keys;
+	struct filter f = opts->filter;
+	if (!format->times)
+		return reading_open_keys(r, args->v, args->n, &f,
+					 keys->n ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS, keys);
+	f.metric = NULL;
+	return reading_open_keys(r, args->v, args->n, &f, QUERY_KEYS, keys);
 }
 
 int cmd_export(int argc, char **argv)
@@ -204,16 +246,15 @@ int cmd_export(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (opts.by.n && !format->by) {
-		cmd_error("export: --by is for --format firefox and csv, not %s", format->name);
+		cmd_error("export: --by is for --format firefox, perfetto and csv, not %s",
+			  format->name);
 		opt_release(&command, &opts);
 		return EXIT_USAGE;
 	}
-	const struct opt_list *keys = opts.by.n ? &opts.by : &format->keys;
-	status = reading_open_keys(&r, args.v, args.n, &opts.filter,
-				   keys->n ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS, keys);
+	status = open_answer(&r, &args, &opts, format);
 	if (!status)
 		status = export(&r, &opts, format);
-	if (!status && opts.filter.metric)
+	if (!status && opts.filter.metric && !format->times)
 		cmd_say("the numbers are %s of %s", reading_event(&r)->unit,
 			reading_event(&r)->name);
 	if (!status)

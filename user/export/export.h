@@ -37,12 +37,23 @@ struct export_source {
 	bool otel;		  /* pprof: labels have OpenTelemetry's names (otel_names.h) */
 	bool bare;		  /* pprof: no tags */
 	struct export_part *part; /* pprof, otlp: NULL: all rows */
-	/* otlp: only these labels; firefox: these are a thread's name; n_keys 0: all */
+	/* What query was opened with, and what the times of its samples are read by. */
+	const struct query_spec *asked;
+	struct export_times *times; /* results of formats with times; NULL: not asked for */
+	/* otlp: only these labels; firefox, perfetto: these make a thread; n_keys 0: all */
 	const char *const *keys;
 	size_t n_keys;
 	/* otlp: further attributes of each resource, which replace labels of that name */
 	const struct label *external;
 	size_t n_external;
+};
+
+/* What an export with times has. */
+struct export_times {
+	size_t windows,
+		untracked; /* in the range; of them without a track: nothing of them is there */
+	uint64_t samples, waits; /* that were written */
+	uint64_t crowded;	 /* waits that overlapped too many others of their track */
 };
 
 /* Some of the rows, for who sends them in pieces. */
@@ -128,6 +139,15 @@ int export_perf_script(const struct export_source *src, enum export_unit unit, F
  */
 int export_firefox(const struct export_source *src, enum export_unit unit, FILE *f,
 		   struct err *err);
+/*
+ * A Perfetto trace: samples of the query's event and waits, each with its time and stack, by their
+ * tracks (docs/architecture-tracks.md). src->keys: a track for each of their values, else for each
+ * thread. Which events: query_spec.event alone, or those of its metric (cpu, off, runq), else all.
+ * Memory: that of a window, of label sets (PERFETTO_SETS_BYTES) and of the names of the stacks.
+ * -EINVAL: the metric has no times. -ENODATA: no window of the range has a track.
+ */
+int export_perfetto(const struct export_source *src, enum export_unit unit, FILE *f,
+		    struct err *err);
 /* The value of a row of this event, as above. */
 uint64_t export_value(const struct store_event *e, const struct store_row *row);
 

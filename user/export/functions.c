@@ -37,14 +37,30 @@ static int make_key(struct functions *t, uint32_t frame)
 	return rc ? rc : buf_add(&t->key, name, strlen(name));
 }
 
+/* Exports that read while they write see frames that were not there at first. */
+static int reserve(struct functions *t, uint32_t frame)
+{
+	const size_t n = store_n_frames(t->src->store);
+	if (frame < t->n_frames || frame >= n)
+		return 0;
+	uint32_t *v = reallocarray(t->by_frame, n + n / 4 + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	memset(v + t->n_frames, 0, (n + n / 4 + 1 - t->n_frames) * sizeof(*v));
+	t->by_frame = v;
+	t->n_frames = n + n / 4;
+	return 0;
+}
+
 int functions_find(struct functions *t, uint32_t frame, uint32_t *ret)
 {
+	int rc = reserve(t, frame);
 	bool known = frame < t->n_frames, new;
-	if (known && t->by_frame[frame]) {
+	if (!rc && known && t->by_frame[frame]) {
 		*ret = t->by_frame[frame] - 1;
 		return 0;
 	}
-	int rc = make_key(t, frame);
+	rc = rc ? rc : make_key(t, frame);
 	rc = rc ? rc : ARRAY_RESERVE(t->frame, t->cap, t->keys.n + 1);
 	rc = rc ? rc : intern_add(&t->keys, t->key.data, t->key.len, ret, &new);
 	if (rc)

@@ -12,7 +12,7 @@
 struct functions {
 	const struct export_source *src;
 	struct intern keys;
-	uint32_t *by_frame; /* number + 1 of each frame of the store; 0: not known yet */
+	uint32_t *by_frame; /* number + 1 of each frame; 0: not known yet */
 	size_t n_frames;
 	uint32_t *frame; /* [keys.n]: the first frame of each; 0: (other) */
 	size_t cap;

@@ -15,13 +15,15 @@ struct query_instants_spec {
 	 * Borrowed until query_instants_close, as all of this.
 	 */
 	struct query_spec range;
-	const bool *events; /* [store_n_events]: which are wanted */
+	const bool *events; /* [store_n_events]: which are wanted; NULL: all */
 	bool stacks;	    /* rows have their stacks */
 	/* Gives a label set its id in rows, as in struct store_reading; NULL: the store does */
 	int (*set)(void *ctx, const struct label *labels, size_t n, uint32_t *ret);
 	/*
-	 * Of a window in order of time. Sampled events: those in [from, to). Waits: those that
-	 * overlap it.
+	 * Of a window in order of time, blocked waits before the wait for a CPU that followed them.
+	 * Sampled events: those in [from, to). Waits: those that overlap it. A blocked wait ends
+	 * with its wake-up, if the wait for a CPU has an instant (1 ms); tracks have the switch in
+	 * as the end of both.
 	 */
 	int (*instant)(void *ctx, const struct store_instant *v,
 		       const struct store_instant_row *row);
