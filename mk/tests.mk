@@ -39,9 +39,10 @@ OFTEN := $(addprefix tests/, \
 	http/budget.sh http/pods.sh http/bad.sh http/full.sh http/keeper.sh http/freeze.sh \
 	http/heatmap.sh http/web_process.sh http/ingest.sh http/rights.sh http/pyroscope.sh \
 	http/install.sh record/names.sh record/heap.sh record/async.sh record/little_memory.sh \
-	record/top.sh record/why.sh record/waits_long.sh record/namespace.sh record/python.sh \
-	record/python_waits.sh record/durations.sh record/probes.sh record/locks.sh \
-	record/latency.sh record/tracks.sh record/waker.sh models/check.sh cli/terminal.sh)
+	record/top.sh record/top_metrics.sh record/why.sh record/waits_long.sh record/namespace.sh \
+	record/python.sh record/python_waits.sh record/durations.sh record/probes.sh \
+	record/locks.sh record/latency.sh record/tracks.sh record/waker.sh models/check.sh \
+	cli/terminal.sh)
 # What takes minutes: in `make test-all` alone.
 SLOWEST := tests/record/incidents.sh
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
@@ -78,7 +79,7 @@ BESIDE := $(addprefix tests/, \
 	http/api.sh http/pyroscope.sh \
 	http/install.sh http/flood.sh record/python.sh record/renew.sh record/unwind_jit.sh \
 	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
-	record/pprof.sh record/metrics.sh \
+	record/pprof.sh record/metrics.sh record/top_metrics.sh \
 	record/loading.sh http/clickhouse.sh http/clickhouse_lost.sh \
 	http/clickhouse_ask.sh http/push.sh \
 	http/push_daemon.sh http/tables.sh http/tokens.sh http/scope.sh http/scope_waits.sh \

@@ -19,7 +19,7 @@ a='{comm=~"t.*|a.*|s.*"}'
 # Where the sum of an answer stands, by the command; nothing: its exit status is all.
 sum_of() {
 	case $1 in
-	report | step | labels | table | series) jq .samples out.json ;;
+	report | step | labels | table | series | top) jq .samples out.json ;;
 	by | by-http) jq '[.rows[].samples] | add' out.json ;;
 	values | values-http) jq '[.values[].samples] | add' out.json ;;
 	diff | diff-http) jq '.a.samples' out.json ;;
@@ -41,6 +41,7 @@ answer() { # a command of the table: its answer of $metric in out.json
 	report) "$ascribe" report "${of[@]}" --json ;;
 	by) "$ascribe" report "${of[@]}" --by comm -n 0 --json ;;
 	step) "$ascribe" report "${of[@]}" --by comm --step 10s --json ;;
+	top) "$ascribe" top --once --span 24h -s "${of[@]}" --json ;;
 	labels) "$ascribe" labels "${of[@]}" --json ;;
 	values) "$ascribe" labels "${of[@]}" comm --json ;;
 	diff) "$ascribe" diff "${of[@]}" --against "$a" --json ;;
@@ -62,8 +63,8 @@ for metric in cpu off runq wall waker latency value heap inuse_space inuse_objec
 	[ $metric = value ] && event=uprobe:$PWD/sized:take:arg2=bytes
 	said=
 	total=$(report all -m $metric ${event:+-e "$event"} | jq .samples)
-	for what in report by step labels values diff folded pprof otlp flame table by-http series \
-		values-http diff-http flame-http; do
+	for what in report by step top labels values diff folded pprof otlp flame table by-http \
+		series values-http diff-http flame-http; do
 		if ! answer $what; then
 			said+=" $what: $(head -c 200 err.txt)"
 			continue

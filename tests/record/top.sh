@@ -65,6 +65,7 @@ printf 'import ctypes\nctypes.CDLL(None).prctl(15, b"\\x1b[41mR\\xe2\\x80\\xaeL"
 background nice -n 19 python3 evil.py
 top="$ascribe top --where '{tgid=\"$main\"}'"
 terminal main 100x30 "$top --by tenant --span 60s -d 1s"
+terminal blocked 100x24 "$top --metric off --by comm -d 1s"
 terminal evil 90x24 "NO_COLOR=1 $ascribe top --by comm -d 1s --where '{comm!=\"labelled\"}'"
 
 TERM=xterm script -qec "$ascribe record -d 3s -o progress.store -p $main" tty.log >tty.out 2>&1 </dev/null &
@@ -148,6 +149,11 @@ keys main q
 ok "q ends it" ended main 0
 ok "and leaves the terminal as it was" restored main
 ok "without a word" test ! -s main.err
+
+# ---- waits instead ----
+ok "time that threads were blocked" sees blocked 'ascribe top  off-cpu .*% of one thread.s time .* s  lost .*TIME%.*SECONDS'
+keys blocked q
+ok "q ends it" ended blocked 0
 
 # ---- names made to do harm ----
 ok "a name of control characters is text" sees evil '\\x1b\[41mR\\xe2\\x80\\xaeL'

@@ -7,7 +7,7 @@
 
 #include "query/selector.h"
 #include "store/writer.h"
-#include "top/view.h"
+#include "top/numbers.h"
 
 #define N_WINDOWS 30
 

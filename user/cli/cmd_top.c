@@ -20,6 +20,7 @@
 #include "opt/text.h"
 #include "proc/proc.h"
 #include "record/local.h"
+#include "top/numbers.h"
 #include "top/ui.h"
 #include "util/own.h"
 
@@ -40,7 +41,7 @@
 
 struct top_options {
 	struct filter filter; /* where, event, idle, names, json, limit */
-	const char *by;
+	const char *by, *latency;
 	struct opt_list stores;
 	struct target_options target;
 	uint64_t hz, seconds;
@@ -64,6 +65,10 @@ static const struct opt options[] = {
 	{ "event", 'e', OPT_STRING, "EVENT",
 	  "what to sample (default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct top_options, filter.event), 0, 0 },
+	METRIC_OPTION(struct top_options, filter),
+	{ "latency", 0, OPT_STRING, "KEY",
+	  "record the wall-clock time of the values of this label, and show it: --metric latency",
+	  offsetof(struct top_options, latency), 0, 0 },
 	{ "pid", 'p', OPT_LIST, "PID,..", "only these processes and their children to come",
 	  offsetof(struct top_options, target.tgids), 0, 0 },
 	{ "tid", 't', OPT_LIST, "TID,..", "only these threads",
@@ -101,7 +106,9 @@ static const struct opt_command command = {
 		"# functions\n  ascribe top --by tenant              # who\n  ascribe top -p 1234 "
 		"-F 999           # one process, closely\n  ascribe top --store /var/lib/ascribe "
 		"--span 1m --by comm    # what a daemon records\n  ascribe top --once --seconds "
-		"10 --by tenant --json          # for a program\n",
+		"10 --by tenant --json          # for a program\n  ascribe top --metric off --by "
+		"wait_in      # where threads are blocked\n  ascribe top --latency query_id --by "
+		"query_id # wall-clock time of queries\n",
 	.notes_title = "Keys",
 	.notes = top_help,
 	.opts = options,
@@ -140,21 +147,39 @@ static int choose_target(struct top *t, struct err *err)
 	return rc;
 }
 
+/* Choose what has to be recorded to show the metric. */
+static int choose_events(struct top *t, struct err *err)
+{
+	const struct top_options *o = t->o;
+	const enum query_metric metric = t->ui.view.metric;
+	struct sampler_config *cfg = &t->cfg;
+	const char *name = o->filter.event		  ? o->filter.event
+			   : query_metric_is_heap(metric) ? "heap"
+			   : o->latency			  ? "cpu-clock"
+							  : event_default();
+	int rc = event_parse(&cfg->event[0], name, cfg->hz, err);
+	if (!rc && cfg->event[0].wait)
+		rc = err_set(err, -EINVAL, "%s is a wait: use --metric off, runq or wall", name);
+	if (!rc && metric == QUERY_VALUE && !cfg->event[0].values)
+		rc = err_set(err, -EINVAL,
+			     "the hits of %s have no value: use -e uretprobe:..., or a probe with "
+			     ":argN=bytes, ns or count",
+			     name);
+	cfg->n_events = 1;
+	cfg->wakers = metric == QUERY_WAKER;
+	if (!rc && (o->latency || query_metric_is_of_waits(metric)))
+		rc = events_add_waits(cfg->event, &cfg->n_events, MAX_EVENTS, err);
+	return rc ? rc : sampler_set_latency(cfg, o->latency, err);
+}
+
 static int open_live(struct top *t, struct err *err)
 {
-	const char *name = t->o->filter.event ? t->o->filter.event : event_default();
 	struct collector_detail detail;
 	struct err warning = { 0 };
 	shares_fit(&t->cfg, &detail);
 	t->cfg.hz = (unsigned)t->o->hz;
 	t->cfg.window_s = (unsigned)(t->o->delay_ns / SECOND);
-	t->cfg.n_events = 1;
-	int fd, rc = event_parse(&t->cfg.event[0], name, t->cfg.hz, err);
-	if (!rc && t->cfg.event[0].wait)
-		return err_set(err, -EINVAL,
-			       "%s is a wait, which top does not show: ascribe record --wall, then "
-			       "report --metric",
-			       name);
+	int fd, rc = choose_events(t, err);
 	rc = rc ? rc : recipes_load_built_in(&t->recipes, err);
 	if (rc)
 		return rc;
@@ -204,6 +229,7 @@ static int print_json(const struct top_view *v, const struct filter *f, uint64_t
 				  .where = f->where,
 				  .keys = keys,
 				  .n_keys = v->level[0].key != NULL,
+				  .metric = f->metric,
 				  .limit = limit };
 	const struct answer_table of = { &a, v->query, v->table };
 	const struct rated rated = { v, answer_table_rows(&of) };
@@ -219,35 +245,27 @@ static int print_table(const struct top_view *v, uint64_t limit)
 {
 	const struct top_level *l = &v->level[0];
 	const struct top_head *h = &v->head;
-	double unit = h->time ? 100 : 1;
+	char text[NUMBER_MAX];
 	text_put(stdout, h->event, 0);
-	printf(", %.1f s: ", h->seconds);
-	if (h->time)
-		printf("%.1f%% of %u%% CPU", 100 * h->busy, 100 * h->n_cpus);
-	else
-		printf("%.1f per second", h->busy);
+	printf(", %.1f s: %s", h->seconds, numbers_all(h, text));
 	printf("; own %.2f%% CPU, %.0f MiB\n\n", 100 * h->own_cpu, (double)h->own_rss / 1048576);
-	printf("%8s %15s %8s %9s  ", !h->time ? "RATE/S" : "CPU%", "95% INTERVAL",
-	       l->key	 ? "SHARE"
-	       : h->time ? "TOTAL%"
-			 : "TOTAL/S",
-	       "SAMPLES");
+	printf("%8s %19s %8s %9s  ", numbers_rate_head(h), "95% INTERVAL",
+	       l->key ? "SHARE" : numbers_total_head(h), numbers_samples_head(h));
 	text_put(stdout, l->key ? l->key : "FUNCTION", 0);
 	putchar('\n');
 	for (size_t i = 0; i < v->n_rows && i < limit; i++) {
 		const struct top_row *r = &v->rows[i];
 		uint64_t n = view_row_samples(v, r);
 		double low, high;
-		char interval[40];
 		view_interval(v, n, &low, &high);
-		snprintf(interval, sizeof(interval), "%.1f-%.1f", unit * low, unit * high);
-		printf("%8.1f %15s ", unit * view_rate(v, n), interval);
+		printf("%8s ", numbers_rate(h, view_rate(v, n), text));
+		printf("%19s ", numbers_interval(h, low, high, text));
 		if (l->key)
 			printf("%7.1f%% ", h->samples ? 100.0 * (double)n / (double)h->samples : 0);
 		else
-			printf("%8.1f ", unit * view_rate(v, r->samples));
-		printf("%9" PRIu64 "  ", n);
-		if (!l->key && function_print(r->text, r->module, r->inlined, term_room(44)))
+			printf("%8s ", numbers_rate(h, view_rate(v, r->samples), text));
+		printf("%9s  ", numbers_samples(h, n, text));
+		if (!l->key && function_print(r->text, r->module, r->inlined, term_room(48)))
 			return -ENOMEM;
 		if (l->key)
 			text_put(stdout, r->missing ? "(none)" : *r->text ? r->text : "\"\"", 0);
@@ -400,11 +418,27 @@ static int check(struct top_options *o)
 				      : "5m, which is what is kept in memory; --store shows more");
 		return EXIT_USAGE;
 	}
+	if (o->latency && !o->filter.metric)
+		o->filter.metric = "latency";
+	int status = reading_check(&o->filter, "--where", "--from");
+	if (status)
+		return status;
+	const bool latency = reading_metric(&o->filter) == QUERY_LATENCY;
+	if (o->latency && (o->stores.n || !latency)) {
+		cmd_error(
+			"top: --latency says what to record for --metric latency; --store records "
+			"nothing");
+		return EXIT_USAGE;
+	}
+	if (latency && !o->latency && !o->stores.n) {
+		cmd_error("top: --metric latency: of which label? --latency KEY says it");
+		return EXIT_USAGE;
+	}
 	if (!o->by)
 		o->by = "comm";
 	else if (!strcmp(o->by, "function"))
 		o->by = NULL;
-	return reading_check(&o->filter, "--where", "--from");
+	return EXIT_OK;
 }
 
 /* Stores of others, where they are named. Who may not record sees what the daemon records. */
@@ -437,6 +471,7 @@ static int run(struct top *t, struct err *err)
 		if (!strcmp(f->names, styles[i]))
 			ui->view.names = (enum query_names)i;
 	ui->view.idle = f->idle;
+	ui->view.metric = (enum query_metric)reading_metric(f);
 	ui->view.span_ns = t->o->span_ns;
 	ui->interval_s = (unsigned)(t->o->delay_ns / SECOND);
 	ui->hz = (unsigned)t->o->hz;
@@ -459,7 +494,7 @@ static int run(struct top *t, struct err *err)
 	}
 	ui->view.dirs = t->dirs;
 	ui->view.n_dirs = t->n_dirs;
-	ui->view.event = t->live ? NULL : f->event;
+	ui->view.event = t->live && !ui->view.metric ? NULL : f->event;
 	return t->o->once ? run_once(t, err) : run_live(t, err);
 }
 

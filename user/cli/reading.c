@@ -168,7 +168,8 @@ static int check_selector(const char *option, const char *text)
 int reading_metric(const struct filter *f)
 {
 	enum query_metric metric;
-	return query_metric_named(f->metric, &metric) ? -1 : (int)metric;
+	int rc = query_metric_named(f->metric, &metric);
+	return rc || metric == QUERY_BLAME ? -1 : (int)metric;
 }
 
 int reading_check(const struct filter *f, const char *where, const char *from)

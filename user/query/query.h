@@ -71,6 +71,12 @@ static inline bool query_metric_is_heap(enum query_metric metric)
 	return metric >= QUERY_ALLOC_OBJECTS;
 }
 
+/* Is it measured by the recorder of waits (record --wall)? latency needs its key, too. */
+static inline bool query_metric_is_of_waits(enum query_metric metric)
+{
+	return metric >= QUERY_OFF && metric <= QUERY_LATENCY;
+}
+
 /* Averages over time: those of two ranges do not add up. */
 static inline bool query_metric_is_stock(enum query_metric metric)
 {

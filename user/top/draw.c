@@ -5,6 +5,7 @@
  */
 #include "proc/proc.h"
 #include "top/cells.h"
+#include "top/numbers.h"
 #include "top/ui.h"
 
 #include <curses.h>
@@ -167,26 +168,22 @@ static void cpu_line(const struct top_ui *ui)
 	begin_line(ui, 1, STYLE_PLAIN);
 	if (!ui->view.store)
 		return;
-	if (h->time) {
-		double share = h->busy / h->n_cpus;
-		part(ui, STYLE_PLAIN, "CPU ");
-		part(ui,
-		     share > 0.9   ? STYLE_HOT
-		     : share > 0.5 ? STYLE_WARM
-				   : STYLE_GOOD,
-		     "%.1f%%", 100 * h->busy);
-		part(ui, STYLE_PLAIN, " of %u%% ", 100 * h->n_cpus);
-		if (left() > 70) {
-			addstr("[");
-			style(ui, share > 0.9 ? STYLE_HOT : share > 0.5 ? STYLE_WARM : STYLE_GOOD);
-			bar(ui, share, BAR_CELLS);
-			style(ui, STYLE_PLAIN);
-			addstr("]");
-		}
-	} else {
-		part(ui, STYLE_PLAIN, "%.1f/s ", h->busy);
+	char rate[2 * NUMBER_MAX];
+	const double share = h->unit == TOP_CPUS ? h->busy / h->n_cpus : 0;
+	const enum screen_style heat = share > 0.9	     ? STYLE_HOT
+				       : share > 0.5	     ? STYLE_WARM
+				       : h->unit == TOP_CPUS ? STYLE_GOOD
+							     : STYLE_PLAIN;
+	part(ui, heat, "%s ", numbers_all(h, rate));
+	if (h->unit == TOP_CPUS && left() > 70) {
+		addstr("[");
+		style(ui, heat);
+		bar(ui, share, BAR_CELLS);
+		style(ui, STYLE_PLAIN);
+		addstr("]");
 	}
-	part(ui, STYLE_PLAIN, " %" PRIu64 " samples", h->samples);
+	part(ui, STYLE_PLAIN, " %s %s", numbers_samples(h, h->samples, rate),
+	     h->amounts ? h->unit == TOP_TIME || h->unit == TOP_CPUS ? "s" : "" : "samples");
 	part(ui, h->lost ? STYLE_WARN : STYLE_PLAIN, "  lost %" PRIu64 " (%.2f%%)", h->lost,
 	     percent(h->lost, h->fired));
 	part(ui, STYLE_PLAIN, "  unlabelled %.1f%%", percent(h->unlabelled, h->sampled));
@@ -220,6 +217,12 @@ static void way_line(const struct top_ui *ui)
 enum column { C_RATE, C_INTERVAL, C_TOTAL, C_SHARE, C_SAMPLES, C_BAR, N_COLUMNS };
 
 static const int widths[N_COLUMNS] = { 7, 14, 8, 8, 9, BAR_CELLS + 2 };
+static const int byte_widths[N_COLUMNS] = { 10, 19, 10, 8, 10, BAR_CELLS + 2 };
+
+static const int *widths_of(const struct top_ui *ui)
+{
+	return ui->view.head.unit == TOP_BYTES ? byte_widths : widths;
+}
 
 /* In the order in which they give way. */
 static const enum column giving_way[] = { C_BAR, C_INTERVAL, C_SAMPLES, C_TOTAL, C_SHARE };
@@ -244,6 +247,7 @@ static bool belongs(const struct top_level *l, enum column c)
 }
 
 struct columns {
+	const int *width;
 	bool has[N_COLUMNS];
 	int name, module; /* their widths */
 };
@@ -251,17 +255,17 @@ struct columns {
 static struct columns lay_out(const struct top_ui *ui)
 {
 	const struct top_level *l = &ui->view.level[ui->view.n_levels - 1];
-	struct columns c = { .name = COLS - 1 };
+	struct columns c = { .name = COLS - 1, .width = widths_of(ui) };
 	for (int i = 0; i < N_COLUMNS; i++) {
 		c.has[i] = belongs(l, i);
-		c.name -= c.has[i] ? widths[i] : 0;
+		c.name -= c.has[i] ? c.width[i] : 0;
 	}
 	int least = l->kind == TOP_KEY ? NAME_LEAST : 2 * NAME_LEAST;
 	for (size_t i = 0; i < sizeof(giving_way) / sizeof(giving_way[0]) && c.name < least; i++) {
 		if (!c.has[giving_way[i]])
 			continue;
 		c.has[giving_way[i]] = false;
-		c.name += widths[giving_way[i]];
+		c.name += c.width[giving_way[i]];
 	}
 	c.module = l->kind == TOP_KEY || c.name < 40 ? 0
 		   : c.name / 3 < MODULE_MOST	     ? c.name / 3
@@ -312,22 +316,22 @@ static void name_heading(const struct top_ui *ui, const struct columns *c)
 static void headings(const struct top_ui *ui, const struct columns *c)
 {
 	const struct top_level *l = &ui->view.level[ui->view.n_levels - 1];
-	bool time = ui->view.head.time || !ui->view.store,
-	     sorted = !is_tree(l) && l->sort == TOP_BY_SELF;
+	const struct top_head *h = &ui->view.head;
+	bool sorted = !is_tree(l) && l->sort == TOP_BY_SELF;
 	begin_line(ui, HEAD_LINES, STYLE_BAR);
 	move(HEAD_LINES, 0);
-	heading(ui, !time ? "RATE/S" : "CPU%", widths[C_RATE], sorted, l->reverse);
+	heading(ui, numbers_rate_head(h), c->width[C_RATE], sorted, l->reverse);
 	if (c->has[C_INTERVAL])
-		heading(ui, "95%", widths[C_INTERVAL], false, false);
+		heading(ui, "95%", c->width[C_INTERVAL], false, false);
 	if (c->has[C_TOTAL])
-		heading(ui, time ? "TOTAL%" : "TOTAL/S", widths[C_TOTAL], l->sort == TOP_BY_TOTAL,
+		heading(ui, numbers_total_head(h), c->width[C_TOTAL], l->sort == TOP_BY_TOTAL,
 			l->reverse);
 	if (c->has[C_SHARE])
-		heading(ui, "SHARE", widths[C_SHARE], false, false);
+		heading(ui, "SHARE", c->width[C_SHARE], false, false);
 	if (c->has[C_SAMPLES])
-		heading(ui, "SAMPLES", widths[C_SAMPLES], false, false);
+		heading(ui, numbers_samples_head(h), c->width[C_SAMPLES], false, false);
 	if (c->has[C_BAR])
-		move(HEAD_LINES, getcurx(stdscr) + widths[C_BAR]);
+		move(HEAD_LINES, getcurx(stdscr) + c->width[C_BAR]);
 	name_heading(ui, c);
 }
 
@@ -349,26 +353,27 @@ static void numbers(const struct top_ui *ui, const struct top_row *r, const stru
 	const struct top_level *l = &v->level[v->n_levels - 1];
 	uint64_t n = view_row_samples(v, r),
 		 of = is_tree(l) ? v->calls.v[0].samples : v->head.samples;
-	double unit = v->head.time ? 100 : 1, low, high, rate = view_rate(v, n);
-	char text[64];
+	double low, high, rate = view_rate(v, n);
+	char text[NUMBER_MAX];
 	if (!marked)
 		style(ui, heat(rate, v->head.busy));
-	printw("%*.1f ", widths[C_RATE] - 1, unit * rate);
+	printw("%*s ", c->width[C_RATE] - 1, numbers_rate(&v->head, rate, text));
 	if (c->has[C_INTERVAL]) {
 		view_interval(v, n, &low, &high);
-		snprintf(text, sizeof(text), "%.1f-%.1f", unit * low, unit * high);
 		if (!marked)
 			style(ui, STYLE_DIM);
-		printw("%*s ", widths[C_INTERVAL] - 1, text);
+		printw("%*s ", c->width[C_INTERVAL] - 1,
+		       numbers_interval(&v->head, low, high, text));
 	}
 	if (!marked)
 		style(ui, STYLE_PLAIN);
 	if (c->has[C_TOTAL])
-		printw("%*.1f ", widths[C_TOTAL] - 1, unit * view_rate(v, r->samples));
+		printw("%*s ", c->width[C_TOTAL] - 1,
+		       numbers_rate(&v->head, view_rate(v, r->samples), text));
 	if (c->has[C_SHARE])
-		printw("%*.1f%% ", widths[C_SHARE] - 2, percent(n, of));
+		printw("%*.1f%% ", c->width[C_SHARE] - 2, percent(n, of));
 	if (c->has[C_SAMPLES])
-		printw("%*" PRIu64 " ", widths[C_SAMPLES] - 1, n);
+		printw("%*s ", c->width[C_SAMPLES] - 1, numbers_samples(&v->head, n, text));
 	if (c->has[C_BAR]) {
 		if (!marked)
 			style(ui, heat(rate, v->head.busy));

@@ -31,6 +31,7 @@ int view_keys(const struct top_view *v, struct top_keys *k, struct err *err)
 					 .from_ns = view_from(v, to_ns),
 					 .to_ns = to_ns,
 					 .event = v->event,
+					 .metric = v->metric,
 					 .idle = v->idle,
 					 .labels = QUERY_TOTALS };
 	if (!v->store)

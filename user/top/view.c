@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "top/view.h"
+#include "top/numbers.h"
 
 #include "query/account.h"
 #include "util/array.h"
@@ -289,6 +289,7 @@ static int ask(struct top_view *v, int64_t to_ns, struct err *err)
 				   .where = l->where,
 				   .to_ns = to_ns,
 				   .event = v->event,
+				   .metric = v->metric,
 				   .idle = v->idle,
 				   .labels = QUERY_NO_LABELS };
 	spec.from_ns = view_from(v, to_ns);
@@ -358,7 +359,7 @@ static int read_head(struct top_view *v, int64_t to_ns, struct err *err)
 	h.truncated = counter(m->flagged_names, info->flagged, m->n_flagged, "truncated");
 	h.sampled = account_base(m, info->flagged, info->stored, "unlabelled");
 	h.event = info->event ? info->event->name : "";
-	h.time = info->event && info->event->ns_per_sample;
+	numbers_choose(&h, info, v->metric);
 	h.own_cpu = h.seconds > 0 ? (double)info->own_cpu_ns / NS / h.seconds : 0;
 	v->head = h;
 	v->head.busy = view_rate(v, info->samples);
@@ -379,44 +380,6 @@ int view_load(struct top_view *v, struct err *err)
 	if (rc)
 		unload(v);
 	return rc;
-}
-
-/* ---- numbers ---- */
-
-double view_rate(const struct top_view *v, uint64_t samples)
-{
-	const struct query_info *info = query_info(v->query);
-	double each = v->head.time ? (double)info->event->ns_per_sample / NS : 1;
-	return v->head.seconds > 0 ? (double)samples * each / v->head.seconds : 0;
-}
-
-/*
- * Of time: every CPU was looked at so many times, and so many of them hit, so that the interval is
- * one of the CPU used. Of other events: their share of all that are shown, times what those are.
- * Nothing is left to chance where each hit is there.
- */
-void view_interval(const struct top_view *v, uint64_t samples, double *ret_low, double *ret_high)
-{
-	const struct query_info *info = query_info(v->query);
-	double all = v->head.busy;
-	uint64_t n = info->samples;
-	if (v->head.time) {
-		all = v->head.n_cpus;
-		n = (uint64_t)(v->head.seconds * all * NS / (double)info->event->ns_per_sample);
-		n = n < samples ? samples : n;
-	}
-	if (!info->grain) {
-		*ret_low = *ret_high = view_rate(v, samples);
-		return;
-	}
-	query_interval(samples, n, ret_low, ret_high);
-	*ret_low *= all;
-	*ret_high *= all;
-}
-
-uint64_t view_row_samples(const struct top_view *v, const struct top_row *r)
-{
-	return v->level[v->n_levels - 1].kind == TOP_FUNCTION ? r->self : r->samples;
 }
 
 /* ---- rows ---- */

@@ -18,6 +18,14 @@ enum top_kind {
 	TOP_CALLEES,  /* whom it calls */
 };
 
+/* What samples and rates are in. */
+enum top_unit {
+	TOP_CPUS,  /* time on CPUs */
+	TOP_TIME,  /* other time */
+	TOP_BYTES, /* memory, or what hits measured */
+	TOP_COUNT, /* hits, objects */
+};
+
 enum top_sort {
 	TOP_BY_SELF,
 	TOP_BY_TOTAL,
@@ -64,8 +72,7 @@ struct top_level {
 /* What was read, for the head of the screen. */
 struct top_head {
 	double seconds; /* of time that was read */
-	/* CPUs in use by what the selector lets pass; samples per second when they are no time */
-	double busy;
+	double busy;	/* the rate of all that the selector lets pass (numbers.h) */
 	uint64_t samples, fired, lost, idle_lost, stored, unlabelled, truncated;
 	uint64_t sampled; /* of the stored, those that are no waits: unlabelled and truncated are
 			     shares of them */
@@ -73,8 +80,10 @@ struct top_head {
 	double own_cpu; /* CPUs used by the recorder */
 	uint64_t own_rss;
 	int64_t to_ns;
-	const char *event;
-	bool time;	   /* samples stand for time */
+	const char *event; /* or the metric */
+	enum top_unit unit;
+	bool amounts;	   /* samples are amounts of a metric, not counted samples */
+	bool stock;	   /* which are averages of the time shown, not sums */
 	uint64_t matching; /* rows before the filter */
 };
 
@@ -85,6 +94,7 @@ struct top_view {
 	const char *const *dirs; /* stores, read as one */
 	size_t n_dirs;
 	const char *event;
+	enum query_metric metric;
 	enum query_names names;
 	bool idle;
 	int64_t span_ns;
@@ -136,12 +146,6 @@ void view_mark(struct top_view *v, long row);
 
 /* The name of a row; out of cap bytes is used where there is none to borrow. */
 const char *view_row_text(const struct top_view *v, const struct top_row *r, char *out, size_t cap);
-
-/* CPUs (or samples per second) of so many samples, and the 95% interval of that. */
-double view_rate(const struct top_view *v, uint64_t samples);
-void view_interval(const struct top_view *v, uint64_t samples, double *ret_low, double *ret_high);
-/* The samples that a row is ordered by. */
-uint64_t view_row_samples(const struct top_view *v, const struct top_row *r);
 
 /* Where the span begins that ends at to_ns. */
 int64_t view_from(const struct top_view *v, int64_t to_ns);
