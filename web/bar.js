@@ -2,7 +2,7 @@
 /* The bar on top: range, selection, what it is compared with, live, light or dark, export. */
 import { address, download, hasToken } from './api.js';
 import { h, refill } from './dom.js';
-import { brief, eventName, plain, stamp, time } from './format.js';
+import { brief, eventName, MEMORY, plain, stamp, time } from './format.js';
 import * as selector from './selector.js';
 import { nextTheme, themeName } from './theme.js';
 
@@ -10,8 +10,6 @@ const PRESETS = [['15m', 'now-15m'], ['1h', 'now-1h'], ['6h', 'now-6h'], ['24h',
 	['7d', 'now-7d'], ['all', '']];
 const METRICS = [['cpu', 'CPU time'], ['off', 'blocked'], ['runq', 'waiting for a CPU'],
 	['wall', 'all three: wall time']];
-const MEMORY = [['inuse_space', 'live memory'], ['alloc_space', 'allocated memory'],
-	['inuse_objects', 'live allocations'], ['alloc_objects', 'allocations']];
 const WAKER = [['waker', 'blocked, by who ended it']];
 const LATENCY = [['latency', 'wall-clock time of label values']];
 /* What the hits of an event measured, by its unit. */
@@ -154,7 +152,7 @@ export class Bar {
 		};
 		this.event.replaceChildren(...(events.length ? events.flatMap(ofEvent)
 			: [option('event:', 'event', '')]),
-		...[...times, ...(heap ? MEMORY : [])].map(([m, text]) =>
+		...[...times, ...(heap ? Object.entries(MEMORY) : [])].map(([m, text]) =>
 			option('metric:' + m, text, text)));
 		this.event.hidden = this.event.options.length < 2;
 		this.showEvent();

@@ -7,7 +7,7 @@ import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h, tell } from './dom.js';
 import {
-	brief, bytes, counted, eventName, number, percent, plain, seconds, timeRange
+	brief, bytes, counted, eventName, MEMORY, number, percent, plain, seconds, timeRange
 } from './format.js';
 
 const FEW = 100; /* samples; below that shares say little */
@@ -107,11 +107,12 @@ export class FactsPane extends Pane {
 	/* Of what is selected: an answer with samples and seconds. */
 	select(a) {
 		const few = a.samples < FEW && !a.metric,
-			what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time',
-			cpu: 'CPU', waker: 'blocked',
+			metric = a.metric === 'heap' ? 'inuse_space' : a.metric,
+			what = { ...MEMORY, off: 'blocked', runq: 'waiting for a CPU',
+			wall: 'wall time', cpu: 'CPU', waker: 'blocked',
 			latency: 'of wall-clock time',
-			value: `of ${brief(eventName(a.event || ''), 60)}` }[a.metric] || '',
-			measured = a.metric && !(what && a.seconds);
+			value: `of ${brief(eventName(a.event || ''), 60)}` }[metric] || '',
+			measured = a.metric && !(what && (a.seconds || a.unit === 'objects'));
 		const cut = (a.coarse || 0) + (a.gone || 0);
 		this.chosen.className = few || cut ? 'bad' : '';
 		const amount = !a.samples ? [h('b', null, 'no samples')]

@@ -79,6 +79,10 @@ export const counted = (n, counts) => counts === 'nanoseconds' ? seconds(n / 1e9
 	: counts === 'bytes' ? bytes(n) : counts === 'count' ? number(n)
 		: `${number(n)} ${counts || 'samples'}`;
 
+/* Metrics of memory, in the words of the page. */
+export const MEMORY = { inuse_space: 'live memory', alloc_space: 'allocated memory',
+	inuse_objects: 'live allocations', alloc_objects: 'allocations' };
+
 /* An event's name without the directories of its file: "uprobe:/usr/bin/redis:call". */
 export const eventName = name => name.replace(/^(uprobe|uretprobe|usdt):[^:]*\//, '$1:');
 

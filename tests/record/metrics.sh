@@ -88,6 +88,8 @@ ok "diff: bytes with their unit" grep -qE '^A: .*: [0-9.]+ [KMG]iB$' text
 "$ascribe" labels all -m off comm >text 2>/dev/null
 ok "labels: time alone" grep -qE '^   SECONDS   SHARE  ' text
 exits 2 'leave --metric out' "$ascribe" labels all -m off event
+ok "nor over HTTP" sh -c "curl -sS --unix-socket http 'http://x/api/v1/values?key=event&metric=off' |
+	grep -q 'leave metric out'"
 exits 2 'is none of' "$ascribe" diff all -m miles --against "$a"
 exits 2 'exclude each other' "$ascribe" diff all -m off -e cpu-clock --against "$a"
 finish

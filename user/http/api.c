@@ -368,6 +368,9 @@ int api_values(struct request *r, struct store *s, struct err *err)
 	int rc = asked_parse(&a, r, err);
 	if (!rc && (!key || !*key || strlen(key) > 255))
 		rc = err_set(err, -EINVAL, "key: which label's values? 1 to 255 bytes");
+	if (!rc && a.metric && !strcmp(key, "event"))
+		rc = err_set(err, -EINVAL,
+			     "key=event: the samples of each event are counted: leave metric out");
 	if (!rc)
 		rc = strcmp(key, "event") ? answer_values(r, s, &a, key, err)
 					  : answer_list(r, s, &a, key, err);

@@ -84,11 +84,14 @@ if (process.env.VALUED)
 		/* Memory: as the API has it, and as a link has it */
 		const held = (await api(base, 'table?metric=alloc_space&by=comm')).samples;
 		assert.equal(await choose(page, '^allocated memory$'),
-			`${(held / 1048576).toFixed(0)} MiB alloc_space`);
+			`${(held / 1048576).toFixed(0)} MiB allocated memory`);
 		await page.goto(base + '/?by=comm&metric=inuse_space');
 		await settled(page);
 		assert.equal(await page.$eval('#problems', e => e.textContent), '');
-		assert.match(await said(page, '#facts > span'), / [KM]iB inuse_space/);
+		assert.match(await said(page, '#facts > span'), / [KM]iB live memory/);
+		const live = (await api(base, 'table?metric=inuse_objects&by=comm')).samples;
+		assert.equal((await choose(page, '^live allocations$')).replace(/\D*$/, '')
+			.replace(/\D/g, ''), String(live));
 		if (process.env.SHOT)
 			await page.screenshot({ path: process.env.SHOT });
 		assert.deepEqual(bad, []);
