@@ -7,7 +7,8 @@
  * saved frame pointer (unwind_walk.h, is_simple). So the steps of a walk are recorded with where
  * those words are. The next walk of the thread goes on by rules until it comes to a recorded frame
  * with the same pc, sp and fp. From there on one read of the stack shows whether the words are the
- * same as well. As far as they are, so are the callers. The walk by rules continues at the last of
+ * same as well. As far as they are, so are the callers. Interpreted frames of HotSpot have a third
+ * word, the method. The walk by rules continues at the last of
  * these.
  *
  * A slot holds one thread's steps, in 2.1 KiB. It is found by the thread's id, so threads of one
@@ -33,8 +34,10 @@ enum reuse_mode {
 /* A caller: its registers, and where in the callee's frame its pc and fp are saved. */
 struct reuse_frame {
 	__u64 pc, sp, fp;
+	__u64 word;	      /* what stands for it in the stack; 0: its pc */
 	__u16 pc_off, fp_off; /* bytes above the callee's sp */
-	__u32 by_fp;
+	__u16 by_fp;
+	__u16 method_off; /* above its own sp: where the method of `word` stands; 0: not needed */
 };
 
 struct reuse_slot {
@@ -130,21 +133,27 @@ __noinline int reuse_record(void)
 	struct reuse_slot *slot = reuse_slot(r);
 	__u64 from = r->sp, pc_off = s->pc_at - from,
 	      fp_off = s->fp_at ? s->fp_at - from : REUSE_SAME;
+	__u64 method_off = s->method_at ? s->method_at - from : 0;
 	__u32 n = slot->n;
 	r->sp = s->sp;
 	bool first = !n; /* the way to the first does not matter: nothing is reused before it */
 	if (n >= REUSE_FRAMES || !reuse_is_plain(s) ||
-	    (!first &&
-	     (!s->pc_at || pc_off >= REUSE_BYTES || (s->fp_at && fp_off >= REUSE_BYTES)))) {
+	    (!first && (!s->pc_at || pc_off >= REUSE_BYTES || method_off >= REUSE_BYTES ||
+			(s->fp_at && fp_off >= REUSE_BYTES)))) {
 		if (!first)
 			c->state.reuse = REUSE_OFF;
 		return 0;
+	}
+	if (!first) { /* the callee, which has been walked by now */
+		struct reuse_frame *callee = reuse_frame(slot, n - 1);
+		callee->word = s->word;
+		callee->method_off = (__u16)method_off;
 	}
 	struct reuse_frame *f = reuse_frame(slot, n);
 	f->pc = s->pc;
 	f->sp = s->sp;
 	f->fp = s->fp;
-	f->by_fp = s->by_fp;
+	f->by_fp = (__u16)s->by_fp;
 	f->pc_off = (__u16)pc_off;
 	f->fp_off = (__u16)fp_off;
 	slot->bx_at = s->bx_at;
@@ -202,7 +211,11 @@ static __always_inline __u64 reuse_differs(const struct reuse_cpu *r,
 	      same = f->fp ^ callee->fp;
 	__u64 is_same = ((__u64)(f->fp_off ^ REUSE_SAME) - 1) >> 63; /* 1: fp was not saved */
 	barrier_var(is_same);
-	return differ | (saved & (is_same - 1)) | (same & -is_same);
+	__u64 method = reuse_word_differs(r, off + callee->method_off, bytes,
+					  HOTSPOT_METHOD_OF(callee->word), false),
+	      no_method = ((__u64)callee->method_off - 1) >> 63;
+	barrier_var(no_method);
+	return differ | (saved & (is_same - 1)) | (same & -is_same) | (method & (no_method - 1));
 }
 
 /*
@@ -234,7 +247,8 @@ __noinline __u32 reuse_take(__u32 key, __u32 from, __u32 max)
 		struct reuse_frame *caller = reuse_frame(slot, c->at + n + 1);
 		if (reuse_differs(r, f, caller, base, bytes))
 			break;
-		out[n] = f->pc;
+		__u64 is_word = -(f->word >> 63);
+		out[n] = (f->word & is_word) | (f->pc & ~is_word);
 		f = caller;
 	}
 	if (!n)

@@ -125,7 +125,13 @@ static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
 	return bpf_probe_read_user(to, n, (void *)at);
 }
 
+#include "hotspot.bpf.h"
 #include "reuse.bpf.h"
+
+static __always_inline int unwind_made(struct unwind_state *s)
+{
+	return hotspot_step(0);
+}
 
 #if defined(UNWIND_FOR_ARM64)
 static __always_inline __u64 unwind_address_mask(void)

@@ -38,9 +38,11 @@ struct unwind_state {
 	 * the callee's
 	 */
 	__u64 pc_at, fp_at;
-	__u32 reuse;	/* of bpf/reuse.bpf.h */
-	__u32 sp_lost;	/* arm64: sp is only known to be no lower */
-	__u32 lr_known; /* arm64: reg[UNWIND_ARM_LR] is this frame's, though it is not the leaf */
+	__u32 reuse;	 /* of bpf/reuse.bpf.h */
+	__u32 sp_lost;	 /* arm64: sp is only known to be no lower */
+	__u32 lr_known;	 /* arm64: reg[UNWIND_ARM_LR] is this frame's, though it is not the leaf */
+	__u64 word;	 /* what stands for this frame in its stack; 0: its address */
+	__u64 method_at; /* where the method of that word stands in the frame; 0: not needed */
 };
 
 struct unwind_rows {
@@ -61,6 +63,12 @@ static __always_inline const struct unwind_rows *unwind_rows_at(__u32 shard);
  * walk pauses.
  */
 static __always_inline bool unwind_is_known(struct unwind_state *s);
+
+/*
+ * The state's frame is in a range of UNWIND_PAGE_MADE. Step to its caller, and set s->word. As
+ * unwind_step; -1: by the frame pointer.
+ */
+static __always_inline int unwind_made(struct unwind_state *s);
 
 /* n bytes at `at` of the process. 0, or negative when they cannot all be read. */
 static __always_inline long unwind_read(void *to, __u32 n, __u64 at);
@@ -363,6 +371,10 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 	}
 	if (s->range.page == UNWIND_PAGE_LATE)
 		return COUNTER_unwind_no_mapping;
+	if (s->range.page == UNWIND_PAGE_MADE) {
+		int end = unwind_made(s);
+		return end < 0 ? unwind_by_fp(1) : end;
+	}
 	__u32 id = unwind_find_rule(s, at);
 	int end = id ? unwind_by_rule(s, id) : -1;
 	return end < 0 ? unwind_by_fp(1) : end;
@@ -407,7 +419,10 @@ static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, _
 			break;
 		/* Whoever names it looks at the byte before, too, except for the leaf. */
 		out[at] = s->exact && !s->leaf ? s->pc + 1 : s->pc;
+		s->word = s->method_at = 0;
 		end = unwind_step(0);
+		if (s->word)
+			out[at] = s->word;
 		if (!end && unwind_is_known(s))
 			end = UNWIND_KNOWN;
 		if (end) {

@@ -124,7 +124,7 @@ struct unwind_page {
 struct unwind_range {
 	__u64 start, end;
 	__u64 bias;
-	__u32 page;    /* or UNWIND_PAGE_LATE, with n_pages 0 */
+	__u32 page;    /* or UNWIND_PAGE_LATE, with n_pages 0; or UNWIND_PAGE_MADE */
 	__u32 n_pages; /* 0: no rules for any of it */
 };
 
@@ -133,6 +133,8 @@ struct unwind_range {
  * with it.
  */
 #define UNWIND_PAGE_LATE (~0u)
+/* Code that a runtime makes, which the program can walk: n_pages says where it is described */
+#define UNWIND_PAGE_MADE (~1u)
 
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
 _Static_assert(sizeof(struct unwind_page) == 8, "unwind_page");

@@ -260,7 +260,7 @@ struct half {
 
 /* Of the BPF side's own structures, so that user space can size their tables. */
 #define CPU_RUN_BYTES 64
-#define REUSE_SLOT_BYTES 2080
+#define REUSE_SLOT_BYTES 2592
 
 /* Index of a half in its table, of the id. */
 #define HALF_INDEX(id) ((id) & 0xffff)

@@ -91,8 +91,9 @@ struct proc_id {
  * ends (procs_on_end), the layer frees the struct and clears the pointer.
  */
 enum proc_layer {
-	PROC_LABELS, /* user/attribute/labelling.c */
-	PROC_UNWIND, /* user/stacks/unwinding.c */
+	PROC_LABELS,  /* user/attribute/labelling.c */
+	PROC_UNWIND,  /* user/stacks/unwinding.c */
+	PROC_HOTSPOT, /* user/stacks/hotspot.c */
 	PROC_LAYERS
 };
 

@@ -24,9 +24,11 @@ enum reader_op {
 	OPEN_IN_ROOT, /* a: the process of the root, 0: ours. text: the path */
 	/* text: a path of ours, in which links may be magic. b: not 0: O_PATH, never a copy */
 	OPEN_PATH,
-	ROOT_OPEN,     /* a: the name of the root for later requests */
-	ROOT_FILE,     /* a: as above, b: the user. text: the path */
-	ROOT_TMP_FILE, /* the same in its /tmp */
+	READ_HOTSPOT,	    /* text: addresses of its tables. See hotspot.h */
+	READ_HOTSPOT_NAMES, /* a: the frame. text: struct hotspot_jvm */
+	ROOT_OPEN,	    /* a: the name of the root for later requests */
+	ROOT_FILE,	    /* a: as above, b: the user. text: the path */
+	ROOT_TMP_FILE,	    /* the same in its /tmp */
 	/* a: as above. Answers an O_PATH descriptor of its /tmp, of a local filesystem only */
 	ROOT_TMP,
 	ROOT_CLOSE, /* a */

@@ -4,6 +4,7 @@
  * likes.
  */
 #include "proc/reader.h"
+#include "proc/hotspot_int.h"
 #include "proc/proc_int.h"
 #include "proc/reader_int.h"
 
@@ -516,6 +517,10 @@ int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd)
 		return root_tmp(q, out, ret_fd);
 	case ROOT_CLOSE:
 		return root_close(q);
+	case READ_HOTSPOT:
+		return hotspot_serve_locate(q, out);
+	case READ_HOTSPOT_NAMES:
+		return hotspot_serve_names(q, out);
 	case READER_OPS:
 		break;
 	}

@@ -18,6 +18,7 @@
 	X(label_steps) \
 	X(selected) \
 	X(chosen) \
+	X(hotspot_codes) \
 	X(unwind_ranges) \
 	X(unwind_pages) \
 	X(unwind_rules) \

@@ -41,6 +41,8 @@ int sampler_map_unwind(struct sampler *s, struct err *err)
 		  (void **)&s->unwind.pages },
 		{ MAP_unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules),
 		  (void **)&s->unwind.rules },
+		{ MAP_hotspot_codes, HOTSPOT_CODES * sizeof(*s->unwind.hotspot),
+		  (void **)&s->unwind.hotspot },
 	};
 	return sampler_map_tables(s, table, sizeof(table) / sizeof(table[0]), err);
 }
@@ -113,6 +115,8 @@ void sampler_unmap_unwind(struct sampler *s)
 		munmap(s->unwind.pages, UNWIND_PAGES * sizeof(*s->unwind.pages));
 	if (s->unwind.rules)
 		munmap(s->unwind.rules, UNWIND_RULES * sizeof(*s->unwind.rules));
+	if (s->unwind.hotspot)
+		munmap(s->unwind.hotspot, HOTSPOT_CODES * sizeof(*s->unwind.hotspot));
 	sampler_unmap_shards(s);
 	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
 		if (s->shard_made[i])

@@ -13,6 +13,7 @@
 
 #include <linux/types.h>
 #include <stddef.h>
+#include "hotspot_wire.h"
 #include "wire.h"
 
 #define SAMPLER_PROCESSES 16384u
@@ -288,9 +289,10 @@ bool sampler_labels_limited(const struct sampler *s, uint32_t tgid, uint64_t sta
  * while somebody looks.
  */
 struct sampler_unwind {
-	struct unwind_range *ranges; /* [UNWIND_RANGES] */
-	struct unwind_page *pages;   /* [UNWIND_PAGES] */
-	struct unwind_rule *rules;   /* [UNWIND_RULES] */
+	struct unwind_range *ranges;  /* [UNWIND_RANGES] */
+	struct unwind_page *pages;    /* [UNWIND_PAGES] */
+	struct unwind_rule *rules;    /* [UNWIND_RULES] */
+	struct hotspot_code *hotspot; /* [HOTSPOT_CODES], include/hotspot_wire.h */
 };
 void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret);
 int sampler_add_shard(struct sampler *s, unsigned shard);

@@ -24,6 +24,7 @@ struct resolver {
 	struct kernel_frames *kernel;
 	struct inlined *inlined;
 	struct jits *jits;
+	struct hotspots *hotspots;
 	struct resolver_detail detail;
 	struct user_frame user[USER_FRAMES_MAX]; /* of the stack in hand */
 	bool eval[USER_FRAMES_MAX];
@@ -47,6 +48,7 @@ int resolver_renewed(struct resolver *r)
 	unknown.function = unknown.module;
 	rc = rc ? rc : store_add_frame(r->store, &unknown, &r->frames.unknown);
 	rc = rc ? rc : jits_renewed(r->jits);
+	rc = rc ? rc : hotspots_renewed(r->hotspots);
 	return rc ? rc : modules_renewed(r->modules);
 }
 
@@ -63,6 +65,7 @@ int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolize
 	r->frames = (struct frames){ .store = w, .modules = r->modules };
 	rc = rc ? rc : kernel_frames_new(&r->kernel, &r->frames, ret_warning);
 	rc = rc ? rc : jits_new(&r->jits, w, symbolizer, procs);
+	rc = rc ? rc : hotspots_new(&r->hotspots, w, procs);
 	rc = rc ? rc : inlined_new(&r->inlined, &r->frames);
 	rc = rc ? rc : resolver_renewed(r);
 	if (rc) {
@@ -77,6 +80,7 @@ void resolver_note_reasons(struct resolver *r, struct frame_reasons *reasons)
 {
 	r->frames.reasons = reasons;
 	jits_note_reasons(r->jits, reasons);
+	hotspots_note_reasons(r->hotspots, reasons);
 }
 
 void resolver_free(struct resolver *r)
@@ -84,6 +88,7 @@ void resolver_free(struct resolver *r)
 	if (!r)
 		return;
 	jits_free(r->jits);
+	hotspots_free(r->hotspots);
 	inlined_free(r->inlined);
 	kernel_frames_free(r->kernel);
 	modules_free(r->modules);
@@ -106,6 +111,12 @@ void resolver_begin(struct resolver *r, unsigned drain_ms)
 void resolver_forget(struct resolver *r)
 {
 	jits_forget(r->jits);
+	hotspots_forget(r->hotspots);
+}
+
+struct hotspots *resolver_hotspots(const struct resolver *r)
+{
+	return r->hotspots;
 }
 
 void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret)
@@ -208,6 +219,10 @@ static uint32_t locate(struct resolver *r, const struct proc_image *im, const ui
 		       uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
+		if (HOTSPOT_IS_FRAME(user[i])) {
+			r->user[i] = (struct user_frame){ .im = im, .at = user[i] };
+			continue;
+		}
 		r->user[i] = frame_locate(&r->frames, im, user[i], i == 0);
 		if (im && !r->user[i].map)
 			return i + 1;
@@ -251,6 +266,14 @@ static int frames_of(struct resolver *r, const struct user_frame *u, bool put_of
 {
 	struct symbol sym;
 	*ret_n = 1;
+	if (HOTSPOT_IS_FRAME(u->at)) {
+		int rc = u->im ? hotspots_frames(r->hotspots, u->im, u->at, out, ret_n) : -ENOENT;
+		if (!rc || (rc == -EINPROGRESS && put_off))
+			return rc;
+		*ret_n = 1;
+		flags->jit_unnamed = true;
+		return hotspots_unnamed(r->hotspots, out);
+	}
 	if (!u->module) {
 		flags->no_mapping = true;
 		out[0] = r->frames.unknown;

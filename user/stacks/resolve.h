@@ -13,6 +13,7 @@
 
 #include "proc/proc.h"
 #include "stacks/frame_reasons.h"
+#include "stacks/hotspot.h"
 #include "stacks/jit.h"
 #include "stacks/module.h"
 #include "store/writer.h"
@@ -160,6 +161,9 @@ void resolver_begin(struct resolver *r, unsigned drain_ms);
 
 /* Free what belongs to processes that procs has forgotten. */
 void resolver_forget(struct resolver *r);
+
+/* Who finds and names Java code; borrowed. */
+struct hotspots *resolver_hotspots(const struct resolver *r);
 
 void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret);
 

@@ -46,6 +46,7 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 	u->resolver = r;
 	u->op = config->op;
 	sampler_unwind(s, &u->shared);
+	hotspots_share(resolver_hotspots(r), u->shared.hotspot);
 	struct unwind_pool_config cfg = { .pages = u->shared.pages,
 					  .rules = u->shared.rules,
 					  .rows_bytes_max = budget,
@@ -290,12 +291,41 @@ static void hold(struct unwinding *u, const struct proc_image *im, uint32_t by)
 	}
 }
 
+/*
+ * Add the code heaps of HotSpot that begin at or below `upto`, from *io_heap on: all that they may
+ * grow to. Return the number of ranges.
+ */
+static uint32_t add_heaps(const struct proc_image *im, uint64_t upto, struct unwind_range *out,
+			  uint32_t n, uint32_t *io_heap)
+{
+	const struct hotspot_heap *h;
+	uint32_t code;
+	while (n < UNWIND_PROC_RANGES_MAX && (h = hotspots_heap(im, *io_heap, &code)) &&
+	       h->low <= upto) {
+		while (n && out[n - 1].start >= h->low)
+			n--;
+		if (n && out[n - 1].end > h->low)
+			out[n - 1].end = h->low;
+		out[n++] = (struct unwind_range){ .start = h->low,
+						  .end = h->high,
+						  .page = UNWIND_PAGE_MADE,
+						  .n_pages = code + 1 };
+		++*io_heap;
+	}
+	return n;
+}
+
 /* Mappings without a file that touch are one, so that a process that makes code has few. */
 static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct unwind_range *out,
 		       struct code **codes, uint32_t *ret_codes)
 {
-	uint32_t n = 0, n_codes = 0;
-	for (uint32_t i = 0; i < im->n_maps && n < UNWIND_PROC_RANGES_MAX; i++) {
+	uint32_t n = 0, n_codes = 0, heap = 0;
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		n = add_heaps(im, im->maps[i].start, out, n, &heap);
+		if (n >= UNWIND_PROC_RANGES_MAX)
+			break;
+		if (n && out[n - 1].page == UNWIND_PAGE_MADE && out[n - 1].end > im->maps[i].start)
+			continue;
 		struct code *c = code_of_map(u, im, &im->maps[i]);
 		struct unwind_range r = make_range(u, im, &im->maps[i], c);
 		struct unwind_range *last = n ? &out[n - 1] : NULL;
@@ -308,6 +338,7 @@ static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct 
 		if (r.n_pages)
 			codes[n_codes++] = c;
 	}
+	n = add_heaps(im, UINT64_MAX, out, n, &heap);
 	*ret_codes = n_codes;
 	return n;
 }
@@ -363,6 +394,20 @@ static void want_program(struct unwinding *u, const struct proc_image *im)
 	}
 }
 
+/* Look for HotSpot among the files of a process. -EINPROGRESS: look again. */
+static int look_for_java(struct unwinding *u, struct proc_image *im)
+{
+	const struct proc_map *m;
+	struct binary_hotspot at;
+	uint64_t bias;
+	for (struct file_place p = { 0 }; (m = next_file(im, &p));) {
+		struct binary *b = resolver_binary(u->resolver, im, m);
+		if (b && !binary_hotspot(b, &at) && !binary_bias(b, m->start, m->pgoff, &bias))
+			return hotspots_look(resolver_hotspots(u->resolver), im, &at, bias);
+	}
+	return 0;
+}
+
 /* False: there was no time to ask for all. */
 static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 {
@@ -376,9 +421,10 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 	if (rc != -EAGAIN) {
 		uint64_t now = proc_now_ns();
 		p->grace_ns = !rc ? 0 : p->grace_ns ? p->grace_ns : now + UNWINDING_GRACE_NS;
+		int java = look_for_java(u, im);
 		if (now >= p->grace_ns)
 			make_ranges(u, p, im);
-		p->late = rc || !proc_image_mapped(im);
+		p->late = rc || java || !proc_image_mapped(im);
 		if (p->image)
 			set_lacks(u, p, p->late || lacks_room(u, im));
 	}
@@ -492,11 +538,14 @@ int unwinding_tick(struct unwinding *u)
 {
 	if (u->lacking.n && proc_now_ns() >= u->retry_ns)
 		try_again(u);
+	else if (hotspots_wait(resolver_hotspots(u->resolver)) >= 0)
+		unwinding_go_on(u);
 	uint64_t until = any_waits(u) ? proc_now_ns() + TICK_NS : 0;
 	while (any_waits(u))
 		if (!update_next(u, until) || (any_waits(u) && proc_now_ns() >= until))
 			return 0;
-	return u->lacking.n ? RETRY_MS : -1;
+	int java_ms = hotspots_wait(resolver_hotspots(u->resolver));
+	return java_ms >= 0 ? java_ms : u->lacking.n ? RETRY_MS : -1;
 }
 
 /* Unwind by the rules of an image. -EINPROGRESS: some are being compiled. */

@@ -232,6 +232,14 @@ int binary_python(const struct binary *b, struct binary_python *ret)
 	return 0;
 }
 
+int binary_hotspot(const struct binary *b, struct binary_hotspot *ret)
+{
+	if (!b->facts.hotspot.at[0])
+		return -ENOENT;
+	*ret = b->facts.hotspot;
+	return 0;
+}
+
 static int lines_fd(const struct binary *b)
 {
 	return b->facts.has & FACT_DWARF ? b->fd : b->debug_lines ? b->debug_fd : -1;

@@ -3,6 +3,7 @@
 
 #include "elf/section.h"
 #include "symbols/gopclntab.h"
+#include "symbols/hotspot.h"
 #include "symbols/python.h"
 
 #include <elf.h>
@@ -35,7 +36,9 @@ int facts_encode(const struct elf_image *img, struct buf *out)
 	char link[DEBUGLINK_NAME_MAX] = "";
 	uint32_t crc = 0;
 	struct binary_python py = { 0 };
+	struct binary_hotspot hs = { 0 };
 	python_find(img, &py);
+	hotspot_find(img, &hs);
 	if (debuglink_read(img, link, &crc))
 		link[0] = '\0';
 	int rc = buf_add_u32(out, img->machine);
@@ -60,6 +63,8 @@ int facts_encode(const struct elf_image *img, struct buf *out)
 	rc = rc ? rc : buf_add_u64(out, py.runtime);
 	rc = rc ? rc : buf_add_u64(out, py.eval);
 	rc = rc ? rc : buf_add_u64(out, py.eval_size);
+	for (size_t i = 0; !rc && i < HOTSPOT_SYMBOLS; i++)
+		rc = buf_add_u64(out, hs.at[i]);
 	rc = rc ? rc : buf_add_u32(out, crc);
 	return rc ? rc : buf_add(out, link, strlen(link) + 1);
 }
@@ -107,6 +112,8 @@ int facts_decode(struct facts *ret, const struct buf *in)
 	f.python.runtime = cursor_u64(&c);
 	f.python.eval = cursor_u64(&c);
 	f.python.eval_size = cursor_u64(&c);
+	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
+		f.hotspot.at[i] = cursor_u64(&c);
 	f.link_crc = cursor_u32(&c);
 	size_t left = cursor_left(&c);
 	const uint8_t *link = left <= sizeof(f.link) ? cursor_bytes(&c, left) : NULL;

@@ -26,6 +26,7 @@ struct facts {
 	char link[DEBUGLINK_NAME_MAX]; /* empty: no .gnu_debuglink */
 	uint32_t link_crc;
 	struct binary_python python; /* version 0: it is none */
+	struct binary_hotspot hotspot;
 };
 
 #define FACT_SYMTAB 1u

@@ -2,29 +2,10 @@
 #include "symbols/python.h"
 
 #include "elf/section.h"
+#include "symbols/dynsym.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define TABLE_MAX (8u << 20) /* bytes of .dynsym or its strings; CPython's have 60 KiB */
-
-/* A piece of the file in memory of its own, with a NUL behind it. */
-static int read_piece(const struct elf_image *img, uint64_t offset, uint64_t size, char **ret)
-{
-	char *p = size && size <= TABLE_MAX ? malloc(size + 1) : NULL;
-	if (!p)
-		return -ENOENT;
-	int rc = elf_image_read(img, offset, p, size);
-	if (rc) {
-		free(p);
-		return rc;
-	}
-	p[size] = 0;
-	*ret = p;
-	return 0;
-}
 
 /* The 8 bytes that stand at vaddr when the file is mapped. */
 static uint64_t word_at(const struct elf_image *img, uint64_t vaddr)
@@ -41,34 +22,32 @@ static uint64_t word_at(const struct elf_image *img, uint64_t vaddr)
 	return 0;
 }
 
+struct search {
+	const struct elf_image *img;
+	struct binary_python p;
+};
+
+static void on_symbol(void *ctx, const char *name, const Elf64_Sym *s)
+{
+	struct search *f = ctx;
+	if (!strcmp(name, "_PyRuntime")) {
+		f->p.runtime = s->st_value;
+	} else if (!strcmp(name, "Py_Version")) {
+		f->p.version = (uint32_t)word_at(f->img, s->st_value);
+	} else if (!strcmp(name, "_PyEval_EvalFrameDefault")) {
+		f->p.eval = s->st_value;
+		f->p.eval_size = s->st_size;
+	}
+}
+
 int python_find(const struct elf_image *img, struct binary_python *ret)
 {
-	struct binary_python p = { 0 };
+	struct search f = { .img = img };
 	struct elf_place at;
-	char *symbols = NULL, *strings = NULL;
-	if (img->is_32)
+	int rc = img->is_32 ? -ENOENT : elf_section_find(img, ".PyRuntime", &at);
+	rc = rc ? rc : dynsym_each(img, on_symbol, &f);
+	if (rc || !f.p.runtime || !f.p.version)
 		return -ENOENT;
-	int rc = elf_section_find(img, ".PyRuntime", &at);
-	rc = rc ? rc : read_piece(img, img->dynsym.offset, img->dynsym.size, &symbols);
-	rc = rc ? rc
-		: read_piece(img, img->dynsym.strings_offset, img->dynsym.strings_size, &strings);
-	for (uint64_t i = 0; !rc && i < img->dynsym.size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym s;
-		memcpy(&s, symbols + i * sizeof(s), sizeof(s));
-		const char *name = s.st_name < img->dynsym.strings_size ? strings + s.st_name : "";
-		if (!strcmp(name, "_PyRuntime"))
-			p.runtime = s.st_value;
-		else if (!strcmp(name, "Py_Version"))
-			p.version = (uint32_t)word_at(img, s.st_value);
-		else if (!strcmp(name, "_PyEval_EvalFrameDefault")) {
-			p.eval = s.st_value;
-			p.eval_size = s.st_size;
-		}
-	}
-	free(symbols);
-	free(strings);
-	if (rc || !p.runtime || !p.version)
-		return -ENOENT;
-	*ret = p;
+	*ret = f.p;
 	return 0;
 }

@@ -13,6 +13,7 @@
 #ifndef ASCRIBE_SYMBOLS_SYMBOLS_H
 #define ASCRIBE_SYMBOLS_SYMBOLS_H
 
+#include "hotspot_tables.h"
 #include "sandbox/sandbox.h"
 #include "util/err.h"
 
@@ -240,6 +241,12 @@ struct binary_python {
 	uint64_t eval, eval_size; /* the function that runs bytecode, _PyEval_EvalFrameDefault */
 };
 int binary_python(const struct binary *b, struct binary_python *ret);
+
+/* HotSpot's libjvm: vaddrs in the file of its tables. -ENOENT: it is not one. */
+struct binary_hotspot {
+	uint64_t at[HOTSPOT_SYMBOLS]; /* all 0: it is none */
+};
+int binary_hotspot(const struct binary *b, struct binary_hotspot *ret);
 
 /*
  * Does the file lack symbols or DWARF that a separate debug file may have? Then: where it may be,

@@ -63,6 +63,13 @@ static __always_inline bool unwind_is_known(struct unwind_state *s)
 	return false;
 }
 
+/* The copy is of the stack alone. */
+static __always_inline int unwind_made(struct unwind_state *s)
+{
+	(void)s;
+	return -1;
+}
+
 #if defined(UNWIND_FOR_ARM64)
 static __always_inline __u64 unwind_address_mask(void)
 {

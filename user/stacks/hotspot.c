@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/hotspot.h"
+
+#include "store/writer.h"
+#include "util/array.h"
+#include "util/clock.h"
+#include "util/idhash.h"
+#include "util/quota.h"
+#include "util/utf8.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES_MAX (1u << 17) /* of all processes; 40 bytes each and 4 for each frame */
+/* A JVM that is being started is looked at so often, and so long; then with the others */
+#define START_MS 20
+#define START_NS 5000000000ull
+
+/* A JVM: its proc_image.layer[PROC_HOTSPOT]. */
+struct state {
+	struct hotspots *of;
+	struct hotspot_jvm jvm;
+	uint32_t code[HOTSPOT_HEAPS]; /* places in the table */
+	uint32_t n_codes;
+	bool settled; /* found, or cannot be walked */
+	uint64_t since_ns, next_ns;
+};
+
+struct name {
+	uint64_t from_ns, word;
+	uint32_t tgid, user;
+	uint32_t first, n; /* in frames */
+};
+
+struct hotspots {
+	struct store_writer *store;
+	struct procs *procs;
+	struct frame_reasons *reasons; /* NULL: not asked for */
+	struct hotspot_code *codes;    /* NULL: none */
+	bool taken[HOTSPOT_CODES];
+	uint32_t n_starting; /* states that are not settled */
+	struct name *names;
+	size_t n, cap;
+	uint32_t *frames;
+	size_t n_frames, frames_cap;
+	struct idhash hash;
+	struct quota quota;
+	uint32_t module; /* string of the store */
+	struct hotspots_stats stats;
+};
+
+/* ---- life ---- */
+
+static void state_free(struct state *s)
+{
+	struct hotspots *h = s->of;
+	for (uint32_t i = 0; i < s->n_codes; i++)
+		h->taken[s->code[i]] = false;
+	h->n_starting -= !s->settled;
+	free(s);
+}
+
+static void on_end(void *ctx, struct proc_image *im)
+{
+	(void)ctx;
+	state_free(im->layer[PROC_HOTSPOT]);
+	im->layer[PROC_HOTSPOT] = NULL;
+}
+
+int hotspots_new(struct hotspots **ret, struct store_writer *w, struct procs *procs)
+{
+	struct hotspots *h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	h->store = w;
+	h->procs = procs;
+	h->quota.max = NAMES_MAX;
+	procs_on_end(procs, PROC_HOTSPOT, on_end, h);
+	*ret = h;
+	return 0;
+}
+
+void hotspots_note_reasons(struct hotspots *h, struct frame_reasons *r)
+{
+	h->reasons = r;
+}
+
+void hotspots_share(struct hotspots *h, struct hotspot_code *codes)
+{
+	h->codes = codes;
+}
+
+void hotspots_free(struct hotspots *h)
+{
+	if (!h)
+		return;
+	free(h->names);
+	free(h->frames);
+	idhash_fini(&h->hash);
+	free(h);
+}
+
+void hotspots_stats(const struct hotspots *h, struct hotspots_stats *ret)
+{
+	*ret = h->stats;
+}
+
+/* ---- processes ---- */
+
+static struct state *state_of(struct hotspots *h, struct proc_image *im)
+{
+	struct state *s = im->layer[PROC_HOTSPOT];
+	if (s)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->of = h;
+	s->since_ns = clock_ns(CLOCK_MONOTONIC);
+	h->n_starting++;
+	im->layer[PROC_HOTSPOT] = s;
+	return s;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct hotspot_heap *x = a, *y = b;
+	return x->low < y->low ? -1 : x->low > y->low;
+}
+
+/* What a reader answered is used by the walk of the recorder's own, too: check it once more. */
+static bool is_sound(struct hotspot_jvm *j)
+{
+	if (!j->n_heaps || j->n_heaps > HOTSPOT_HEAPS)
+		return false;
+	qsort(j->heap, j->n_heaps, sizeof(j->heap[0]), by_address);
+	for (uint64_t i = 0; i < j->n_heaps; i++)
+		if (j->heap[i].low >= j->heap[i].high || j->heap[i].low & 4095 ||
+		    (i && j->heap[i].low < j->heap[i - 1].high))
+			return false;
+	return true;
+}
+
+static void describe(struct hotspots *h, struct state *s)
+{
+	uint32_t at = 0;
+	while (h->codes && s->n_codes < s->jvm.n_heaps && at < HOTSPOT_CODES) {
+		if (h->taken[at]) {
+			at++;
+			continue;
+		}
+		h->taken[at] = true;
+		h->codes[at] = (struct hotspot_code){ .base = s->jvm.base,
+						      .interpreter = s->jvm.interpreter,
+						      .interpreter_end = s->jvm.interpreter_end,
+						      .heap = s->jvm.heap[s->n_codes],
+						      .layout = s->jvm.layout };
+		s->code[s->n_codes++] = at;
+	}
+	h->stats.jvms++;
+	h->stats.no_room += s->n_codes < s->jvm.n_heaps;
+}
+
+static void settle(struct hotspots *h, struct state *s)
+{
+	s->settled = true;
+	h->n_starting--;
+}
+
+int hotspots_look(struct hotspots *h, struct proc_image *im, const struct binary_hotspot *b,
+		  uint64_t bias)
+{
+	struct state *s = state_of(h, im);
+	uint64_t at[HOTSPOT_SYMBOLS], now = clock_ns(CLOCK_MONOTONIC);
+	char missing[HOTSPOT_MISSING_MAX] = "";
+	if (!s || s->settled)
+		return 0;
+	if (now < s->next_ns)
+		return -EINPROGRESS;
+	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
+		at[i] = bias + b->at[i];
+	int rc = proc_hotspot_locate(im->tgid, at, &s->jvm, missing);
+	if (rc == -EINPROGRESS)
+		return rc;
+	s->next_ns = now + START_MS * 1000000ull / 2;
+	if (!rc && !is_sound(&s->jvm)) {
+		rc = -EPROTONOSUPPORT;
+		memcpy(missing, "CodeHeap", sizeof("CodeHeap"));
+	}
+	if (!rc) {
+		describe(h, s);
+		settle(h, s);
+	} else if (rc == -EPROTONOSUPPORT) {
+		s->jvm.n_heaps = 0;
+		memcpy(h->stats.missing, missing, sizeof(missing));
+		h->stats.unknown++;
+		settle(h, s);
+	} else {
+		s->jvm.n_heaps = 0;
+		rc = now - s->since_ns < START_NS ? -EINPROGRESS : 0;
+		if (!rc)
+			settle(h, s);
+	}
+	return rc == -EINPROGRESS ? rc : 0;
+}
+
+int hotspots_wait(struct hotspots *h)
+{
+	return h->n_starting ? START_MS : -1;
+}
+
+const struct hotspot_heap *hotspots_heap(const struct proc_image *im, uint32_t i,
+					 uint32_t *ret_code)
+{
+	const struct state *s = im->layer[PROC_HOTSPOT];
+	if (!s || i >= s->n_codes)
+		return NULL;
+	*ret_code = s->code[i];
+	return &s->jvm.heap[i];
+}
+
+/* ---- names ---- */
+
+static bool same_name(const void *ctx, uint32_t id, const void *key)
+{
+	const struct name *a = &((const struct hotspots *)ctx)->names[id], *b = key;
+	return a->word == b->word && a->from_ns == b->from_ns && a->tgid == b->tgid;
+}
+
+static uint32_t hash_of(struct hotspots *h, const struct name *n)
+{
+	const uint64_t key[3] = { n->word, n->from_ns, n->tgid };
+	return idhash_hash(&h->hash, key, sizeof(key));
+}
+
+static struct name *find(struct hotspots *h, const struct proc_image *im, uint64_t word)
+{
+	const struct name key = { .from_ns = im->from_ns, .word = word, .tgid = im->tgid };
+	uint32_t id = idhash_find(&h->hash, hash_of(h, &key), same_name, h, &key);
+	return id == IDHASH_NONE ? NULL : &h->names[id];
+}
+
+/* Keep the names that `keep` wants. */
+static void keep_names(struct hotspots *h, bool (*keep)(void *ctx, const struct name *n), void *ctx)
+{
+	size_t n = 0, n_frames = 0;
+	for (size_t i = 0; i < h->n; i++) {
+		struct name e = h->names[i];
+		if (!keep(ctx, &e)) {
+			quota_give(&h->quota, e.user, 1);
+			continue;
+		}
+		memmove(h->frames + n_frames, h->frames + e.first, e.n * sizeof(*h->frames));
+		e.first = (uint32_t)n_frames;
+		n_frames += e.n;
+		h->names[n++] = e;
+	}
+	h->n = n;
+	h->n_frames = n_frames;
+	idhash_clear(&h->hash);
+	for (size_t i = 0; i < n && !idhash_reserve(&h->hash); i++)
+		idhash_put(&h->hash, hash_of(h, &h->names[i]), (uint32_t)i);
+}
+
+static bool is_of_other(void *ctx, const struct name *n)
+{
+	return n->user != *(const uint32_t *)ctx;
+}
+
+struct alive {
+	struct procs *procs;
+	uint64_t from_ns;
+	uint32_t tgid;
+	bool is;
+};
+
+static bool is_alive(void *ctx, const struct name *n)
+{
+	struct alive *a = ctx;
+	if (a->tgid != n->tgid || a->from_ns != n->from_ns) {
+		const struct proc_image *im = procs_find(a->procs, n->tgid, n->from_ns);
+		a->tgid = n->tgid;
+		a->from_ns = n->from_ns;
+		a->is = im && im->from_ns == n->from_ns;
+	}
+	return a->is;
+}
+
+void hotspots_forget(struct hotspots *h)
+{
+	struct alive a = { .procs = h->procs };
+	for (size_t i = 0; i < h->n; i++)
+		if (!is_alive(&a, &h->names[i])) {
+			keep_names(h, is_alive, &a);
+			return;
+		}
+}
+
+static bool no_name(void *ctx, const struct name *n)
+{
+	(void)ctx;
+	(void)n;
+	return false;
+}
+
+int hotspots_renewed(struct hotspots *h)
+{
+	int rc = store_add_string(h->store, "[java]", 6, &h->module);
+	for (size_t i = 0; !rc && i < h->n_frames; i++) {
+		uint32_t old = h->frames[i];
+		const struct wait_frame says =
+			h->reasons ? *frame_reasons_get(h->reasons, old) : (struct wait_frame){ 0 };
+		rc = store_carry_frame(h->store, old, &h->frames[i]);
+		if (!rc && h->reasons)
+			frame_reasons_put(h->reasons, h->frames[i], &says);
+	}
+	if (rc) /* better no names than wrong ones */
+		keep_names(h, no_name, NULL);
+	return rc;
+}
+
+static int add_frame(struct hotspots *h, const char *name, uint32_t *ret)
+{
+	struct store_frame f = { .kind = FRAME_USER, .module = h->module };
+	struct buf text = BUF_INIT;
+	int rc = utf8_repair(&text, name, strlen(name));
+	rc = rc ? rc : buf_add_u8(&text, 0);
+	rc = rc ? rc
+		: store_add_string(h->store, (const char *)text.data, text.len - 1, &f.function);
+	rc = rc ? rc
+		: frame_reasons_add(
+			  h->reasons, h->store, &f,
+			  &(struct frame_names){ (const char *)text.data, "[java]", NULL }, ret);
+	buf_fini(&text);
+	return rc;
+}
+
+int hotspots_unnamed(struct hotspots *h, uint32_t *ret)
+{
+	return add_frame(h, "[java]", ret);
+}
+
+/* Keep a name, unless it is known. When there is no room, the user's others go. */
+static int keep_name(struct hotspots *h, struct proc_image *im, uint64_t word,
+		     const uint32_t *frames, size_t n)
+{
+	struct name e = { im->from_ns, word, im->tgid, proc_image_user(im), 0, (uint32_t)n };
+	if (find(h, im, word))
+		return 0;
+	if (!quota_take(&h->quota, e.user, 1)) {
+		keep_names(h, is_of_other, &e.user);
+		h->stats.forgotten++;
+		if (!quota_take(&h->quota, e.user, 1))
+			return -ENOSPC;
+	}
+	if (ARRAY_RESERVE(h->names, h->cap, h->n + 1) ||
+	    ARRAY_RESERVE(h->frames, h->frames_cap, h->n_frames + n) || idhash_reserve(&h->hash)) {
+		quota_give(&h->quota, e.user, 1);
+		return -ENOMEM;
+	}
+	e.first = (uint32_t)h->n_frames;
+	memcpy(h->frames + e.first, frames, n * sizeof(*frames));
+	h->n_frames += n;
+	h->names[h->n] = e;
+	idhash_put(&h->hash, hash_of(h, &e), (uint32_t)h->n++);
+	return 0;
+}
+
+/* The word that stands for all places of a compiled method. */
+static uint64_t without_place(uint64_t word)
+{
+	return word & ~(uint64_t)HOTSPOT_OFFSET(UINT64_MAX);
+}
+
+static int take_names(struct hotspots *h, struct proc_image *im, uint64_t word,
+		      const struct buf *names, uint32_t out[HOTSPOT_CALLS_MAX], size_t *ret_n)
+{
+	const char *p = (const char *)names->data, *end = p + names->len;
+	size_t n = 0;
+	int rc = 0;
+	for (; !rc && p < end && n < HOTSPOT_CALLS_MAX; p += strlen(p) + 1)
+		rc = add_frame(h, p, &out[n++]);
+	if (rc)
+		return rc;
+	*ret_n = n;
+	h->stats.names++;
+	keep_name(h, im, word, out, n);
+	if (HOTSPOT_KIND(word) == HOTSPOT_COMPILED)
+		keep_name(h, im, without_place(word), &out[n - 1], 1);
+	return 0;
+}
+
+int hotspots_frames(struct hotspots *h, const struct proc_image *im, uint64_t word,
+		    uint32_t out[HOTSPOT_CALLS_MAX], size_t *ret_n)
+{
+	const struct state *s = im->layer[PROC_HOTSPOT];
+	const struct name *known = find(h, im, word);
+	struct buf names = BUF_INIT;
+	int rc = -ESTALE;
+	if (!known && s && s->jvm.n_heaps) {
+		rc = proc_hotspot_names(im->tgid, &s->jvm, word, &names);
+		rc = rc ? rc : take_names(h, (struct proc_image *)im, word, &names, out, ret_n);
+		buf_fini(&names);
+		if (!rc || rc == -EINPROGRESS)
+			return rc;
+		h->stats.stale++;
+	}
+	/* The code is gone; the method may have been named at another place. */
+	if (!known && HOTSPOT_KIND(word) == HOTSPOT_COMPILED)
+		known = find(h, im, without_place(word));
+	if (!known)
+		return -ENOENT;
+	memcpy(out, h->frames + known->first, known->n * sizeof(*out));
+	*ret_n = known->n;
+	return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Java without options: find the processes that run HotSpot, describe their code heaps to
+ * bpf/hotspot.bpf.h, and name the frames that it finds. All is read from the memory of the process
+ * (proc/hotspot.h); nobody talks to the JVM. Not thread-safe.
+ */
+#ifndef ASCRIBE_STACKS_HOTSPOT_H
+#define ASCRIBE_STACKS_HOTSPOT_H
+
+#include "proc/hotspot.h"
+#include "proc/proc.h"
+#include "stacks/frame_reasons.h"
+#include "store/store.h"
+#include "store/writer.h"
+#include "symbols/symbols.h"
+
+struct hotspots;
+
+/* Everything is borrowed until hotspots_free; procs has been freed by then, or has no image. */
+int hotspots_new(struct hotspots **ret, struct store_writer *w, struct procs *procs);
+/* Note in r what frames say of waits (frame_reasons.h). Call it before the first frame. */
+void hotspots_note_reasons(struct hotspots *h, struct frame_reasons *r);
+/* Describe code heaps in this table (HOTSPOT_CODES) from now on; NULL: in none. */
+void hotspots_share(struct hotspots *h, struct hotspot_code *codes);
+void hotspots_free(struct hotspots *h);
+
+/*
+ * Look for HotSpot's heaps in a process that has mapped libjvm: tables at these vaddrs plus bias.
+ * 0: they are known, or never will be. -EINPROGRESS: ask again, by hotspots_wait.
+ */
+int hotspots_look(struct hotspots *h, struct proc_image *im, const struct binary_hotspot *at,
+		  uint64_t bias);
+
+/* Return in how many ms to look again at processes that are being started; -1: there are none. */
+int hotspots_wait(struct hotspots *h);
+
+/* The heap number i of a process, ascending by address. NULL: there is none, or none so far. */
+const struct hotspot_heap *hotspots_heap(const struct proc_image *im, uint32_t i,
+					 uint32_t *ret_code);
+
+/*
+ * Return the store's frames for a word of hotspot_wire.h, innermost first. -ENOENT: it has no name.
+ * -EINPROGRESS: no answer yet.
+ */
+int hotspots_frames(struct hotspots *h, const struct proc_image *im, uint64_t word,
+		    uint32_t out[HOTSPOT_CALLS_MAX], size_t *ret_n);
+
+/* Return the store's frame of Java code without a name. */
+int hotspots_unnamed(struct hotspots *h, uint32_t *ret);
+
+/* Drop all ids of the store; between store_renew and its end. */
+int hotspots_renewed(struct hotspots *h);
+/* Remove names of processes that have ended. */
+void hotspots_forget(struct hotspots *h);
+
+struct hotspots_stats {
+	uint64_t jvms;			   /* whose code heaps were found */
+	uint64_t unknown;		   /* JVMs that cannot be walked */
+	uint64_t no_room;		   /* JVMs whose heaps found no place in the table */
+	uint64_t names;			   /* frames that were named */
+	uint64_t stale;			   /* frames whose code was gone */
+	uint64_t forgotten;		   /* times that a user's names made room */
+	char missing[HOTSPOT_MISSING_MAX]; /* of the last JVM that cannot be walked */
+};
+void hotspots_stats(const struct hotspots *h, struct hotspots_stats *ret);
+
+#endif
