@@ -327,21 +327,42 @@ static int name_interpreted(struct naming *g, uint64_t word)
 	return add_method(g, method);
 }
 
-/* Code without a method: by the name of its blob. */
-static int name_stub(struct naming *g, uint64_t word)
+static int add_blob(struct naming *g, uint64_t name)
 {
-	uint64_t pc = g->jvm->base + HOTSPOT_OFFSET(word), blob = blob_at(g, pc - 1);
 	char text[64];
-	int64_t name;
 	size_t n = 0;
-	if (!blob || !hotspot_field(g->m, blob, g->l->name, &name) ||
-	    hotspot_word_at(HOTSPOT_STUB, pc, g->jvm->base, (uint64_t)name, 0) != word)
-		return -ESTALE;
-	while (n < sizeof(text) - 1 && hotspot_read(g->m, (uint64_t)name + n, text + n, 1) &&
+	while (n < sizeof(text) - 1 && hotspot_read(g->m, name + n, text + n, 1) &&
 	       text[n] >= 0x20 && text[n] < 0x7f)
 		n++;
 	text[n] = 0;
 	return n ? buf_add(g->out, text, n + 1) : -ESTALE;
+}
+
+/* Code without a method: by the name of its blob. */
+static int name_stub(struct naming *g, uint64_t word)
+{
+	uint64_t pc = g->jvm->base + HOTSPOT_OFFSET(word), blob = blob_at(g, pc - 1);
+	int64_t name;
+	if (!blob || !hotspot_field(g->m, blob, g->l->name, &name) ||
+	    hotspot_word_at(HOTSPOT_STUB, pc, g->jvm->base, (uint64_t)name, 0) != word)
+		return -ESTALE;
+	return add_blob(g, (uint64_t)name);
+}
+
+/* An address that was found by other means: by what stands there now. */
+static int name_address(struct naming *g, uint64_t pc)
+{
+	uint64_t blob = blob_at(g, pc);
+	int64_t name, method;
+	char text[8] = "";
+	if (!blob || !hotspot_field(g->m, blob, g->l->name, &name) ||
+	    !hotspot_read(g->m, (uint64_t)name, text, sizeof(text)))
+		return -ESTALE;
+	if (memcmp(text, "nmethod", sizeof(text)) == 0 || memcmp(text, "native n", 8) == 0)
+		return hotspot_field(g->m, blob, g->l->method, &method)
+			       ? add_method(g, (uint64_t)method)
+			       : -ESTALE;
+	return add_blob(g, (uint64_t)name);
 }
 
 int hotspot_serve_names(const struct reader_request *q, struct buf *out)
@@ -358,7 +379,7 @@ int hotspot_serve_names(const struct reader_request *q, struct buf *out)
 	case HOTSPOT_STUB:
 		return name_stub(&g, q->a);
 	default:
-		return -EINVAL;
+		return name_address(&g, q->a);
 	}
 }
 

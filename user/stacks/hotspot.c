@@ -205,6 +205,15 @@ int hotspots_look(struct hotspots *h, struct proc_image *im, const struct binary
 	return rc == -EINPROGRESS ? rc : 0;
 }
 
+bool hotspots_hold(const struct proc_image *im, uint64_t addr)
+{
+	const struct state *s = im->layer[PROC_HOTSPOT];
+	for (uint64_t i = 0; s && i < s->jvm.n_heaps; i++)
+		if (addr >= s->jvm.heap[i].low && addr < s->jvm.heap[i].high)
+			return true;
+	return false;
+}
+
 int hotspots_wait(struct hotspots *h)
 {
 	return h->n_starting ? START_MS : -1;
@@ -385,7 +394,8 @@ static int take_names(struct hotspots *h, struct proc_image *im, uint64_t word,
 		return rc;
 	*ret_n = n;
 	h->stats.names++;
-	keep_name(h, im, word, out, n);
+	if (HOTSPOT_IS_FRAME(word))
+		keep_name(h, im, word, out, n);
 	if (HOTSPOT_KIND(word) == HOTSPOT_COMPILED)
 		keep_name(h, im, without_place(word), &out[n - 1], 1);
 	return 0;

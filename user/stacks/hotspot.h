@@ -38,8 +38,12 @@ int hotspots_wait(struct hotspots *h);
 const struct hotspot_heap *hotspots_heap(const struct proc_image *im, uint32_t i,
 					 uint32_t *ret_code);
 
+/* Is this address in a code heap that was found? */
+bool hotspots_hold(const struct proc_image *im, uint64_t addr);
+
 /*
- * Return the store's frames for a word of hotspot_wire.h, innermost first. -ENOENT: it has no name.
+ * Return the store's frames for a word of hotspot_wire.h, innermost first, or for such an address,
+ * as the code is now. -ENOENT: it has no name.
  * -EINPROGRESS: no answer yet.
  */
 int hotspots_frames(struct hotspots *h, const struct proc_image *im, uint64_t word,

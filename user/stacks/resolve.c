@@ -266,11 +266,13 @@ static int frames_of(struct resolver *r, const struct user_frame *u, bool put_of
 {
 	struct symbol sym;
 	*ret_n = 1;
-	if (HOTSPOT_IS_FRAME(u->at)) {
-		int rc = u->im ? hotspots_frames(r->hotspots, u->im, u->at, out, ret_n) : -ENOENT;
+	if (u->im && (HOTSPOT_IS_FRAME(u->at) || hotspots_hold(u->im, u->at))) {
+		int rc = hotspots_frames(r->hotspots, u->im, u->at, out, ret_n);
 		if (!rc || (rc == -EINPROGRESS && put_off))
 			return rc;
 		*ret_n = 1;
+	}
+	if (HOTSPOT_IS_FRAME(u->at)) {
 		flags->jit_unnamed = true;
 		return hotspots_unnamed(r->hotspots, out);
 	}
