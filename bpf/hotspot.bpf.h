@@ -282,6 +282,11 @@ __noinline int hotspot_is_interpreted(__u32 unused)
 	return 0;
 }
 
+static __always_inline bool in_heaps(const struct hotspot_code *code, __u64 pc)
+{
+	return pc - code->base < code->end - code->base;
+}
+
 /*
  * The leaf is in the interpreter and has no frame yet: the registers hold method and return
  * address, or the latter is on the stack.
@@ -290,22 +295,19 @@ __noinline int hotspot_entering(__u32 unused)
 {
 	struct unwind_state *s = unwind_state();
 	struct hotspot_cpu *c = hotspot_cpu();
-	if (!s || !c || unused || !s->leaf)
+	struct hotspot_code *code = s ? hotspot_code(s) : 0;
+	if (!s || !c || !code || unused || !s->leaf)
 		return HOTSPOT_NO_FRAME;
 	__u64 sp = s->sp, fp = s->fp, up = fp - sp, sender = s->reg[13], pc;
-	__u64 ret = c->frame[1 - HOTSPOT_BCP], was = c->frame[0 - HOTSPOT_BCP];
-	struct unwind_range range = s->range;
-	if (up < 64 && is_code(s, ret - 1)) {
+	__u64 ret = c->frame[1 - HOTSPOT_BCP];
+	if (up < 64 && in_heaps(code, ret)) {
 		pc = ret;
-		fp = was;
-	} else if (!(read_word(sp, &pc) && is_code(s, pc - 1))) {
+		fp = c->frame[0 - HOTSPOT_BCP];
+	} else if (!(read_word(sp, &pc) && in_heaps(code, pc))) {
 		pc = s->reg[0];
-		if (!is_code(s, pc - 1)) {
-			s->range = range;
+		if (!in_heaps(code, pc))
 			return HOTSPOT_NO_FRAME;
-		}
 	}
-	s->range = range; /* of the interpreter, for the name */
 	if (!hotspot_method(s->reg[UNWIND_X86_BX]))
 		s->word = 0;
 	if (sender <= sp || sender - sp > HOTSPOT_FRAME_MAX)
@@ -313,6 +315,7 @@ __noinline int hotspot_entering(__u32 unused)
 	return hotspot_leave(s, pc, sender, fp, 0);
 }
 
+/* As hotspot_step, for the interpreter; HOTSPOT_NO_FRAME: there is no frame yet, or none. */
 __noinline int hotspot_interpreted(__u32 unused)
 {
 	struct unwind_state *s = unwind_state();
@@ -322,9 +325,9 @@ __noinline int hotspot_interpreted(__u32 unused)
 	__u64 fp = s->fp;
 	if (fp & 7 || fp < s->sp ||
 	    bpf_probe_read_user(c->frame, sizeof(c->frame), (void *)(fp + 8 * HOTSPOT_BCP)))
-		return hotspot_entering(0);
+		return HOTSPOT_NO_FRAME;
 	if (!hotspot_is_interpreted(0))
-		return hotspot_entering(0);
+		return HOTSPOT_NO_FRAME;
 	__u64 sender = c->frame[HOTSPOT_SENDER_SP - HOTSPOT_BCP];
 	if (sender < fp + 16 || sender - fp > HOTSPOT_FRAME_MAX)
 		sender = fp + 16;
@@ -332,18 +335,35 @@ __noinline int hotspot_interpreted(__u32 unused)
 	return hotspot_leave(s, c->frame[1 - HOTSPOT_BCP], sender, c->frame[-HOTSPOT_BCP], fp + 8);
 }
 
+/* Replace the address of the state's frame in its stack. */
+__noinline int hotspot_put(__u32 unused)
+{
+	struct unwind_state *s = unwind_state();
+	__u32 half = s ? s->half : 0;
+	struct half *h = bpf_map_lookup_elem(&halves, &half);
+	__u64 *out = h && s ? stack_part(arena_ptr(h, h->arena_used), s->at, 1) : 0;
+	if (out && s->word && !unused)
+		*out = s->word;
+	return 0;
+}
+
 /* To the caller of the state's frame, in a code heap: 0, the counter that says why not, or -1. */
 __noinline int hotspot_step(__u32 unused)
 {
 	struct unwind_state *s = unwind_state();
 	struct hotspot_code *code = s ? hotspot_code(s) : 0;
+	int end = HOTSPOT_NO_FRAME;
 	if (!s || !code || unused)
-		return HOTSPOT_NO_FRAME;
-	if (s->pc - code->interpreter < code->interpreter_end - code->interpreter)
-		return hotspot_interpreted(0);
-	if (hotspot_find(0))
-		return HOTSPOT_NO_FRAME;
-	return hotspot_compiled((__u32)hotspot_name(0));
+		return end;
+	if (s->pc - code->interpreter < code->interpreter_end - code->interpreter) {
+		/* One after the other: together they need too much stack for Linux 6.1. */
+		end = hotspot_interpreted(0);
+		end = end == HOTSPOT_NO_FRAME ? hotspot_entering(0) : end;
+	} else if (!hotspot_find(0)) {
+		end = hotspot_compiled((__u32)hotspot_name(0));
+	}
+	hotspot_put(0);
+	return end;
 }
 
 #endif

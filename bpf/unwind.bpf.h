@@ -201,6 +201,7 @@ __noinline __u32 unwind_part(__u32 key, __u32 n_kernel, __u32 max)
 	struct unwind_cpu *c = unwind_cpu();
 	if (!h || !c || c->n > max)
 		return COUNTER_no_user_stack;
+	c->state.half = key;
 	__u32 found =
 		unwind_frames(&c->state, arena_ptr(h, h->arena_used), n_kernel + c->n, max - c->n);
 	c->n += found >> 8;

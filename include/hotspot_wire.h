@@ -59,7 +59,7 @@ struct hotspot_jvm {
 /* For the BPF program: a heap of a process. unwind_range.n_pages is 1 + its index. */
 #define HOTSPOT_CODES 512
 struct hotspot_code {
-	__u64 base, interpreter, interpreter_end;
+	__u64 base, end, interpreter, interpreter_end; /* end: of all heaps */
 	__u64 nmethod_name; /* of the program: where an nmethod's name was found to stand */
 	struct hotspot_heap heap;
 	struct hotspot_layout layout;

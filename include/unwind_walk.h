@@ -43,6 +43,7 @@ struct unwind_state {
 	__u32 lr_known;	 /* arm64: reg[UNWIND_ARM_LR] is this frame's, though it is not the leaf */
 	__u64 word;	 /* what stands for this frame in its stack; 0: its address */
 	__u64 method_at; /* where the method of that word stands in the frame; 0: not needed */
+	__u32 half, at;	 /* of the program: where the frame's word is in the arena */
 };
 
 struct unwind_rows {
@@ -362,6 +363,7 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 	struct unwind_state *s = unwind_state();
 	if (!s || unused)
 		return COUNTER_unwind_no_rule;
+	s->word = s->method_at = 0;
 	__u64 at = s->exact ? s->pc : s->pc - 1;
 	if (!is_code(s, at)) {
 		/* What a signal handler returns to may be the first of its mapping. */
@@ -419,10 +421,8 @@ static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, _
 			break;
 		/* Whoever names it looks at the byte before, too, except for the leaf. */
 		out[at] = s->exact && !s->leaf ? s->pc + 1 : s->pc;
-		s->word = s->method_at = 0;
+		s->at = (__u32)at;
 		end = unwind_step(0);
-		if (s->word)
-			out[at] = s->word;
 		if (!end && unwind_is_known(s))
 			end = UNWIND_KNOWN;
 		if (end) {

@@ -152,6 +152,7 @@ static void describe(struct hotspots *h, struct state *s)
 		}
 		h->taken[at] = true;
 		h->codes[at] = (struct hotspot_code){ .base = s->jvm.base,
+						      .end = s->jvm.heap[s->jvm.n_heaps - 1].high,
 						      .interpreter = s->jvm.interpreter,
 						      .interpreter_end = s->jvm.interpreter_end,
 						      .heap = s->jvm.heap[s->n_codes],
