@@ -65,6 +65,13 @@ static enum runtime runtime_of(const char *tgid)
 	return r;
 }
 
+/* HotSpot's frames are walked and named without an option: include/hotspot_wire.h. */
+#if defined(__x86_64__)
+#define JAVA_IS_WALKED true
+#else
+#define JAVA_IS_WALKED false
+#endif
+
 static void look_at(const char *tgid, char *text, struct runtime_count *ret)
 {
 	enum runtime r = runtime_of(tgid);
@@ -73,7 +80,8 @@ static void look_at(const char *tgid, char *text, struct runtime_count *ret)
 	size_t n = read_strings(tgid, "cmdline", text);
 	bool with = has(text, n, how[r].option, "");
 	n = read_strings(tgid, "environ", text);
-	with = with || has(text, n, how[r].variable, how[r].option);
+	with = with || has(text, n, how[r].variable, how[r].option) ||
+	       (r == RUNTIME_JAVA && JAVA_IS_WALKED);
 	ret[r].n++;
 	if (with)
 		return;

@@ -540,6 +540,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	sandbox_stats(c->sandbox, &ret->parsing);
 	proc_reader_stats(&ret->reading);
 	resolver_jit_stats(c->resolver, &ret->jit);
+	hotspots_stats(resolver_hotspots(c->resolver), &ret->java);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += window_cpu(c->window, i)->stored;

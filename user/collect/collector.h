@@ -19,6 +19,7 @@
 #include "pods/pods.h"
 #include "sandbox/downloads.h"
 #include "sandbox/keeper.h"
+#include "stacks/hotspot.h"
 #include "stacks/jit.h"
 #include "stacks/resolve.h"
 #include "stacks/unwinding.h"
@@ -127,6 +128,7 @@ struct collector_progress {
 	struct reader_stats reading;
 	struct reader_silence silence; /* in the windows so far */
 	struct jits_stats jit;
+	struct hotspots_stats java;
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

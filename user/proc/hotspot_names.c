@@ -237,7 +237,10 @@ static bool find_scopes(struct naming *g, uint64_t blob, uint64_t method, struct
 	return true;
 }
 
-/* The descriptor of a place: the first one at or behind it. They ascend. */
+/*
+ * The descriptor of a place. They ascend, and the first is none. A call has its own; what is between
+ * two belongs to the nearer one, for compilers describe calls and polls only.
+ */
 static bool find_pc(struct naming *g, const struct scopes *s, uint64_t offset, int64_t *ret_scope)
 {
 	uint64_t bytes = g->l->pc_bytes, lo = 0,
@@ -253,6 +256,13 @@ static bool find_pc(struct naming *g, const struct scopes *s, uint64_t offset, i
 			lo = mid + 1;
 		else
 			hi = mid;
+	}
+	if (lo > 1 && lo <= n) {
+		int64_t before, after = INT64_MAX;
+		if (!hotspot_field(g->m, s->pcs + (lo - 1) * bytes, g->l->pc_offset, &before) ||
+		    (lo < n && !hotspot_field(g->m, s->pcs + lo * bytes, g->l->pc_offset, &after)))
+			return false;
+		lo -= (int64_t)offset - before < after - (int64_t)offset;
 	}
 	return lo < n && hotspot_field(g->m, s->pcs + lo * bytes, g->l->pc_scope, ret_scope);
 }

@@ -107,6 +107,19 @@ static void print_jit(const struct jits_stats *j)
 			 j->refused, j->silent);
 }
 
+static void print_java(const struct hotspots_stats *j)
+{
+	if (j->unknown)
+		cmd_warn("Java: %" PRIu64 " JVMs of an unknown version (%s is missing or wrong): "
+			 "their stacks stay native; start them with -XX:+PreserveFramePointer and "
+			 "record with --jvm-attach",
+			 j->unknown, j->missing);
+	if (j->no_room)
+		cmd_warn("Java: %" PRIu64 " JVMs found no place in the table of code heaps: their "
+			 "stacks stay native; record fewer at a time",
+			 j->no_room);
+}
+
 void remarks_print(const struct collector_progress *p)
 {
 	print_processes(p);
@@ -119,6 +132,7 @@ void remarks_print(const struct collector_progress *p)
 	print_symbols(&p->symbols, &p->parsing);
 	print_silence(&p->reading, &p->silence);
 	print_jit(&p->jit);
+	print_java(&p->java);
 }
 
 void remarks_explain(const struct collector_progress *p)
@@ -132,4 +146,8 @@ void remarks_explain(const struct collector_progress *p)
 		"explain: names of code made at run time: maps read %" PRIu64
 		" times, JVMs asked %" PRIu64 " times\n",
 		p->jit.maps, p->jit.asked);
+	fprintf(stderr,
+		"explain: Java: code heaps of %" PRIu64 " JVMs, %" PRIu64 " frames named, %" PRIu64
+		" whose code was gone, names dropped %" PRIu64 " times\n",
+		p->java.jvms, p->java.names, p->java.stale, p->java.forgotten);
 }

@@ -1,0 +1,208 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Java without options, for each JVM that is here: compiled, interpreted and inlined frames, lambdas,
+# virtual threads, against what the program says that it did. Then what only looks like HotSpot, and
+# lies about where its code is.
+. "$(dirname "$0")/lib.bash"
+[ "$(uname -m)" = x86_64 ] || skip "only x86-64 code is walked"
+command -v javac >/dev/null || skip "no javac"
+
+cat >Truth.java <<'JAVA'
+public class Truth {
+	static volatile long sink;
+	static final java.lang.management.ThreadMXBean clock = java.lang.management.ManagementFactory.getThreadMXBean();
+	static long cpuThree, cpuOne;
+	static long three(int n) { long x = n; for (int i = 0; i < n; i++) x = x * 6364136223846793005L + (x >>> 7); return x; }
+	static long one(int n) { long x = n; for (int i = 0; i < n; i++) x = x * 6364136223846793005L + (x >>> 7); return x; }
+	static long deep(int d, int n, boolean three) {
+		if (d == 0) return three ? three(n) : one(n);
+		return deep(d - 1, n, three) + 1;
+	}
+	static long now(boolean virtual) { return virtual ? System.nanoTime() : clock.getCurrentThreadCpuTime(); }
+	static void work(int ms, int depth, int n, boolean virtual) {
+		long end = System.currentTimeMillis() + ms;
+		java.util.function.IntUnaryOperator w = k -> {
+			long a = now(virtual);
+			sink += deep(depth, 3 * k, true);
+			long b = now(virtual);
+			sink += deep(depth, k, false);
+			cpuThree += b - a;
+			cpuOne += now(virtual) - b;
+			return 0;
+		};
+		while (System.currentTimeMillis() < end) w.applyAsInt(n);
+	}
+	public static void main(String[] a) throws Exception {
+		int ms = Integer.parseInt(a[0]), depth = Integer.parseInt(a[1]), n = Integer.parseInt(a[2]);
+		if (a.length > 3) {
+			Runnable r = () -> work(ms, depth, n, true);
+			((Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, r)).join();
+		} else {
+			work(ms, depth, n, false);
+		}
+		System.out.println((double) cpuThree / (cpuThree + cpuOne));
+	}
+}
+JAVA
+# What a recording says: judge FOLDED DEPTH SHARE -> problems
+cat >judge.py <<'PY'
+import sys
+depth, truth = int(sys.argv[2]), float(sys.argv[3])
+all = named = chains = three = one = 0
+for line in open(sys.argv[1]):
+    stack, n = line.rstrip('\n').rsplit(' ', 1)
+    frames, n = stack.split(';'), int(n)
+    if not any(f.split('(')[0].endswith('Truth.work') for f in frames):
+        continue
+    all += n
+    named += n * (not any(f in ('[java]', '[anon]', '[unknown]') for f in frames))
+    names = [f.split('(')[0].split(' ')[-1] for f in frames]
+    is_three, is_one = 'Truth.three' in names, 'Truth.one' in names
+    if not (is_three or is_one):
+        continue
+    three += n * is_three
+    one += n * is_one
+    lambdas = [f for f in names if f.startswith('Truth.lambda$work$')]
+    chains += n * (names.count('Truth.deep') == depth + 1 and len(lambdas) == 1 and
+                   names.index('Truth.work') < names.index('Truth.deep'))
+took = three + one
+share = three / max(took, 1)
+print('%d samples, named %.1f%%, whole chains %.1f%%, share %.3f for %.3f' %
+      (all, 100 * named / max(all, 1), 100 * chains / max(took, 1), share, truth))
+# three standard deviations of a share of so many samples
+sd = (truth * (1 - truth) / max(took, 1)) ** .5
+sys.exit(not (all > 500 and named >= .97 * all and chains >= .97 * took and
+              took >= .9 * all and abs(share - truth) < 3 * sd + .02))
+PY
+rooted() { # store, percent
+	"$ascribe" stat "$1" --json 2>/dev/null >stat.json
+	"$ascribe" stat "$1" 2>/dev/null | awk -v min="$2" '$1 == "rooted" { got = $3 + 0 }
+		END { print got "% rooted"; exit !(got >= min) }'
+}
+
+javac --release 17 Truth.java 2>javac.err || skip "javac: $(cat javac.err)"
+for java in $(jvms); do
+	major=$("$java" -version 2>&1 | sed -n '1s/[^"]*"\([0-9]*\).*/\1/p')
+	for mode in -Xmixed -Xint -XX:TieredStopAtLevel=1 virtual; do
+		option=$mode word=() n=20000 what="Java $major $mode"
+		if [ $mode = virtual ]; then
+			[ "$major" -ge 21 ] || continue
+			option=-Xmixed word=(virtual)
+		fi
+		[ $mode != -Xint ] || n=2000
+		rm -rf java
+		ok "$what: recorded" "$ascribe" record -q -F 499 -o java -- "$java" $option Truth 4000 24 $n "${word[@]}"
+		truth=$(tail -1 ok.out)
+		"$ascribe" export java --format folded >java.folded 2>/dev/null
+		ok "$what" python3 -I -S judge.py java.folded 24 "$truth"
+		ok "$what" rooted java 97
+	done
+done
+
+# ---- what lies ----
+cat >lies.c <<'C'
+#include <stdint.h>
+#define TABLE(name) uint64_t gHotSpotVM##name
+TABLE(StructEntryArrayStride) = 48;
+TABLE(StructEntryTypeNameOffset) = 0;
+TABLE(StructEntryFieldNameOffset) = 8;
+TABLE(StructEntryTypeStringOffset) = 16;
+TABLE(StructEntryIsStaticOffset) = 24;
+TABLE(StructEntryOffsetOffset) = 32;
+TABLE(StructEntryAddressOffset) = 40;
+TABLE(TypeEntryArrayStride) = 16;
+TABLE(TypeEntryTypeNameOffset) = 0;
+TABLE(TypeEntrySizeOffset) = 8;
+TABLE(IntConstantEntryArrayStride) = 16;
+TABLE(IntConstantEntryNameOffset) = 0;
+TABLE(IntConstantEntryValueOffset) = 8;
+struct field { const char *type, *field, *kind; uint64_t is_static, offset; void *address; };
+struct type { const char *name; uint64_t size; };
+struct value { const char *name; int64_t value; };
+#if LIE == 1 /* nowhere */
+uint64_t gHotSpotVMStructs = 0x10000, gHotSpotVMTypes = 0x7fffffff0000, gHotSpotVMIntConstants = ~0ull;
+#elif LIE == 2 /* without an end, each entry the same text */
+static struct field fields[200000];
+static struct type types[1];
+static struct value values[1];
+__attribute__((constructor)) static void fill(void)
+{
+	for (int i = 0; i < 200000; i++)
+		fields[i] = (struct field){ "CodeBlob", "_name", "const char*", 0, 0xffffffffff, 0 };
+}
+#else /* the program's own code is its heap; blocks lead back for ever, frames have no bounds */
+extern void spin(void);
+static uint8_t segments[1 << 20];
+static uint64_t heap[8], array[2], queue[4], *heaps = array, *code = queue;
+static void *list[1] = { heap };
+static int major = LIE == 4 ? 999 : 17;
+#define F(t, f, k, o) { t, f, k, 0, o, 0 }
+static struct field fields[] = {
+	F("HeapBlock::Header", "_length", "size_t", 0), F("HeapBlock::Header", "_used", "bool", 8),
+	F("CodeBlob", "_name", "const char*", 0), F("CodeBlob", "_frame_size", "int", 4),
+	F("CodeBlob", "_frame_complete_offset", "int", 4), F("CodeBlob", "_code_begin", "address", 0),
+	F("nmethod", "_method", "Method*", 0), F("nmethod", "_compile_id", "int", 0),
+	F("nmethod", "_verified_entry_point", "address", 0), F("Method", "_constMethod", "ConstMethod*", 0),
+	F("ConstMethod", "_constants", "ConstantPool*", 0), F("ConstMethod", "_constMethod_size", "int", 0),
+	F("ConstMethod", "_name_index", "u2", 0), F("ConstMethod", "_signature_index", "u2", 0),
+	F("ConstantPool", "_pool_holder", "InstanceKlass*", 0), F("ConstantPool", "_length", "int", 0),
+	F("Klass", "_name", "Symbol*", 0), F("InstanceKlass", "_constants", "ConstantPool*", 0),
+	F("Symbol", "_length", "u2", 0), F("Symbol", "_body", "u1", 2),
+	F("GrowableArrayBase", "_len", "int", 0), F("GrowableArray<int>", "_data", "int*", 8),
+	F("CodeHeap", "_memory", "VirtualSpace", 0), F("CodeHeap", "_segmap", "VirtualSpace", 24),
+	F("CodeHeap", "_log2_segment_size", "int", 48), F("VirtualSpace", "_low", "char*", 0),
+	F("VirtualSpace", "_low_boundary", "char*", 0), F("VirtualSpace", "_high_boundary", "char*", 8),
+	F("StubQueue", "_stub_buffer", "address", 0), F("StubQueue", "_buffer_limit", "int", 8),
+	{ "CodeCache", "_heaps", "GrowableArray<CodeHeap*>*", 1, 0, &heaps },
+	{ "AbstractInterpreter", "_code", "StubQueue*", 1, 0, &code },
+	{ "Abstract_VM_Version", "_vm_major_version", "int", 1, 0, &major }, { 0 }
+};
+static struct type types[] = { { "HeapBlock", 16 }, { "ConstMethod", 48 }, { "ConstantPool", 72 }, { "PcDesc", 16 }, { 0 } };
+static struct value values[] = { { "frame::interpreter_frame_sender_sp_offset", -1 }, { "frame::interpreter_frame_last_sp_offset", -2 }, { 0 } };
+__attribute__((constructor)) static void fill(void)
+{
+	for (unsigned i = 0; i < sizeof(segments); i++)
+		segments[i] = 1;
+	segments[0] = LIE == 4 ? 0 : 0xff;
+	heap[0] = ((uint64_t)&spin & ~4095ull) - 4096;
+	heap[1] = heap[0] + (1 << 20);
+	heap[3] = (uint64_t)segments;
+	heap[6] = 7;
+	array[0] = 1;
+	array[1] = (uint64_t)list;
+	queue[0] = LIE == 4 ? (uint64_t)&spin : 4096;
+	queue[1] = 4096;
+}
+#endif
+#if LIE != 1
+struct field *gHotSpotVMStructs = fields;
+struct type *gHotSpotVMTypes = types;
+struct value *gHotSpotVMIntConstants = values;
+#endif
+C
+cat >spin.c <<'C'
+#include <time.h>
+volatile unsigned x;
+__attribute__((noinline)) void spin(void) { for (int i = 0; i < 1000000; i++) x += i; }
+int main(void) { while (clock() < 2 * CLOCKS_PER_SEC) spin(); }
+C
+share() { # store, function
+	"$ascribe" report "$1" --json -n 1000 2>/dev/null |
+		jq -r --arg f "$2" '[.rows[] | select(.function == $f) | .share * 100] | add // 0 | floor'
+}
+if command -v cc >/dev/null; then
+	for lie in 1 2 3 4; do
+		if ! cc -shared -fPIC -w -DLIE=$lie -o libjvm.so lies.c 2>cc.err ||
+			! cc -O1 -rdynamic -o spin spin.c -Wl,--no-as-needed ./libjvm.so 2>cc.err; then
+			bad "lie $lie: $(cat cc.err)"
+			continue
+		fi
+		rm -rf lie
+		ok "lie $lie: recorded" "$ascribe" record -F 499 -o lie -- ./spin
+		[ $lie -ne 2 ] || ok "lie $lie: it is said" grep 'JVMs of an unknown version' ok.err
+		"$ascribe" stat lie --json >lie.json 2>/dev/null
+		ok "lie $lie: every sample is accounted for" jq -e '.fired == .stored + ([.lost | .. | numbers] | add // 0)' lie.json
+		[ $lie -gt 2 ] || ok "lie $lie: it stays native: $(share lie spin)%" test "$(share lie spin)" -ge 90
+	done
+fi
+finish
