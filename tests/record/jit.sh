@@ -71,9 +71,15 @@ fi
 for java in $(jvms); do # one that waits before its first class: a JRE will do
 	paused=(-XX:+UnlockDiagnosticVMOptions -XX:+PauseAtStartup -version)
 	case $(uname -m) in
-	x86_64) ok "$java: check: without" checked '^(ok|note) *Java ' '[( ]@[,)]' "$java" "${paused[@]}" ;;
-	*) ok "$java: check: without" checked '^note  Java .*[( ]@[,)].*-XX:\+PreserveFramePointer' \
-		'^$' "$java" "${paused[@]}" ;;
+	x86_64)
+		ok "$java: check: without" checked '^(ok|note) *Java ' '[( ]@[,)]' \
+			"$java" "${paused[@]}"
+		;;
+	*)
+		ok "$java: check: without" checked \
+			'^note  Java .*[( ]@[,)].*-XX:\+PreserveFramePointer' '^$' \
+			"$java" "${paused[@]}"
+		;;
 	esac
 	ok "$java: check: with" checked '^(ok|note) *Java ' '[( ]@[,)]' "$java" \
 		-XX:+PreserveFramePointer "${paused[@]}"

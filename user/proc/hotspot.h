@@ -26,8 +26,8 @@ int proc_hotspot_locate(uint32_t tgid, const uint64_t at[HOTSPOT_SYMBOLS], struc
 			char missing[HOTSPOT_MISSING_MAX]);
 
 /*
- * Read the names of a frame (a word of hotspot_wire.h, or an address in its code): one NUL-terminated text for each call at
- * that place, innermost first, HOTSPOT_CALLS_MAX at most. -ESTALE: the code is gone.
+ * Read the names of a frame (a word of hotspot_wire.h, or an address in its code): one
+ * NUL-terminated text for each call at that place, innermost first, HOTSPOT_CALLS_MAX at most. -ESTALE: the code is gone.
  * -EINPROGRESS, -EFAULT: as above.
  */
 #define HOTSPOT_CALLS_MAX 24

@@ -238,8 +238,8 @@ static bool find_scopes(struct naming *g, uint64_t blob, uint64_t method, struct
 }
 
 /*
- * The descriptor of a place. They ascend, and the first is none. A call has its own; what is between
- * two belongs to the nearer one, for compilers describe calls and polls only.
+ * The descriptor of a place. They ascend, and the first is none. A call has its own. What is
+ * between two belongs to the nearer one: compilers describe calls and polls only.
  */
 static bool find_pc(struct naming *g, const struct scopes *s, uint64_t offset, int64_t *ret_scope)
 {
