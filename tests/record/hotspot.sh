@@ -194,7 +194,8 @@ share() { # store, function
 if command -v cc >/dev/null; then
 	for lie in 1 2 3 4; do
 		if ! cc -shared -fPIC -w -DLIE=$lie -o libjvm.so lies.c 2>cc.err ||
-			! cc -O1 -rdynamic -o spin spin.c -Wl,--no-as-needed ./libjvm.so 2>cc.err; then
+			! cc -O1 -rdynamic -o spin spin.c \
+				-Wl,--no-as-needed ./libjvm.so 2>cc.err; then
 			bad "lie $lie: $(cat cc.err)"
 			continue
 		fi

@@ -98,11 +98,12 @@ if command -v java >/dev/null && command -v javac >/dev/null; then
 		ok "$java: no map stays in /tmp" test ! -e "$(cat java.map)"
 	done
 	ok "java: nor what it was asked by" test "$(find /tmp -maxdepth 1 -name '.attach_pid*' -newer Hot.class | wc -l)" -eq 0
-	"$ascribe" record -F 499 -o java-alone -- java -XX:+PreserveFramePointer Hot 1000 \
+	"$ascribe" record -F 499 -o java-alone -- java -XX:+PreserveFramePointer Hot 4000 \
 		>alone.out 2>&1
 	ok "java: not asked unless we are told to" sh -c '! grep -q "Full thread dump" alone.out'
 	[ "$(uname -m)" != x86_64 ] ||
-		ok "java: its function, without asking" at_least 50 java-alone 'int Hot.fibonacci(int)'
+		ok "java: its function, without asking" at_least 50 java-alone \
+			'int Hot.fibonacci(int)'
 	"$ascribe" record --jvm-attach -F 499 -o java-deaf -- java \
 		-XX:+DisableAttachMechanism -XX:+PreserveFramePointer Hot 1000 >deaf.out 2>&1
 	ok "java: who wants no attaching gets no signal" sh -c '! grep -q "Full thread dump" deaf.out'

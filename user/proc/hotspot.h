@@ -27,8 +27,8 @@ int proc_hotspot_locate(uint32_t tgid, const uint64_t at[HOTSPOT_SYMBOLS], struc
 
 /*
  * Read the names of a frame (a word of hotspot_wire.h, or an address in its code): one
- * NUL-terminated text for each call at that place, innermost first, HOTSPOT_CALLS_MAX at most. -ESTALE: the code is gone.
- * -EINPROGRESS, -EFAULT: as above.
+ * NUL-terminated text for each call at that place, innermost first, HOTSPOT_CALLS_MAX at most.
+ * -ESTALE: the code is gone. -EINPROGRESS, -EFAULT: as above.
  */
 #define HOTSPOT_CALLS_MAX 24
 #define HOTSPOT_NAME_MAX 1024 /* bytes of a name, at most */
