@@ -79,7 +79,7 @@ BESIDE := $(addprefix tests/, \
 	http/api.sh http/pyroscope.sh \
 	http/install.sh http/flood.sh record/python.sh record/renew.sh record/unwind_jit.sh \
 	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
-	record/pprof.sh record/metrics.sh record/top_metrics.sh \
+	record/pprof.sh record/metrics.sh \
 	record/loading.sh http/clickhouse.sh http/clickhouse_lost.sh \
 	http/clickhouse_ask.sh http/push.sh \
 	http/push_daemon.sh http/tables.sh http/tokens.sh http/scope.sh http/scope_waits.sh \

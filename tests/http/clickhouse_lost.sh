@@ -42,7 +42,8 @@ begin() {
 	{ yes take | head -n $((before - 1)) && echo cut && yes refuse | head -n 99; } >"$3/plan"
 	cp -r store "$3/store"
 }
-was_cut() { grep -qF '"do": ["cut"]' "$1/asked"; }
+# A request is noted when it comes, so the next one says that this one was done.
+was_cut() { grep -qF '"do": ["refuse"]' "$1/asked"; }
 
 n=0
 for table in ascribe_samples ascribe_windows; do
