@@ -34,6 +34,7 @@ include mk/export.mk
 include mk/web.mk
 include mk/user.mk
 include mk/heap.mk
+include mk/label.mk
 include mk/fault.mk
 include mk/fuzz.mk
 include mk/tests.mk

@@ -14,6 +14,10 @@ DOCS := http json labels memory recipes fleet
 # The sampler of allocations: the library, where `record --heap` looks for it, and its source.
 HEAP_DIR := $(PREFIX)/lib/ascribe
 HEAP_SOURCE := $(PREFIX)/share/ascribe/heap.c
+# Labels for other languages: the library where linkers look, and a file for each language.
+LABEL_SO := $(PREFIX)/lib/libascribe-label.so
+LABEL_DIR := $(PREFIX)/share/ascribe/label
+LABEL_FILES := python/ascribe.py rust/ascribe.rs node/ascribe.js java/ascribe/Labels.java
 # Where each shell looks for completions; Debian's zsh has a place of its own for packages.
 BASH_DIR := $(PREFIX)/share/bash-completion/completions
 ZSH_DIR := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
@@ -22,7 +26,7 @@ VERSION := $(shell sed -n 's/^.define ASCRIBE_VERSION "\(.*\)"/\1/p' user/cli/cm
 DEB_ARCH := $(shell dpkg --print-architecture 2>/dev/null)
 DEB := $(BUILD)/ascribe_$(VERSION)_$(DEB_ARCH).deb
 
-install: $(BUILD)/ascribe $(HEAP_LIB) $(BUILD)/man/ascribe.1
+install: $(BUILD)/ascribe $(HEAP_LIB) $(LABEL_LIB) $(BUILD)/man/ascribe.1
 install: ## the program, kubectl's plug-in, headers, manual, completions, unit: DESTDIR, PREFIX
 	install -D -m 755 $(BUILD)/ascribe $(DESTDIR)$(PREFIX)/bin/ascribe
 	install -m 755 deploy/kubernetes/kubectl-ascribe $(DESTDIR)$(PREFIX)/bin/
@@ -39,6 +43,9 @@ install: ## the program, kubectl's plug-in, headers, manual, completions, unit: 
 	chmod 644 $(DESTDIR)$(SYSTEMD)/ascribe.service
 	install -D -m 644 $(HEAP_LIB) $(DESTDIR)$(HEAP_DIR)/libascribe-heap.so
 	install -D -m 644 lib/heap.c $(DESTDIR)$(HEAP_SOURCE)
+	install -D -m 644 $(LABEL_LIB) $(DESTDIR)$(LABEL_SO)
+	for f in $(LABEL_FILES); do \
+		install -D -m 644 lib/label/$$f $(DESTDIR)$(LABEL_DIR)/$$f || exit 1; done
 	install -d $(DESTDIR)$(DOC_DIR)
 	install -m 644 $(DOCS:%=docs/%.md) $(DESTDIR)$(DOC_DIR)/
 	install -D -m 644 deploy/ascribe.tmpfiles $(DESTDIR)$(TMPFILES)/ascribe.conf
@@ -52,9 +59,11 @@ uninstall: ## what install made; the store and /etc/ascribe stay
 		$(DESTDIR)$(BASH_DIR)/ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe \
 			$(DESTDIR)$(FISH_DIR)/ascribe.fish \
 		$(DESTDIR)$(HEAP_DIR)/libascribe-heap.so $(DESTDIR)$(HEAP_SOURCE) \
+		$(DESTDIR)$(LABEL_SO) \
 		$(DESTDIR)$(TMPFILES)/ascribe.conf $(DOCS:%=$(DESTDIR)$(DOC_DIR)/%.md) \
 			$(patsubst include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard \
 			include/ascribe/*.h*))
+	rm -rf $(DESTDIR)$(LABEL_DIR)
 	-rmdir $(DESTDIR)$(PREFIX)/include/ascribe $(DESTDIR)$(DOC_DIR) $(DESTDIR)$(HEAP_DIR) \
 		$(dir $(DESTDIR)$(HEAP_SOURCE))
 

@@ -33,7 +33,7 @@ TAIL := $(addprefix tests/, \
 	record/short.sh record/started.sh record/flood.sh record/greedy.sh http/errors.sh \
 	http/tokens.sh http/group.sh http/quota.sh http/scope_waits.sh http/audit.sh \
 	http/peers.sh record/calls.sh record/leak.sh record/args.sh record/periods.sh \
-	http/restart_waits.sh)
+	http/restart_waits.sh labels/languages.sh)
 # What costs most, and what other scripts also reach: each runs every third day.
 OFTEN := $(addprefix tests/, \
 	http/budget.sh http/pods.sh http/bad.sh http/full.sh http/keeper.sh http/freeze.sh \
@@ -318,6 +318,7 @@ test-with-packages:
 		$(foreach c,$(CLANGS),'record/$(c)=$(BUILD)/$(c)/ascribe check') \
 		-j1=alone \
 		$(call alone,record) \
+		$(call script_list,$(filter-out $(TAIL_OUT),tests/labels/languages.sh)) \
 		$(call alone,http) \
 		'-j2=other kernels and lint' \
 		$(foreach k,$(if $(ASCRIBE_TEST_ALL),$(KERNELS),$(firstword $(KERNELS))),\
@@ -331,7 +332,8 @@ test-with-packages:
 		$(foreach t,$(BESIDE_KERNELS),$(call one_test,$(t))) \
 		-r8
 
-test-programs: $(BUILD)/ascribe $(HEAP_LIB) $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples \
+test-programs: $(BUILD)/ascribe $(HEAP_LIB) $(LABEL_LIB) $(BUILD)/tests/hasty/ascribe \
+	$(BUILD)/demo examples \
 	$(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore \
 	$(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) \
 	$(BUILD)/tests/torn/torn \

@@ -18,6 +18,7 @@ ok "the unit names it" grep -q 'ExecStart=/opt/a/bin/ascribe daemon' \
 	root/opt/a/lib/systemd/system/ascribe.service
 ok "a header compiles" sh -c 'echo "#include <ascribe/label.h>" | cc -xc -Iroot/opt/a/include -fsyntax-only -'
 ok "the sampler of allocations" sh -c 'LD_PRELOAD=$PWD/root/opt/a/lib/ascribe/libascribe-heap.so /bin/true 2>&1 | wc -c | grep -qx 0 && ls root/opt/a/share/ascribe/heap.c'
+ok "labels for other languages" sh -c 'ASCRIBE_LABEL_LIB=$PWD/root/opt/a/lib/libascribe-label.so PYTHONPATH=root/opt/a/share/ascribe/label/python python3 -B -c "import ascribe; assert ascribe.set(\"k\", \"v\") and ascribe.current()"'
 echo changed: 1 >>root/etc/ascribe/ascribe.yaml
 ok "install again" run install DESTDIR="$dir/root" PREFIX=/opt/a
 ok "leaves a changed file alone" grep -q 'changed: 1' root/etc/ascribe/ascribe.yaml
@@ -37,6 +38,10 @@ ok "and their table is read-only from then on" sh -c "readelf -l '$elf' | grep -
 ok "its stacks are protected" sh -c "readelf -W --dyn-syms '$elf' | grep -q __stack_chk_fail"
 ok "its copies are checked" sh -c "readelf -W --dyn-syms '$elf' | grep -qE '__(memcpy|snprintf|read)_chk'"
 ok "no stack is executable" sh -c "readelf -lW '$elf' | grep GNU_STACK | grep -qv RWE"
+elf=deb/usr/lib/libascribe-label.so
+ok "the library of labels: bound when it is loaded" sh -c "readelf -d '$elf' | grep -q NOW"
+ok "read-only from then on" sh -c "readelf -lW '$elf' | grep -q GNU_RELRO"
+ok "without an executable stack" sh -c "readelf -lW '$elf' | grep GNU_STACK | grep -qv RWE"
 if command -v systemd-analyze >/dev/null; then
 	sed -i "s|ExecStart=/usr|ExecStart=$dir/deb/usr|; s|ExecStartPre=/usr|ExecStartPre=$dir/deb/usr|; /^Documentation/d" deb/usr/lib/systemd/system/ascribe.service
 	ok "systemd reads the unit" sh -c "! systemd-analyze verify --man=no deb/usr/lib/systemd/system/ascribe.service 2>&1 | grep ascribe.service"
