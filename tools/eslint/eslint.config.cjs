@@ -21,5 +21,10 @@ module.exports = [
 	{ linterOptions: { reportUnusedDisableDirectives: 'error' } },
 	{ ...js.configs.recommended, files: ['**/*.js', '**/*.mjs'] },
 	{ files: ['web/*.js'], rules, languageOptions: { globals: globals.browser } },
+	{
+		files: ['lib/label/node/*.js', 'examples/node/*.js'],
+		rules,
+		languageOptions: { sourceType: 'commonjs', globals: globals.node },
+	},
 	{ files: ['tests/**/*.mjs'], rules, languageOptions: { globals: { ...globals.node, ...globals.browser } } },
 ];

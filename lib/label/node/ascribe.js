@@ -6,8 +6,8 @@
 //
 // run() calls the function with these labels on top of those in effect, and returns its result. All
 // work that the function begins has them, too: promises, timers, I/O callbacks. Node's own
-// threads, which compress and encrypt, have none. ASCRIBE_LABEL_LIB names another libascribe-
-// label.so.
+// threads, which compress and encrypt, have none. ASCRIBE_LABEL_LIB names another file than
+// libascribe-label.so.
 'use strict';
 const { AsyncLocalStorage, createHook } = require('node:async_hooks');
 const native = { exports: {} };
