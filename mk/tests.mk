@@ -41,7 +41,8 @@ OFTEN := $(addprefix tests/, \
 	http/install.sh record/names.sh record/heap.sh record/async.sh record/little_memory.sh \
 	record/top.sh record/top_metrics.sh record/why.sh record/waits_long.sh record/namespace.sh \
 	record/python.sh record/python_waits.sh record/durations.sh record/probes.sh \
-	record/locks.sh record/latency.sh record/tracks.sh record/waker.sh models/check.sh \
+	record/locks.sh record/latency.sh record/tracks.sh record/waker.sh record/hotspot.sh \
+	models/check.sh \
 	cli/terminal.sh)
 # What takes minutes: in `make test-all` alone.
 SLOWEST := tests/record/incidents.sh
