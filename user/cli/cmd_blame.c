@@ -242,6 +242,7 @@ int cmd_blame(int argc, char **argv)
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
 	opts.filter.metric = opts.wakers || opts.locks ? waker : blamed;
+	opts.filter.blames = true;
 	char *key = opts.by.n ? opts.by.v[0] : comm;
 	if (opts.by.n > 1) {
 		cmd_error("blame: --by takes one key");

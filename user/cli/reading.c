@@ -169,7 +169,7 @@ int reading_metric(const struct filter *f)
 {
 	enum query_metric metric;
 	int rc = query_metric_named(f->metric, &metric);
-	return rc || metric == QUERY_BLAME ? -1 : (int)metric;
+	return rc || (metric == QUERY_BLAME && !f->blames) ? -1 : (int)metric;
 }
 
 int reading_check(const struct filter *f, const char *where, const char *from)

@@ -21,6 +21,7 @@ struct filter {
 	bool by_start;			/* see struct query_spec; no option */
 	uint64_t limit;			/* UINT64_MAX: not given */
 	uint64_t memory;		/* of an answer, in bytes */
+	bool blames;			/* the metric may be blame; no option */
 	unsigned parts;			/* struct query_spec; no option */
 	uint32_t least;			/* likewise */
 	struct fleet_server clickhouse; /* url NULL: a store */
