@@ -46,7 +46,7 @@ public class Truth {
 	}
 }
 JAVA
-# What a recording says: judge.py FOLDED DEPTH SHARE TOLERANCE. Virtual threads have no CPU clock, so
+# What a recording says: judge.py FOLDED DEPTH SHARE TOLERANCE. Virtual threads have no CPU clock:
 # their truth is of elapsed time, which others on the CPU shift.
 cat >judge.py <<'PY'
 import sys

@@ -424,7 +424,7 @@ static void instants_of_rows(void **state)
 {
 	static struct drawn_window d[2];
 	const struct store_options o = tracked();
-	const bool second[] = { false, true };
+	const bool second[8] = { false, true };
 	struct model m = { .random = 23 };
 	struct store_writer *w;
 	struct err err = { 0 };
@@ -437,6 +437,7 @@ static void instants_of_rows(void **state)
 	}
 	store_writer_close(w);
 	struct store *s = open_store(dir);
+	assert_true(store_n_events(s) <= sizeof(second));
 	check_instants(s, d, 2, INT64_MIN, INT64_MAX, NULL);
 	check_instants(s, d, 2, T0 + 3 * MS, T0 + WINDOW + 700 * MS, second);
 	check_instants(s, d, 2, T0 + WINDOW, T0 + WINDOW + 1, NULL);
