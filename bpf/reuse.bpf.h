@@ -7,9 +7,8 @@
  * saved frame pointer (unwind_walk.h, is_simple). So the steps of a walk are recorded with where
  * those words are. The next walk of the thread goes on by rules until it comes to a recorded frame
  * with the same pc, sp and fp. From there on one read of the stack shows whether the words are the
- * same as well. As far as they are, so are the callers. Interpreted frames of HotSpot have a third
- * word, the method. The walk by rules continues at the last of
- * these.
+ * same as well. As far as they are, so are the callers. The walk by rules continues at the last of
+ * these. Interpreted frames of HotSpot have a third word, the method.
  *
  * A slot holds one thread's steps, in 2.1 KiB. It is found by the thread's id, so threads of one
  * CPU share slots: eight, and fewer where there are many CPUs.

@@ -220,14 +220,24 @@ int hotspots_wait(struct hotspots *h)
 	return h->n_starting ? START_MS : -1;
 }
 
-const struct hotspot_heap *hotspots_heap(const struct proc_image *im, uint32_t i,
-					 uint32_t *ret_code)
+uint32_t hotspots_add_ranges(const struct proc_image *im, uint64_t upto, struct unwind_range *out,
+			     uint32_t n, uint32_t *io_heap)
 {
 	const struct state *s = im->layer[PROC_HOTSPOT];
-	if (!s || i >= s->n_codes)
-		return NULL;
-	*ret_code = s->code[i];
-	return &s->jvm.heap[i];
+	for (; s && *io_heap < s->n_codes && n < UNWIND_PROC_RANGES_MAX; ++*io_heap) {
+		const struct hotspot_heap *h = &s->jvm.heap[*io_heap];
+		if (h->low > upto)
+			break;
+		while (n && out[n - 1].start >= h->low)
+			n--;
+		if (n && out[n - 1].end > h->low)
+			out[n - 1].end = h->low;
+		out[n++] = (struct unwind_range){ .start = h->low,
+						  .end = h->high,
+						  .page = UNWIND_PAGE_MADE,
+						  .n_pages = s->code[*io_heap] + 1 };
+	}
+	return n;
 }
 
 /* ---- names ---- */

@@ -13,6 +13,7 @@
 #include "store/store.h"
 #include "store/writer.h"
 #include "symbols/symbols.h"
+#include "unwind_wire.h"
 
 struct hotspots;
 
@@ -34,9 +35,13 @@ int hotspots_look(struct hotspots *h, struct proc_image *im, const struct binary
 /* Return in how many ms to look again at processes that are being started; -1: there are none. */
 int hotspots_wait(struct hotspots *h);
 
-/* The heap number i of a process, ascending by address. NULL: there is none, or none so far. */
-const struct hotspot_heap *hotspots_heap(const struct proc_image *im, uint32_t i,
-					 uint32_t *ret_code);
+/*
+ * Add the code heaps of a process that begin at or below `upto`, from *io_heap on, with all that
+ * they may grow to. What of out[n] they cover is dropped. Return the new n, at most
+ * UNWIND_PROC_RANGES_MAX.
+ */
+uint32_t hotspots_add_ranges(const struct proc_image *im, uint64_t upto, struct unwind_range *out,
+			     uint32_t n, uint32_t *io_heap);
 
 /* Is this address in a code heap that was found? */
 bool hotspots_hold(const struct proc_image *im, uint64_t addr);

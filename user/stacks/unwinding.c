@@ -291,37 +291,13 @@ static void hold(struct unwinding *u, const struct proc_image *im, uint32_t by)
 	}
 }
 
-/*
- * Add the code heaps of HotSpot that begin at or below `upto`, from *io_heap on: all that they may
- * grow to. Return the number of ranges.
- */
-static uint32_t add_heaps(const struct proc_image *im, uint64_t upto, struct unwind_range *out,
-			  uint32_t n, uint32_t *io_heap)
-{
-	const struct hotspot_heap *h;
-	uint32_t code;
-	while (n < UNWIND_PROC_RANGES_MAX && (h = hotspots_heap(im, *io_heap, &code)) &&
-	       h->low <= upto) {
-		while (n && out[n - 1].start >= h->low)
-			n--;
-		if (n && out[n - 1].end > h->low)
-			out[n - 1].end = h->low;
-		out[n++] = (struct unwind_range){ .start = h->low,
-						  .end = h->high,
-						  .page = UNWIND_PAGE_MADE,
-						  .n_pages = code + 1 };
-		++*io_heap;
-	}
-	return n;
-}
-
 /* Mappings without a file that touch are one, so that a process that makes code has few. */
 static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct unwind_range *out,
 		       struct code **codes, uint32_t *ret_codes)
 {
 	uint32_t n = 0, n_codes = 0, heap = 0;
 	for (uint32_t i = 0; i < im->n_maps; i++) {
-		n = add_heaps(im, im->maps[i].start, out, n, &heap);
+		n = hotspots_add_ranges(im, im->maps[i].start, out, n, &heap);
 		if (n >= UNWIND_PROC_RANGES_MAX)
 			break;
 		if (n && out[n - 1].page == UNWIND_PAGE_MADE && out[n - 1].end > im->maps[i].start)
@@ -338,7 +314,7 @@ static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct 
 		if (r.n_pages)
 			codes[n_codes++] = c;
 	}
-	n = add_heaps(im, UINT64_MAX, out, n, &heap);
+	n = hotspots_add_ranges(im, UINT64_MAX, out, n, &heap);
 	*ret_codes = n_codes;
 	return n;
 }
