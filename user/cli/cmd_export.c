@@ -27,7 +27,7 @@ static const struct format {
 	bool binary, has_styles;
 	struct opt_list keys; /* the labels that are written; none: all of them */
 	bool by;	      /* --by chooses others */
-	bool times;	      /* samples and waits have theirs: from tracks, whatever the metric */
+	bool times;	      /* writes the time of each sample and wait, from tracks */
 } formats[] = {
 	{ "pprof", export_pprof, true, true, { NULL, 0 }, false, false },
 	{ "otlp", export_otlp, true, false, { NULL, 0 }, false, false },
@@ -84,7 +84,8 @@ static const struct opt_command command = {
 		"export --format otlp -o cpu.otlp      # for OpenTelemetry collectors\n  ascribe "
 		"export --format folded > stacks.txt\n  ascribe export --format speedscope -o "
 		"cpu.speedscope.json   # open at speedscope.app\n  ascribe export --format "
-		"perfetto --from -1m -o last.perfetto    # open at ui.perfetto.dev\n  ascribe export --format folded --metric "
+		"perfetto --from -1m -o last.perfetto    # open at ui.perfetto.dev\n  ascribe export "
+		"--format folded --metric "
 		"off > blocked.txt    # nanoseconds\n  ascribe export --format pprof --metric "
 		"wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",
 	.opts = options,

@@ -137,10 +137,10 @@ static int ask(struct push_sender *s, const struct push_post *of, unsigned *ret_
 }
 
 /*
- * ClickHouse without replication notes an insert's token before it keeps the rows. Killed between
- * the two, it drops them when they come again. So where it was started since the last try and does
- * not have the rows, they get another token. Where it has them, the same one goes on: sums may
- * miss them still. 0: nothing stands against a try.
+ * Give the rows another token where the server lost them. ClickHouse without replication notes an
+ * insert's token before it keeps the rows. Killed between the two, it drops them when they come
+ * again. So rows get another token if the server was started since the last try and does not have
+ * them. If it has them, the token stays: tables of sums may still need the insert. 0: send them.
  */
 static int settle(struct push_sender *s, const struct push_post *of, uint64_t tried,
 		  struct err *err)
