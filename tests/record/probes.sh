@@ -60,6 +60,42 @@ kill -CONT "$inner"
 wait "$recorder"
 ok "a file of a container: its hits" test "$(report inner | jq .samples)" = 700
 
+# ---- stripped files: functions that only their debug file, or .gnu_debugdata, has ----
+id=$(readelf -n probed | sed -n 's/.*Build ID: //p')
+debug=usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug
+made=
+[ -d "/${debug%/*}" ] || made=/${debug%/*}
+clean() {
+	rm -f "/$debug"
+	[ -z "$made" ] || rmdir "$made" 2>/dev/null
+}
+at_end=clean
+hits_of() { # store, command: a recording of its function hit
+	record -o "$1" -e "uprobe:$2:hit" -- "$2" 1 400 && test "$(report "$1" | jq .samples)" = 401
+}
+strip -o stripped probed
+exits 1 "is stripped, and exports no function hit: .* debug symbols ./$debug" \
+	"$ascribe" record -d 1s -o x -e "uprobe:$PWD/stripped:hit"
+mkdir -p "/${debug%/*}"
+objcopy --only-keep-debug "/bin/true" "/$debug"
+exits 1 'has no function hit in its symbol tables' \
+	"$ascribe" record -d 1s -o x -e "uprobe:$PWD/stripped:hit" # of another build id
+objcopy --only-keep-debug probed "/$debug"
+ok "a stripped file and its debug file: its hits" hits_of debug "$PWD/stripped"
+objcopy --only-keep-debug --keep-symbol=hit --keep-symbol=run probed mini.debug &&
+	strip --strip-debug mini.debug && xz -f mini.debug &&
+	objcopy --add-section .gnu_debugdata=mini.debug.xz stripped mini
+rm "/$debug"
+ok "a stripped file with .gnu_debugdata: its hits" hits_of packed "$PWD/mini"
+background unshare --mount sh -c "mount -t tmpfs none /mnt && cp stripped /mnt/inner &&
+	mount -t tmpfs none /usr/lib/debug && mkdir -p '/${debug%/*}' &&
+	objcopy --only-keep-debug probed '/$debug' && exec /mnt/inner 1 700 5000" >/dev/null
+inner=$pid
+within 10 sh -c "readlink /proc/$inner/exe | grep -q inner"
+ok "the debug file of a container: its hits" \
+	record -p "$inner" -o in_debug -e "uprobe:/proc/$inner/root/mnt/inner:hit"
+ok "each" test "$(report in_debug | jq .samples)" = 700
+
 # ---- programs of others ----
 if readelf -n /usr/bin/python3 2>/dev/null | grep -q gc__start; then
 	record -o python -e usdt:/usr/bin/python3:python:gc__start -- /usr/bin/python3 -c '

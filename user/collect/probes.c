@@ -22,20 +22,7 @@
 
 #define OPEN_S 5
 #define LOOK_MS 10
-
-/* The places of one probe of an event; content: of its file. */
-static int add_places(struct probes *p, struct sandbox *s, const struct probe_spec *spec,
-		      unsigned index, int content, bool frees, struct err *err)
-{
-	struct probe_place place[PROBE_PLACES_MAX];
-	size_t n = 0;
-	int rc = probe_find(s, spec, content, place, &n, err);
-	if (!rc && ARRAY_RESERVE(p->v, p->cap, p->n + n))
-		rc = err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; !rc && i < n; i++)
-		p->v[p->n++] = (struct sampler_probe){ index, frees, p->file[index], place[i] };
-	return rc;
-}
+#define DEBUG_PATH_MAX 256 /* with the longest build id */
 
 static int open_in_time(struct sandbox *s, const char *path, bool place, struct proc_opened *ret)
 {
@@ -89,6 +76,63 @@ static int open_file(struct sandbox *s, const char *file, int *ret_content, int 
 	return content.dev == place.dev && content.ino == place.ino
 		       ? 0
 		       : err_set(err, -ESTALE, "%s is replaced just now: try again", file);
+}
+
+/* The part of a path that leads into the root of another process: /proc/PID/root; or none. */
+static size_t root_of(const char *path)
+{
+	int n = 0;
+	sscanf(path, "/proc/%*[0-9]/root%n", &n);
+	return n > 0 && path[n] == '/' ? (size_t)n : 0;
+}
+
+/* Open the debug file of what was found: in the root of the file, or in ours. -1: there is none. */
+static int open_debug(struct sandbox *s, const char *file, const struct probe_found *f)
+{
+	struct proc_opened o = { .fd = -1 };
+	char path[DEBUG_PATH_MAX], in_root[PROBE_FILE_MAX + DEBUG_PATH_MAX];
+	const size_t root = root_of(file);
+	if (symbols_build_id_path(f->build_id, f->build_id_len, path, sizeof(path)))
+		return -1;
+	snprintf(in_root, sizeof(in_root), "%.*s%s", (int)root, file, path);
+	if (root && !open_in_time(s, in_root, false, &o))
+		return o.fd;
+	return open_in_time(s, path, false, &o) ? -1 : o.fd;
+}
+
+static int find_places(struct sandbox *s, const struct probe_spec *spec, int content,
+		       struct probe_found *ret, struct err *err)
+{
+	char path[DEBUG_PATH_MAX];
+	int rc = probe_find(s, spec, content, -1, ret, err);
+	if ((rc && rc != -ENOENT) || !ret->build_id_len)
+		return rc;
+	const int debug = open_debug(s, spec->file, ret);
+	if (debug >= 0) {
+		rc = probe_find(s, spec, content, debug, ret, err);
+		close(debug);
+	} else if (rc &&
+		   !symbols_build_id_path(ret->build_id, ret->build_id_len, path, sizeof(path))) {
+		rc = err_set(err, rc,
+			     "%s is stripped, and exports no function %s: install its debug "
+			     "symbols (%s)",
+			     spec->file, spec->name, path);
+	}
+	return rc;
+}
+
+/* The places of one probe of an event; content: of its file. */
+static int add_places(struct probes *p, struct sandbox *s, const struct probe_spec *spec,
+		      unsigned index, int content, bool frees, struct err *err)
+{
+	struct probe_found found;
+	int rc = find_places(s, spec, content, &found, err);
+	if (!rc && ARRAY_RESERVE(p->v, p->cap, p->n + found.n))
+		rc = err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; !rc && i < found.n; i++)
+		p->v[p->n++] =
+			(struct sampler_probe){ index, frees, p->file[index], found.place[i] };
+	return rc;
 }
 
 static int find(struct probes *p, struct sandbox *s, const struct event *e, unsigned index,

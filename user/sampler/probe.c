@@ -3,6 +3,7 @@
 
 #include "elf/function.h"
 #include "elf/usdt.h"
+#include "symbols/debugdata.h"
 #include "util/clock.h"
 
 #include <elf.h>
@@ -219,8 +220,10 @@ int probe_parse(struct probe_spec *ret, const char *event, struct err *err)
 
 /* ---- in a worker ---- */
 
+/* n may be 0: the build id says where else to look. */
 struct answer {
-	uint64_t n;
+	uint64_t n, build_id_len;
+	uint8_t build_id[ELF_BUILD_ID_MAX];
 	struct probe_place place[PROBE_PLACES_MAX];
 };
 
@@ -301,31 +304,70 @@ static int take_static(void *ctx, const struct elf_usdt *u)
 	return rc ? rc : add_place(s->a, &at);
 }
 
-static int find(const struct elf_image *img, const struct probe_spec *p, struct answer *a)
+/* The functions that .gnu_debugdata has, and those of the debug file. */
+static int find_stripped(const struct elf_image *debug, struct search *s)
+{
+	struct elf_image packed;
+	int rc = debugdata_open(&packed, s->img, "file", NULL);
+	if (!rc) {
+		rc = elf_function_each(&packed, s->p->name, take_function, s);
+		elf_image_fini(&packed);
+	} else if (rc == -ENOENT) {
+		rc = 0;
+	}
+	if (!rc && debug)
+		rc = elf_function_each(debug, s->p->name, take_function, s);
+	return rc;
+}
+
+static int find(const struct elf_image *img, const struct elf_image *debug,
+		const struct probe_spec *p, struct answer *a)
 {
 	struct search s = { img, p, a };
 	if (img->is_32)
 		return -EPROTONOSUPPORT;
-	int rc = p->kind == PROBE_STATIC ? elf_usdt_each(img, take_static, &s)
-					 : elf_function_each(img, p->name, take_function, &s);
-	return rc || a->n ? rc : -ENOENT;
+	if (p->kind == PROBE_STATIC)
+		return elf_usdt_each(img, take_static, &s);
+	int rc = elf_function_each(img, p->name, take_function, &s);
+	if (rc || img->symtab.size)
+		return rc;
+	a->build_id_len = img->build_id_len;
+	memcpy(a->build_id, img->build_id, img->build_id_len);
+	return find_stripped(debug, &s);
+}
+
+static bool is_debug_of(const struct elf_image *debug, const struct elf_image *img)
+{
+	return debug->build_id_len && debug->build_id_len == img->build_id_len &&
+	       debug->machine == img->machine && debug->is_32 == img->is_32 &&
+	       !memcmp(debug->build_id, img->build_id, img->build_id_len);
+}
+
+static int find_in(const struct sandbox_request *q, const struct probe_spec *p, struct answer *a)
+{
+	struct elf_image img, debug;
+	int rc = elf_image_open(&img, q->fds[0], "file", NULL);
+	if (rc)
+		return rc;
+	const bool has_debug =
+		q->n_fds > 1 && !elf_image_open(&debug, q->fds[1], "debug file", NULL);
+	rc = find(&img, has_debug && is_debug_of(&debug, &img) ? &debug : NULL, p, a);
+	if (has_debug)
+		elf_image_fini(&debug);
+	elf_image_fini(&img);
+	return rc;
 }
 
 int probe_op(const struct sandbox_request *q, struct buf *out)
 {
 	struct answer *a = calloc(1, sizeof(*a));
 	struct probe_spec p;
-	struct elf_image img;
 	if (!a || !q->n_fds || q->len != sizeof(p)) {
 		free(a);
 		return -EINVAL;
 	}
 	memcpy(&p, q->bytes, sizeof(p));
-	int rc = elf_image_open(&img, q->fds[0], "file", NULL);
-	if (!rc) {
-		rc = find(&img, &p, a);
-		elf_image_fini(&img);
-	}
+	int rc = find_in(q, &p, a);
 	rc = rc ? rc : buf_add(out, a, sizeof(*a));
 	free(a);
 	return rc;
@@ -402,7 +444,8 @@ static bool are_sound(const struct probe_spec *p, const struct probe_arguments *
 static bool is_answer(const struct probe_spec *p, const struct buf *reply)
 {
 	const struct answer *a = (const void *)reply->data;
-	bool good = reply->len == sizeof(*a) && a->n && a->n <= PROBE_PLACES_MAX;
+	bool good = reply->len == sizeof(*a) && a->n <= PROBE_PLACES_MAX &&
+		    a->build_id_len <= ELF_BUILD_ID_MAX;
 	for (size_t i = 0; good && i < a->n; i++)
 		good = are_sound(p, &a->place[i].arguments);
 	return good;
@@ -417,14 +460,26 @@ static void set_labels(const struct probe_spec *p, struct probe_arguments *a)
 	}
 }
 
-int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, struct probe_place *ret,
-	       size_t *ret_n, struct err *err)
+/* Fill ret from an answer that was checked. */
+static void take(const struct probe_spec *p, const struct answer *a, struct probe_found *ret)
 {
+	ret->n = a->n;
+	memcpy(ret->place, a->place, a->n * sizeof(ret->place[0]));
+	for (size_t i = 0; i < a->n; i++)
+		set_labels(p, &ret->place[i].arguments);
+	ret->build_id_len = a->build_id_len;
+	memcpy(ret->build_id, a->build_id, a->build_id_len);
+}
+
+int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, int debug,
+	       struct probe_found *ret, struct err *err)
+{
+	const int fds[] = { fd, debug };
 	const struct sandbox_call call = { .op = PROBE_OP,
 					   .bytes = spec,
 					   .len = sizeof(*spec),
-					   .fds = &fd,
-					   .n_fds = 1,
+					   .fds = fds,
+					   .n_fds = debug < 0 ? 1 : 2,
 					   .deadline_ms = FIND_MS,
 					   .max_reply = sizeof(struct answer) };
 	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + 2 * FIND_MS * 1000000ull;
@@ -440,15 +495,12 @@ int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, struct 
 	if (rc == -EINPROGRESS)
 		rc = -ETIMEDOUT;
 	sandbox_cancel(s, &job);
+	*ret = (struct probe_found){ 0 };
 	if (!rc && !is_answer(spec, &reply))
 		rc = -EBADMSG;
-	if (!rc) {
-		const struct answer *a = (const void *)reply.data;
-		*ret_n = a->n;
-		memcpy(ret, a->place, a->n * sizeof(*ret));
-		for (size_t i = 0; i < a->n; i++)
-			set_labels(spec, &ret[i].arguments);
-	}
+	if (!rc)
+		take(spec, (const void *)reply.data, ret);
 	buf_fini(&reply);
+	rc = rc || ret->n ? rc : -ENOENT;
 	return rc ? cannot(spec, rc, err) : 0;
 }

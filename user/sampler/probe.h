@@ -19,6 +19,7 @@
 #ifndef ASCRIBE_SAMPLER_PROBE_H
 #define ASCRIBE_SAMPLER_PROBE_H
 
+#include "elf/image.h"
 #include "sampler/probe_arg.h"
 #include "sandbox/sandbox.h"
 #include "symbols/symbols.h"
@@ -80,15 +81,27 @@ const char *probe_unit(const struct probe_spec *p);
 int probe_open(int file, const struct probe_place *at, bool is_return, int *ret_fd,
 	       struct err *err);
 
-/* In a worker. The request is a probe_spec; its descriptor is the file. */
+/*
+ * In a worker. The request is a probe_spec; its descriptors are the file and, if there is one, its
+ * debug file.
+ */
 int probe_op(const struct sandbox_request *q, struct buf *out);
 
+struct probe_found {
+	struct probe_place place[PROBE_PLACES_MAX];
+	size_t n;
+	/* Where the file has no .symtab: by what its debug file is found; len 0 elsewhere */
+	uint8_t build_id[ELF_BUILD_ID_MAX];
+	size_t build_id_len;
+};
+
 /*
- * Find the places of an event in the file that fd has open; at most PROBE_PLACES_MAX. -ENOENT: the
- * file has no such function or probe; -EDOM: the argument cannot be had; -E2BIG: too many places;
+ * Find the places of an event in the file that fd has open. debug: its debug file, or -1; of
+ * another build it is left out. On failure ret->n is 0. -ENOENT: the file has no such function or
+ * probe, ret->build_id is filled; -EDOM: the argument cannot be had; -E2BIG: too many places;
  * -EBADMSG: it is no ELF file, or a damaged one; -ETIMEDOUT.
  */
-int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, struct probe_place *ret,
-	       size_t *ret_n, struct err *err);
+int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, int debug,
+	       struct probe_found *ret, struct err *err);
 
 #endif

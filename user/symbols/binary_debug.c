@@ -33,15 +33,14 @@ static int fits(int n, size_t cap)
 	return n > 0 && (size_t)n < cap ? 0 : -EINVAL;
 }
 
-static int build_id_path(const struct binary *b, char *out, size_t cap)
+int symbols_build_id_path(const uint8_t *id, size_t len, char *out, size_t cap)
 {
 	static const char dir[] = "/usr/lib/debug/.build-id/";
-	const struct elf_image *img = &b->facts.img;
-	if (img->build_id_len < 2)
+	if (len < 2)
 		return -EINVAL;
-	int n = snprintf(out, cap, "%s%02x/", dir, img->build_id[0]);
-	for (size_t i = 1; n > 0 && (size_t)n < cap && i < img->build_id_len; i++)
-		n += snprintf(out + n, cap - (size_t)n, "%02x", img->build_id[i]);
+	int n = snprintf(out, cap, "%s%02x/", dir, id[0]);
+	for (size_t i = 1; n > 0 && (size_t)n < cap && i < len; i++)
+		n += snprintf(out + n, cap - (size_t)n, "%02x", id[i]);
 	if (n > 0 && (size_t)n < cap)
 		n += snprintf(out + n, cap - (size_t)n, ".debug");
 	return fits(n, cap);
@@ -52,7 +51,8 @@ int binary_debug_path(const struct binary *b, const char *path, unsigned i, char
 	const char *slash = strrchr(path, '/');
 	int dir = slash ? (int)(slash - path) : 0, rc = -EINVAL;
 	if (i == 0)
-		rc = build_id_path(b, out, cap);
+		rc = symbols_build_id_path(b->facts.img.build_id, b->facts.img.build_id_len, out,
+					   cap);
 	else if (i > 3)
 		return -ENOENT;
 	else if (b->facts.link[0] && path[0] == '/')

@@ -256,6 +256,9 @@ int binary_hotspot(const struct binary *b, struct binary_hotspot *ret);
 bool binary_wants_debug(const struct binary *b);
 int binary_debug_path(const struct binary *b, const char *path, unsigned i, char *out, size_t cap);
 
+/* Where a debug file of this build id is installed. -EINVAL: the id has no two bytes, or cap. */
+int symbols_build_id_path(const uint8_t *id, size_t len, char *out, size_t cap);
+
 /*
  * A debug file may still come, from far away: until it is offered, or is not expected any more, the
  * file is kept open. Its build id is what it can be asked for by.
