@@ -20,6 +20,7 @@ const char *const lock_kind_names[LOCK_KINDS] = {
 	[LOCK_JAVA_PARK] = "java park",
 	[LOCK_PYTHON_GIL] = "python gil",
 	[LOCK_PYTHON_LOCK] = "python lock",
+	[LOCK_JAVA_LOCK] = "java lock",
 	[LOCK_LWLOCK] = "lwlock",
 	[LOCK_POSTGRESQL] = "postgresql lock",
 	[LOCK_MYSQL] = "mysql lock",
@@ -69,6 +70,9 @@ static const struct rule user_rules[] = {
 	  "ObjectSynchronizer::enter*",
 	  LOCK_JAVA_MONITOR },
 	{ "Unsafe_Park Parker::park", LOCK_JAVA_PARK },
+	{ "*ReentrantLock.lock *ReentrantReadWriteLock$ReadLock.lock "
+	  "*ReentrantReadWriteLock$WriteLock.lock *StampedLock.readLock *StampedLock.writeLock",
+	  LOCK_JAVA_LOCK },
 	{ "take_gil", LOCK_PYTHON_GIL },
 	{ "PyThread_acquire_lock* lock_PyThread_acquire_lock", LOCK_PYTHON_LOCK },
 	{ "LWLockAcquire* LWLockWaitForVar", LOCK_LWLOCK },
@@ -86,7 +90,9 @@ static const char user_releases[] =
 	"pthread_rwlock_unlock* __pthread_rwlock_unlock* ___pthread_rwlock_unlock* pthread_cond_* "
 	"__pthread_cond_* ___pthread_cond_* runtime.unlock2 runtime.unlockWithRank *::unlock* "
 	"*::rd_unlock* *::wr_unlock* *::u_unlock* *::Unlock* ObjectMonitor::exit* "
-	"ObjectMonitor::ExitEpilog* ObjectMonitor::wait* ObjectSynchronizer::exit* drop_gil "
+	"ObjectMonitor::ExitEpilog* ObjectMonitor::wait* ObjectSynchronizer::exit* "
+	"*ReentrantLock.unlock *ReadLock.unlock *WriteLock.unlock *StampedLock.unlock "
+	"*$ConditionObject.await drop_gil "
 	"PyEval_SaveThread LockRelease* ProcLockWakeup ProcReleaseLocks LWLockRelease* LWLockWakeup* "
 	"MDL_context::release_* MDL_lock::remove_ticket* MDL_lock::reschedule_waiters* "
 	"lock_release* lock_grant* lock_rec_unlock*";
@@ -153,6 +159,7 @@ static const uint8_t proofs[LOCK_KINDS] = {
 	[LOCK_GO_RUNTIME] = BY_FUTEX,
 	[LOCK_PARKED_MUTEX] = UNLESS_STACK,
 	[LOCK_JAVA_MONITOR] = UNLESS_STACK,
+	[LOCK_JAVA_LOCK] = UNLESS_STACK,
 	[LOCK_PYTHON_GIL] = UNLESS_STACK,
 	[LOCK_LWLOCK] = UNLESS_STACK,
 	[LOCK_POSTGRESQL] = BY_STACK,

@@ -29,9 +29,10 @@ enum lock_kind {
 	LOCK_JAVA_PARK,	   /* java.util.concurrent; on a futex of its own */
 	LOCK_PYTHON_GIL,   /* the global lock of CPython */
 	LOCK_PYTHON_LOCK,  /* threading.Lock, which another thread may release */
-	LOCK_LWLOCK,	   /* PostgreSQL's; on a semaphore of the process's own */
-	LOCK_POSTGRESQL,   /* PostgreSQL's locks of rows and tables; in epoll */
-	LOCK_MYSQL,	   /* of rows and metadata; on a condition variable of the thread's own */
+	LOCK_JAVA_LOCK,	 /* of java.util.concurrent: a parked thread waits on a futex of its own */
+	LOCK_LWLOCK,	 /* PostgreSQL's; on a semaphore of the process's own */
+	LOCK_POSTGRESQL, /* PostgreSQL's locks of rows and tables; in epoll */
+	LOCK_MYSQL,	 /* of rows and metadata; on a condition variable of the thread's own */
 	LOCK_KERNEL_MUTEX,
 	LOCK_KERNEL_RWSEM,
 	LOCK_FILE,  /* flock, fcntl */

@@ -2,8 +2,11 @@
 #include "query/wait_frames.h"
 
 #include "query/frame_words.h"
+#include "symbols/names.h"
 
 #include <string.h>
+
+#define BARE_MAX 256 /* bytes of a name that a rule about names looks at */
 
 const char *const wait_class_names[WAIT_CLASSES] = {
 	[WAIT_CLASS_OTHER] = "other",	  [WAIT_CLASS_IDLE] = "idle",
@@ -127,12 +130,13 @@ static const struct rule runtimes[] = {
 	{ "runtime.lock2 runtime.lockWithRank uv_mutex_lock uv_rwlock_* *::lock_contended "
 	  "*::lock_slow *RwLock::*_contended absl::*Mutex::Lock* ObjectMonitor::enter* "
 	  "ObjectMonitor::EnterI* ObjectSynchronizer::enter* Mutex::lock* take_gil "
-	  "*ReentrantLock.lock *AbstractQueuedSynchronizer.acquire *ReentrantLock::lock "
-	  "*AbstractQueuedSynchronizer::acquire",
+	  "*ReentrantLock.lock *ReentrantReadWriteLock$ReadLock.lock "
+	  "*ReentrantReadWriteLock$WriteLock.lock *StampedLock.readLock *StampedLock.writeLock",
 	  WAIT_CLASS_LOCK, WAIT_RULE_FIRM },
 	{ "SafepointSynchronize::* std::__atomic_futex_unsigned_base::* *::JoinInner<* "
 	  "*std::thread::JoinHandle std::thread::join Thread._wait_for_tstate_lock Future.result "
-	  "uv_thread_join",
+	  "uv_thread_join *java.lang.Thread.join *.CountDownLatch.await *.CyclicBarrier.await "
+	  "*.FutureTask.get *.CompletableFuture.get *.CompletableFuture.join *.Semaphore.acquire",
 	  WAIT_CLASS_OTHER, WAIT_RULE_FIRM },
 	{ "runtime.findRunnable runtime.findrunnable runtime.stopm runtime.stoplockedm "
 	  "runtime.mPark runtime.netpoll runtime.sysmon runtime.templateThread "
@@ -172,7 +176,8 @@ static const char runtime_functions[] =
 	"runtime.* runtime/* internal/* sync.* sync/* syscall.* os.* os/* net.* net/* io.* "
 	"bufio.* time.* context.* std::* core::* alloc::* <std::* <core::* <alloc::* parking_lot* "
 	"lock_api::* <parking_lot* __gnu_cxx::* absl::* "
-	"java.* jdk.* sun.* Ljava/* Ljdk/* Lsun/*";
+	"java.* jdk.* sun.* Ljava/* Ljdk/* Lsun/* "
+	"Interpreter StubRoutines* *Runtime1 _complete_monitor_locking*";
 /* A server's own functions for waiting: their callers say what for. */
 static const char server_functions[] =
 	"WaitEventSetWait WaitEventSetWaitBlock WaitLatch WaitLatchOrSocket ConditionVariableSleep "
@@ -222,7 +227,11 @@ static enum wait_owner owner_of(const char *function, const char *module, const 
 		return WAIT_OWNER_LIBC;
 	if (frame_words_match(runtime_files, base) || strstr(module, "/lib-dynload/"))
 		return WAIT_OWNER_RUNTIME;
+	/* "void java.lang.Thread.run()", "int std::__invoke<...>(...)": behind the type */
+	char bare[BARE_MAX];
+	name_simplify(function, bare, sizeof(bare));
 	if (frame_words_match(runtime_functions, function) ||
+	    frame_words_match(runtime_functions, bare) ||
 	    frame_words_match(server_functions, function))
 		return WAIT_OWNER_RUNTIME;
 	if (is_shared_object(base) && in_system_directory(module, base))
