@@ -6,6 +6,7 @@
 #include "export/export.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,33 +14,43 @@
 struct export_options {
 	struct filter filter;
 	struct opt_list by;
-	const char *format, *output, *unit, *label_names;
+	const char *format, *output, *unit, *label_names, *binary;
 };
 
 static char comm[] = "comm", tgid[] = "tgid", tid[] = "tid", *comm_alone[] = { comm },
 	    *script_labels[] = { comm, tgid, tid };
 static char thread[] = "thread", *thread_labels[] = { comm, thread };
 
+/* What a format has, and takes. */
+enum {
+	IS_BINARY = 1,
+	HAS_STYLES = 2,	 /* --label-names */
+	TAKES_KEYS = 4,	 /* --by chooses other labels than `keys` */
+	HAS_TIMES = 8,	 /* writes the time of each sample and wait, from tracks */
+	OF_PROGRAM = 16, /* --binary: is about one program, whose compiler reads it */
+};
+
 static const struct format {
 	const char *name;
 	int (*write)(const struct export_source *src, enum export_unit unit, FILE *f,
 		     struct err *err);
-	bool binary, has_styles;
+	unsigned has;
 	struct opt_list keys; /* the labels that are written; none: all of them */
-	bool by;	      /* --by chooses others */
-	bool times;	      /* writes the time of each sample and wait, from tracks */
 } formats[] = {
-	{ "pprof", export_pprof, true, true, { NULL, 0 }, false, false },
-	{ "otlp", export_otlp, true, false, { NULL, 0 }, false, false },
-	{ "folded", export_folded, false, false, { comm_alone, 1 }, false, false },
-	{ "speedscope", export_speedscope, false, false, { comm_alone, 1 }, false, false },
-	{ "csv", export_csv, false, false, { NULL, 0 }, true, false },
-	{ "perf-script", export_perf_script, false, false, { script_labels, 3 }, false, false },
-	{ "firefox", export_firefox, false, false, { thread_labels, 2 }, true, false },
-	{ "perfetto", export_perfetto, true, false, { NULL, 0 }, true, true },
+	{ "pprof", export_pprof, IS_BINARY | HAS_STYLES, { NULL, 0 } },
+	{ "otlp", export_otlp, IS_BINARY, { NULL, 0 } },
+	{ "folded", export_folded, 0, { comm_alone, 1 } },
+	{ "speedscope", export_speedscope, 0, { comm_alone, 1 } },
+	{ "csv", export_csv, TAKES_KEYS, { NULL, 0 } },
+	{ "perf-script", export_perf_script, 0, { script_labels, 3 } },
+	{ "firefox", export_firefox, TAKES_KEYS, { thread_labels, 2 } },
+	{ "perfetto", export_perfetto, IS_BINARY | TAKES_KEYS | HAS_TIMES, { NULL, 0 } },
+	{ "go-pgo", export_pprof, IS_BINARY | OF_PROGRAM, { comm_alone, 1 } },
+	{ "llvm-prof", export_llvm_prof, OF_PROGRAM, { comm_alone, 1 } },
 };
 
-#define FORMATS "pprof, otlp, folded, speedscope, csv, perf-script, firefox, perfetto"
+#define FORMATS \
+	"pprof, otlp, folded, speedscope, csv, perf-script, firefox, perfetto, go-pgo, llvm-prof"
 
 static const struct opt options[] = {
 	{ "format", 'f', OPT_STRING, "FORMAT",
@@ -49,7 +60,8 @@ static const struct opt options[] = {
 	  "stack, each label a column. perf-script: the text of perf script, an entry for each "
 	  "sample, their times spread over the range. firefox: for profiler.firefox.com, a thread for "
 	  "each program and thread name. perfetto: for ui.perfetto.dev, samples and waits with their "
-	  "times, of a recording with --tracks or the last minutes of a daemon",
+	  "times, of a recording with --tracks or the last minutes of a daemon. go-pgo, llvm-prof: of "
+	  "the program --binary, for go build -pgo and clang -fprofile-sample-use",
 	  offsetof(struct export_options, format), 0, 0 },
 	{ "unit", 'u', OPT_STRING, "UNIT",
 	  "samples, or value: nanoseconds of CPU time or of a wait, else the event's own unit. "
@@ -66,6 +78,10 @@ static const struct opt options[] = {
 	  "pprof: ascribe (default), or otel: labels have OpenTelemetry's names, as "
 	  "k8s.pod.name for pod",
 	  offsetof(struct export_options, label_names), 0, 0 },
+	{ "binary", 0, OPT_STRING, "FILE",
+	  "go-pgo, llvm-prof: the program that was recorded, or its debug file: its DWARF says where "
+	  "functions begin",
+	  offsetof(struct export_options, binary), 0, 0 },
 	{ "output", 'o', OPT_STRING, "FILE", "where to write (default: stdout)",
 	  offsetof(struct export_options, output), 0, 0 },
 	WHERE_OPTIONS(struct export_options, filter),
@@ -87,7 +103,8 @@ static const struct opt_command command = {
 		"perfetto --from -1m -o last.perfetto    # open at ui.perfetto.dev\n  ascribe export "
 		"--format folded --metric "
 		"off > blocked.txt    # nanoseconds\n  ascribe export --format pprof --metric "
-		"wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",
+		"wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n  ascribe export --format "
+		"llvm-prof --binary ./server --where '{tenant=\"acme\"}' -o acme.prof\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = STORE_UNION_MAX,
@@ -160,10 +177,29 @@ static void say_times(const struct export_times *t, const struct query_info *inf
 			 t->crowded);
 }
 
+/* Where the functions of the program begin. */
+static int read_program(struct export_program *ret, struct starts **ret_starts, const char *path,
+			struct err *err)
+{
+	const char *slash = strrchr(path, '/');
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct err why = { 0 };
+	if (fd < 0)
+		return err_sys(err, -errno, "cannot open %s", path);
+	int rc = starts_read(ret_starts, fd, &why);
+	close(fd);
+	if (rc)
+		return err_set(err, rc, "%s: %s", path, why.text);
+	ret->starts = *ret_starts;
+	ret->name = slash ? slash + 1 : path;
+	return 0;
+}
+
 static int export(struct reading *r, const struct export_options *opts, const struct format *format)
 {
 	struct memory memory = { 0 };
 	struct export_times times = { 0 };
+	struct export_program program = { 0 };
 	struct query_spec asked = reading_spec(&opts->filter, QUERY_ALL_LABELS, NULL);
 	struct export_source src = { .store = r->store,
 				     .query = r->query,
@@ -173,11 +209,15 @@ static int export(struct reading *r, const struct export_options *opts, const st
 					     !strcmp(opts->label_names, "otel"),
 				     .asked = &asked,
 				     .times = &times,
+				     .program = opts->binary ? &program : NULL,
+				     .bare = opts->binary,
 				     .keys = (const char *const *)opts->by.v,
 				     .n_keys = opts->by.n };
 	struct output out = OUTPUT_INIT;
+	struct starts *starts = NULL;
 	struct err err = { 0 };
-	int rc = output_open(&out, opts->output, &err);
+	int rc = opts->binary ? read_program(&program, &starts, opts->binary, &err) : 0;
+	rc = rc ? rc : output_open(&out, opts->output, &err);
 	if (!rc && format->write == export_pprof &&
 	    query_metric_is_heap(reading_metric(&opts->filter))) {
 		rc = open_memory(&memory, r, opts, format, &err);
@@ -186,6 +226,7 @@ static int export(struct reading *r, const struct export_options *opts, const st
 	rc = rc ? rc : format->write(&src, (enum export_unit)unit_of(opts->unit), out.f, &err);
 	rc = rc ? rc : output_commit(&out, &err);
 	output_close(&out);
+	starts_free(starts);
 	for (unsigned i = 0; i < EXPORT_MEMORY; i++)
 		query_close(memory.own[i]);
 	reading_step(r, "export");
@@ -195,8 +236,13 @@ static int export(struct reading *r, const struct export_options *opts, const st
 			cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
-	if (format->times)
+	if (format->has & HAS_TIMES)
 		say_times(&times, query_info(r->query));
+	if (program.without)
+		cmd_warn("export: %" PRIu64 " of %" PRIu64
+			 " samples in %s have no line, and are not written: "
+			 "lines were not looked up in time",
+			 program.without, program.samples, program.name);
 	return EXIT_OK;
 }
 
@@ -206,7 +252,7 @@ static int open_answer(struct reading *r, const struct opt_args *args,
 {
 	const struct opt_list *keys = opts->by.n ? &opts->by : &format->keys;
 	struct filter f = opts->filter;
-	if (!format->times)
+	if (!(format->has & HAS_TIMES))
 		return reading_open_keys(r, args->v, args->n, &f,
 					 keys->n ? QUERY_KEYS_STACKS : QUERY_ALL_LABELS, keys);
 	f.metric = NULL;
@@ -233,20 +279,27 @@ int cmd_export(int argc, char **argv)
 		cmd_error("export: --label-names: %s is none of ascribe, otel", opts.label_names);
 		return EXIT_USAGE;
 	}
-	if (opts.label_names && !format->has_styles) {
+	if (opts.label_names && !(format->has & HAS_STYLES)) {
 		cmd_error("export: --label-names is for --format pprof, not %s", format->name);
+		return EXIT_USAGE;
+	}
+	if (!opts.binary != !(format->has & OF_PROGRAM)) {
+		cmd_error(opts.binary
+				  ? "export: --binary is for --format go-pgo and llvm-prof, not %s"
+				  : "export: --format %s needs --binary, the program it is for",
+			  format->name);
 		return EXIT_USAGE;
 	}
 	if (opts.filter.metric && unit_of(opts.unit) == EXPORT_SAMPLES) {
 		cmd_error("export: --metric sums amounts: --unit samples is for events");
 		return EXIT_USAGE;
 	}
-	if (format->binary && !opts.output && isatty(STDOUT_FILENO)) {
+	if (format->has & IS_BINARY && !opts.output && isatty(STDOUT_FILENO)) {
 		cmd_error("export: %s is binary: name a file with -o, or redirect stdout",
 			  format->name);
 		return EXIT_USAGE;
 	}
-	if (opts.by.n && !format->by) {
+	if (opts.by.n && !(format->has & TAKES_KEYS)) {
 		cmd_error("export: --by is for --format firefox, perfetto and csv, not %s",
 			  format->name);
 		opt_release(&command, &opts);
@@ -255,7 +308,7 @@ int cmd_export(int argc, char **argv)
 	status = open_answer(&r, &args, &opts, format);
 	if (!status)
 		status = export(&r, &opts, format);
-	if (!status && opts.filter.metric && !format->times)
+	if (!status && opts.filter.metric && !(format->has & HAS_TIMES))
 		cmd_say("the numbers are %s of %s", reading_event(&r)->unit,
 			reading_event(&r)->name);
 	if (!status)

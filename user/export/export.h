@@ -12,6 +12,7 @@
 
 #include "query/query.h"
 #include "query/view.h"
+#include "symbols/starts.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ struct export_source {
 	bool otel;		  /* pprof: labels have OpenTelemetry's names (otel_names.h) */
 	bool bare;		  /* pprof: no tags */
 	struct export_part *part; /* pprof, otlp: NULL: all rows */
+	struct export_program *program; /* llvm-prof; pprof: NULL, or where functions begin */
 	/* What query was opened with, and what the times of its samples are read by. */
 	const struct query_spec *asked;
 	struct export_times *times; /* results of formats with times; NULL: not asked for */
@@ -54,6 +56,14 @@ struct export_times {
 		untracked; /* in the range; of them without a track: nothing of them is there */
 	uint64_t samples, waits; /* that were written */
 	uint64_t crowded;	 /* waits that overlapped too many others of their track */
+};
+
+/* The program that a profile for its compiler is of. */
+struct export_program {
+	const struct starts *starts;
+	const char *name; /* of its file, without directories */
+	/* Results of llvm-prof: samples in its code; those of them that have no line */
+	uint64_t samples, without;
 };
 
 /* Some of the rows, for who sends them in pieces. */
@@ -91,6 +101,9 @@ size_t export_row_stack(const struct export_source *src, const struct store_row 
 const struct store_frame *export_frame(const struct store *s, uint32_t id);
 /* How many of n frames, leaf first, are at one address: inlined calls and their function. */
 size_t export_inlined(const struct store *s, const uint32_t *frames, size_t n);
+
+/* Where a frame's function begins; NULL: src->program does not say. */
+const struct start *export_start(const struct export_source *src, const struct store_frame *f);
 
 /* The label of a query's label set with this key; NULL: it has none. */
 const struct label *export_label(const struct query *q, uint32_t set, const char *key);
@@ -133,6 +146,12 @@ int export_csv(const struct export_source *src, enum export_unit unit, FILE *f, 
 /* The text of `perf script`: an entry for each sample, or of waits for each row. */
 int export_perf_script(const struct export_source *src, enum export_unit unit, FILE *f,
 		       struct err *err);
+/*
+ * LLVM's sample profile, as text, of src->program. -ENODATA: no sample is in
+ * its code.
+ */
+int export_llvm_prof(const struct export_source *src, enum export_unit unit, FILE *f,
+		     struct err *err);
 /*
  * A profile for profiler.firefox.com: a thread for each label set of the query, with values as
  * weights, or with EXPORT_SAMPLES samples. Names of more than 4 KiB are cut.

@@ -171,9 +171,11 @@ static int add_function(struct pprof *p, uint32_t frame_id, const struct store_f
 		return 0;
 	Pprof__Function m = PPROF__FUNCTION__INIT, *ms = &m;
 	Pprof__Profile part = PPROF__PROFILE__INIT;
+	const struct start *start = export_start(p->src, frame);
 	m.id = id + 1;
 	m.name = m.system_name = key[0];
 	m.filename = key[1];
+	m.start_line = start ? start->line : 0;
 	part.n_function = 1;
 	part.function = &ms;
 	return emit(p, &part);

@@ -38,6 +38,14 @@ size_t export_inlined(const struct store *s, const uint32_t *frames, size_t n)
 	return len;
 }
 
+const struct start *export_start(const struct export_source *src, const struct store_frame *f)
+{
+	if (!src->program || f->kind != FRAME_USER)
+		return NULL;
+	return starts_find(src->program->starts, store_string(src->store, f->function, NULL),
+			   store_string(src->store, f->file, NULL));
+}
+
 const struct label *export_label(const struct query *q, uint32_t set, const char *key)
 {
 	const struct label *l;

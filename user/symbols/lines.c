@@ -6,6 +6,7 @@
  * Some files stay open: stacks go through several.
  */
 #include "symbols/lines.h"
+#include "symbols/dwarf_name.h"
 
 #include "symbols/zstd_sections.h"
 #include "util/array.h"
@@ -463,18 +464,6 @@ static int functions_of(struct file *f, const struct range *u, Dwarf_Die *ret_un
 
 /* ---- answers ---- */
 
-static const char *function_name(Dwarf_Die *die)
-{
-	Dwarf_Attribute attr;
-	const char *name = NULL;
-	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ||
-	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
-		name = dwarf_formstring(&attr);
-	if (!name && dwarf_attr_integrate(die, DW_AT_name, &attr))
-		name = dwarf_formstring(&attr);
-	return name ? name : "";
-}
-
 static int add_text(struct buf *out, const char *s)
 {
 	size_t len = s ? strnlen(s, LINE_TEXT_MAX) : 0;
@@ -491,7 +480,7 @@ static int add_named(struct buf *out, const char *name, const char *source, int 
 
 static int add_frame(struct buf *out, Dwarf_Die *die, const char *source, int line)
 {
-	return add_named(out, function_name(die), source, line);
+	return add_named(out, dwarf_function_name(die), source, line);
 }
 
 /* One frame, of which only the line is known. */
