@@ -23,6 +23,13 @@ static struct profile_frame frame_of(char *name)
 	return f;
 }
 
+/* A name that is too long ends early, but for its mark. */
+static void cut(char *name)
+{
+	if (strlen(name) > PROFILE_TEXT_MAX)
+		name[PROFILE_TEXT_MAX] = 0;
+}
+
 /* Cut the count off the line. */
 static int take_count(char *line, uint64_t *ret)
 {
@@ -46,8 +53,10 @@ static int add_line(struct profile *p, char *line, const struct folded_form *for
 	rc = rc ? rc : profile_new_sample(p, l, &s);
 	while (!rc) { /* the leaf is last */
 		char *semicolon = strrchr(line, ';');
-		struct profile_frame f = frame_of(semicolon ? semicolon + 1 : line);
+		char *name = semicolon ? semicolon + 1 : line;
+		struct profile_frame f = frame_of(name);
 		uint32_t id;
+		cut(name);
 		rc = profile_new_frame(p, &f, &id);
 		rc = rc ? rc : profile_push_frame(p, s, id);
 		if (!semicolon)

@@ -14,6 +14,8 @@ struct level {
 	size_t before;	   /* bytes of the stack without the node's text */
 };
 
+#define COUNT_BYTES sizeof(" 4294967295\n")
+
 struct unfolding {
 	struct cursor in;
 	struct buf stack, *out;
@@ -25,7 +27,7 @@ static int add_line(struct unfolding *u, uint64_t count)
 {
 	if (!count || !u->stack.len)
 		return 0;
-	if (u->stack.len > u->max - u->out->len)
+	if (u->out->len + u->stack.len + COUNT_BYTES > u->max)
 		return -E2BIG;
 	int rc = buf_add(u->out, u->stack.data, u->stack.len);
 	return rc ? rc
