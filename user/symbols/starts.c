@@ -129,19 +129,25 @@ static int take_function(struct starts *s, struct cursor *c)
 	return f->shown ? 0 : -ENOMEM;
 }
 
-static int decode(struct starts *s, const struct buf *reply)
+int starts_decode(struct starts **ret, const struct buf *answer)
 {
-	struct cursor c = cursor_of(reply);
+	struct starts *s = calloc(1, sizeof(*s));
+	struct cursor c = cursor_of(answer);
 	char *id = take_text(&c);
-	int rc = id && strlen(id) < sizeof(s->build_id) ? 0 : -EBADMSG;
+	int rc = !s ? -ENOMEM : id && strlen(id) < sizeof(s->build_id) ? 0 : -EBADMSG;
 	if (!rc)
 		strcpy(s->build_id, id);
 	free(id);
 	while (!rc && cursor_left(&c))
 		rc = take_function(s, &c);
-	if (!rc && s->n)
-		qsort(s->v, s->n, sizeof(*s->v), by_shown);
-	return rc || s->n ? rc : -ENODATA;
+	rc = rc || s->n ? rc : -ENODATA;
+	if (rc) {
+		starts_free(s);
+		return rc;
+	}
+	qsort(s->v, s->n, sizeof(*s->v), by_shown);
+	*ret = s;
+	return 0;
 }
 
 static int ask(int fd, struct buf *reply, struct err *err)
@@ -175,22 +181,15 @@ static int ask(int fd, struct buf *reply, struct err *err)
 
 int starts_read(struct starts **ret, int fd, struct err *err)
 {
-	struct starts *s = calloc(1, sizeof(*s));
 	struct buf reply = BUF_INIT;
-	int rc = s ? ask(fd, &reply, err) : -ENOMEM;
-	rc = rc ? rc : decode(s, &reply);
+	int rc = ask(fd, &reply, err);
+	rc = rc ? rc : starts_decode(ret, &reply);
 	buf_fini(&reply);
 	if (rc == -ENODATA)
-		err_set(err, rc,
-			"it has no DWARF that says in which lines functions begin: compile "
-			"with -g (Go: 1.20 or newer), or name its debug file");
-	else if (rc)
-		err_sys(err, rc, "cannot read its functions");
-	if (rc)
-		starts_free(s);
-	else
-		*ret = s;
-	return rc;
+		return err_set(err, rc,
+			       "it has no DWARF that says in which lines functions begin: compile "
+			       "with -g (Go: 1.20 or newer), or name its debug file");
+	return rc ? err_sys(err, rc, "cannot read its functions") : 0;
 }
 
 void starts_free(struct starts *s)

@@ -41,5 +41,7 @@ const struct start *starts_find(const struct starts *s, const char *shown, const
 
 /* In a worker. The descriptor is the file. */
 int starts_op(const struct sandbox_request *q, struct buf *out);
+/* What such a worker answers, which may lie. -EBADMSG, -ENODATA as above, -ENOMEM. */
+int starts_decode(struct starts **ret, const struct buf *answer);
 
 #endif
