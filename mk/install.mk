@@ -6,6 +6,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 SYSTEMD := $(PREFIX)/lib/systemd/system
+UNITS := ascribe.service ascribe-keeper.service ascribe-keeper.socket system-ascribe.slice
 TMPFILES := $(PREFIX)/lib/tmpfiles.d
 MAN1 := $(PREFIX)/share/man/man1
 # What the help and the manual refer to, and whoever labels programs.
@@ -38,9 +39,9 @@ install: ## the program, kubectl's plug-in, headers, manual, completions, unit: 
 	install -d $(DESTDIR)$(PREFIX)/include/ascribe $(DESTDIR)$(SYSTEMD)
 	install -m 644 include/ascribe/*.h include/ascribe/*.hpp \
 		$(DESTDIR)$(PREFIX)/include/ascribe/
-	sed 's|@BIN@|$(PREFIX)/bin/ascribe|' deploy/ascribe.service \
-		>$(DESTDIR)$(SYSTEMD)/ascribe.service
-	chmod 644 $(DESTDIR)$(SYSTEMD)/ascribe.service
+	for f in $(UNITS); do \
+		sed 's|@BIN@|$(PREFIX)/bin/ascribe|' deploy/$$f >$(DESTDIR)$(SYSTEMD)/$$f && \
+		chmod 644 $(DESTDIR)$(SYSTEMD)/$$f || exit 1; done
 	install -D -m 644 $(HEAP_LIB) $(DESTDIR)$(HEAP_DIR)/libascribe-heap.so
 	install -D -m 644 lib/heap.c $(DESTDIR)$(HEAP_SOURCE)
 	install -D -m 644 $(LABEL_LIB) $(DESTDIR)$(LABEL_SO)
@@ -55,7 +56,7 @@ install: ## the program, kubectl's plug-in, headers, manual, completions, unit: 
 uninstall: ## what install made; the store and /etc/ascribe stay
 	rm -f $(DESTDIR)$(PREFIX)/bin/ascribe $(DESTDIR)$(PREFIX)/bin/kubectl-ascribe \
 		$(DESTDIR)$(MAN1)/ascribe.1 \
-		$(DESTDIR)$(MAN1)/ascribe-*.1 $(DESTDIR)$(SYSTEMD)/ascribe.service \
+		$(DESTDIR)$(MAN1)/ascribe-*.1 $(UNITS:%=$(DESTDIR)$(SYSTEMD)/%) \
 		$(DESTDIR)$(BASH_DIR)/ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe \
 			$(DESTDIR)$(FISH_DIR)/ascribe.fish \
 		$(DESTDIR)$(HEAP_DIR)/libascribe-heap.so $(DESTDIR)$(HEAP_SOURCE) \

@@ -101,8 +101,8 @@ kill "$daemon"
 wait "$daemon"
 
 # ---- with what the unit gives, less what the recorder gives up, and its own /tmp and /home ----
-unit=$(sed -n 's/^CapabilityBoundingSet=//p' "$here/../../deploy/ascribe.service" | tr ' ' '\n' |
-	sed 's/^CAP_/+/' | grep -v SYS_ADMIN | tr 'A-Z\n' 'a-z,' | sed 's/,$//')
+unit=$(sed -n 's/^CapabilityBoundingSet=//p' "$here/../../deploy/ascribe-keeper.service" |
+	tr ' ' '\n' | sed 's/^CAP_/+/' | grep -v SYS_ADMIN | tr 'A-Z\n' 'a-z,' | sed 's/,$//')
 rm -r cache
 away=$(mktemp -d)
 at_end='rm -rf $away'

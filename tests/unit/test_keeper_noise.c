@@ -5,7 +5,6 @@
  * honest question, and has few children. With a real keeper that has all its rights; as root.
  */
 #include "collect/rights.h"
-#include "daemon/notify.h"
 #include "http/listen.h"
 
 #include <setjmp.h>
@@ -19,15 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define LENGTHS 700u
 #define WAIT_MS 60000u
 
-static keeper_op *const ops[] = { COLLECTOR_OPS, notify_op, listen_op, listen_stale_op };
+static keeper_op *const ops[] = { COLLECTOR_OPS, listen_op, listen_stale_op };
 #define N_OPS (sizeof(ops) / sizeof(ops[0]))
-static int notified;
 
 static uint32_t next_random(void)
 {
@@ -57,52 +54,28 @@ static void fill(uint8_t *bytes, size_t len, unsigned how)
 		bytes[i] = (uint8_t)next_random();
 }
 
-static int say(const char *text)
-{
-	const struct keeper_question q = { .bytes = text, .len = strlen(text) + 1 };
-	struct keeper_answer a;
-	return keeper_ask(notify_op, &q, WAIT_MS, &a, NULL);
-}
-
-/* With MAINPID= systemd ends any process of the host when the unit is stopped. */
-static void test_notify(void **state)
-{
-	char got[100] = "";
-	(void)state;
-	assert_int_equal(say("READY=1\nSTATUS=x"), 0);
-	assert_int_equal(say("MAINPID=1"), -EBADMSG);
-	assert_int_equal(say("READY=1\nMAINPID=1"), -EBADMSG);
-	assert_int_equal(say("STATUS=x\n\nBUSERROR=1"), -EBADMSG);
-	assert_int_equal(say("READY=1\n MAINPID=1"), -EBADMSG);
-	assert_int_equal(say("WATCHDOG=trigger"), -EBADMSG);
-	assert_true(recv(notified, got, sizeof(got) - 1, MSG_DONTWAIT) > 0);
-	assert_string_equal(got, "READY=1\nSTATUS=x");
-	assert_true(recv(notified, got, sizeof(got), MSG_DONTWAIT) < 0);
-}
-
-static int have_bound(int type, int option)
+/* The keeper makes sockets below 1024: those of a server of TCP alone, and none that it shares. */
+static void test_listen(void **state)
 {
 	struct listen_at at;
 	struct keeper_answer a;
-	int on = 1, fd = socket(AF_INET, type, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(listen_parse(&at, "127.0.0.1:0", NULL), 0);
-	if (option)
-		assert_int_equal(setsockopt(fd, SOL_SOCKET, option, &on, sizeof(on)), 0);
-	const struct keeper_question q = { &at, sizeof(at), &fd, 1 };
-	int rc = keeper_ask(listen_op, &q, WAIT_MS, &a, NULL);
-	close(fd);
-	return rc;
-}
-
-/* The keeper binds ports below 1024: those of a server of TCP alone, and none that it shares. */
-static void test_listen(void **state)
-{
+	int type = 0, shared = 1;
+	socklen_t size = sizeof(int);
 	(void)state;
-	assert_int_equal(have_bound(SOCK_STREAM, 0), 0);
-	assert_int_equal(have_bound(SOCK_STREAM, SO_REUSEADDR), 0);
-	assert_int_equal(have_bound(SOCK_STREAM, SO_REUSEPORT), -EBADMSG);
-	assert_int_equal(have_bound(SOCK_DGRAM, 0), -EBADMSG);
+	assert_int_equal(listen_parse(&at, "127.0.0.1:0", NULL), 0);
+	const struct keeper_question q = { .bytes = &at, .len = sizeof(at) };
+	assert_int_equal(keeper_ask(listen_op, &q, WAIT_MS, &a, NULL), 0);
+	assert_int_equal(a.n_fds, 1);
+	assert_int_equal(getsockopt(a.fds[0], SOL_SOCKET, SO_TYPE, &type, &size), 0);
+	assert_int_equal(type, SOCK_STREAM);
+	assert_int_equal(getsockopt(a.fds[0], SOL_SOCKET, SO_REUSEPORT, &shared, &size), 0);
+	assert_int_equal(shared, 0);
+	close(a.fds[0]);
+	at.addr.ss_family = AF_UNIX;
+	assert_int_equal(keeper_ask(listen_op, &q, WAIT_MS, &a, NULL), -EBADMSG);
+	at.addr.ss_family = AF_INET;
+	at.len = sizeof(at.addr) + 1;
+	assert_int_equal(keeper_ask(listen_op, &q, WAIT_MS, &a, NULL), -EBADMSG);
 }
 
 static void test_noise(void **state)
@@ -140,8 +113,7 @@ static void test_noise(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_notify),
-					    cmocka_unit_test(test_listen),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_listen),
 					    cmocka_unit_test(test_noise) };
 	char *const none[] = { NULL };
 	struct err err = { 0 };
@@ -149,18 +121,11 @@ int main(void)
 		printf("needs root\n");
 		return 77;
 	}
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	snprintf(at.sun_path, sizeof(at.sun_path), "/tmp/ascribe-notify-%d", (int)getpid());
-	notified = socket(AF_UNIX, SOCK_DGRAM, 0);
-	if (bind(notified, (struct sockaddr *)&at, sizeof(at)) ||
-	    setenv("NOTIFY_SOCKET", at.sun_path, 1))
-		return 1;
 	if (keeper_start(ops, N_OPS, none, &err)) {
 		printf("%s\n", err.text);
 		return 1;
 	}
 	int rc = cmocka_run_group_tests(tests, NULL, NULL);
 	keeper_end();
-	unlink(at.sun_path);
 	return rc;
 }

@@ -7,17 +7,18 @@
  */
 #include "cli/cmd.h"
 #include "daemon/log.h"
+#include "daemon/keeper_unit.h"
 #include "daemon/notify.h"
 #include "daemon/reload.h"
 #include "daemon/rights.h"
 #include "daemon/running.h"
 #include "daemon/shares.h"
 #include "daemon/socket_store.h"
-#include "opt/debuginfod.h"
 #include "opt/files.h"
 #include "opt/old_store.h"
 #include "opt/signals.h"
 #include "proc/proc.h"
+#include "sampler/loader.h"
 #include "sandbox/keeper.h"
 #include "store/old/old.h"
 #include "store/writer.h"
@@ -369,24 +370,21 @@ static int print_token(struct daemon_settings *s)
 static int begin(struct daemon *d, struct err *err)
 {
 	umask(027); /* the group reads the store */
+	int fd, rc = daemon_join_keeper(d, err);
+	if (rc)
+		return rc;
 	/* May we at all? Before any file is touched. Waits are no event that could be opened. */
-	int fd, rc = d->s.event[0].wait ? -ENODEV : event_open(&d->s.event[0], 0, &fd, err);
+	rc = d->s.event[0].wait ? -ENODEV : loader_event(&d->s.event[0], 0, &fd, err);
 	if (rc && rc != -ENODEV)
 		return rc;
 	if (!rc)
 		close(fd);
-	rc = daemon_keep_rights(d, err);
-	if (rc)
-		return rc;
 	/* Their processes are forked here, before anything is open. */
-	rc = d->s.o.debuginfod.n ? debuginfod_start(&d->downloads, &d->s.o.debuginfod,
-						    d->s.o.debuginfod_cache, err)
-				 : 0;
-	rc = rc ? rc : pods_open(&d->pods, &d->s.pods, err);
+	rc = d->joined ? 0 : daemon_keep_rights(d, err);
+	rc = rc || d->joined ? rc : daemon_start_clients(d, err);
 	rc = rc ? rc
 		: pushing_start(&d->pushing, d->s.o.store, d->s.push, d->s.o.push.v, d->s.n_push,
 				err);
-	rc = rc || !d->s.o.postgres ? rc : sql_asker_start(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : daemon_drop_rights(err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
@@ -439,7 +437,12 @@ int cmd_daemon(int argc, char **argv)
 	struct err err = { 0 };
 	int status = EXIT_OK;
 	bool help;
-	int rc = daemon_read_settings(&d, &d.s, &help, &err);
+	int rc = notify_start(&err); /* before there is a secret in memory */
+	if (rc) {
+		cmd_error("daemon: %s", err.text);
+		return EXIT_FAILED;
+	}
+	rc = daemon_read_settings(&d, &d.s, &help, &err);
 	if (help) {
 		status = cmd_help(&daemon_command);
 		goto out;
@@ -460,6 +463,13 @@ int cmd_daemon(int argc, char **argv)
 	}
 	if (d.s.o.print_token) {
 		status = print_token(&d.s);
+		goto out;
+	}
+	if (d.s.o.keeper) {
+		rc = daemon_be_keeper(&d, &err);
+		if (rc)
+			cmd_error("ascribe-keeper: %s", err.text);
+		status = rc ? EXIT_FAILED : EXIT_OK;
 		goto out;
 	}
 	published_init(&d.published, LATE_NS);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/processes.h"
 
+#include "daemon/keeper_unit.h"
 #include "sandbox/roles.h"
 #include "util/array.h"
 
@@ -89,14 +90,6 @@ static int list_processes(struct processes *ret)
 	return rc;
 }
 
-static const struct process *parent_of(const struct processes *all, const struct process *p)
-{
-	for (size_t i = 0; i < all->n; i++)
-		if (all->v[i].tgid == p->parent)
-			return &all->v[i];
-	return NULL;
-}
-
 static bool is_daemon(const struct process *p)
 {
 	char arguments[64];
@@ -106,6 +99,38 @@ static bool is_daemon(const struct process *p)
 	n = read_file(p->tgid, "cmdline", arguments, sizeof(arguments));
 	const char *second = memchr(arguments, 0, n);
 	return second && second + 1 < arguments + n && !strcmp(second + 1, "daemon");
+}
+
+static const struct process *parent_of(const struct processes *all, const struct process *p)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->v[i].tgid == p->parent)
+			return &all->v[i];
+	return NULL;
+}
+
+/*
+ * A keeper that systemd has started is its recorder's, as if that had: the one in the unit beside
+ * its own.
+ */
+static void join_keeper(const struct processes *all, struct process *keeper)
+{
+	char own[4096], peer[4096];
+	const struct process *parent = parent_of(all, keeper);
+	if ((parent && is_daemon(parent)) || !read_file(keeper->tgid, "cgroup", own, sizeof(own)))
+		return;
+	for (size_t i = 0; i < all->n; i++)
+		if (is_daemon(&all->v[i]) &&
+		    read_file(all->v[i].tgid, "cgroup", peer, sizeof(peer)) &&
+		    daemon_is_recorder_unit(own, peer))
+			keeper->parent = all->v[i].tgid;
+}
+
+static void join_keepers(struct processes *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (!strcmp(all->v[i].name, roles[ROLE_KEEPER].name))
+			join_keeper(all, &all->v[i]);
 }
 
 /* Return the first daemon among p and its ancestors: one that captures is another one's child. */
@@ -275,21 +300,33 @@ static enum role_id role_of(const struct process *p)
 	return who;
 }
 
-/* What the process has that starts those of a daemon: it limits no system calls of its own. */
-static void look_at_keeper(const struct processes *all, const struct process *of,
-			   struct rights *of_daemon)
+static bool read_child(const struct processes *all, const struct process *of, enum role_id who,
+		       struct rights *ret)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		const struct process *p = &all->v[i];
+		if (p->parent == of->tgid && !strcmp(p->name, roles[who].name) &&
+		    read_rights(p->tgid, ret))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What the process has that starts those of a daemon: it limits no system calls of its own. Nor
+ * does ascribe-notify: what it has was the recorder's, whose unit may be another one.
+ */
+static void look_at_keeper(const struct processes *all, const struct process *p,
+			   const struct process *of, struct rights *of_daemon)
 {
 	struct rights r;
 	of_daemon->kept = of_daemon->base = 0;
-	for (size_t i = 0; i < all->n; i++) {
-		const struct process *p = &all->v[i];
-		if (p->parent == of->tgid && !strcmp(p->name, roles[ROLE_KEEPER].name) &&
-		    read_rights(p->tgid, &r)) {
-			of_daemon->kept = r.permitted;
-			of_daemon->base = r.filters;
-			return;
-		}
+	if (read_child(all, of, ROLE_KEEPER, &r)) {
+		of_daemon->kept = r.permitted;
+		of_daemon->base = r.filters;
 	}
+	if (p->tgid == of->tgid && read_child(all, of, ROLE_NOTIFIER, &r))
+		of_daemon->base = r.filters;
 }
 
 /* False: one of them has ended. */
@@ -302,7 +339,7 @@ static bool judge(const struct processes *all, const struct process *p, const st
 	*differs = 0;
 	if (!read_rights(p->tgid, &r) || !read_rights(of->tgid, &of_daemon))
 		return false;
-	look_at_keeper(all, of, &of_daemon);
+	look_at_keeper(all, p, of, &of_daemon);
 	describe(&r, who < N_ROLES ? &roles[who] : NULL, p->tgid, &text);
 	if (who == N_ROLES)
 		add(&other, "the table has no such process of a daemon; ");
@@ -318,6 +355,7 @@ int processes_look(processes_tell tell, void *ctx)
 	char rights[TEXT_BYTES], differs[TEXT_BYTES];
 	struct processes all = { 0 };
 	int rc = list_processes(&all), n = 0;
+	join_keepers(&all);
 	for (size_t i = 0; !rc && i < all.n; i++) {
 		struct process p = all.v[i];
 		const struct process *of = daemon_of(&all, &p);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/notify.h"
 
+#include "sandbox/confine.h"
+#include "util/packet.h"
 #include "util/passed.h"
 
 #include <errno.h>
@@ -62,25 +64,53 @@ static int send_text(const char *text, const int *fds, size_t n_fds)
 	return rc;
 }
 
-int notify_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
+/* Until the recorder has ended. What is not notified now is not, as when the recorder did it. */
+static _Noreturn void run(int fd)
 {
-	char text[TEXT_BYTES];
-	(void)ret;
-	if (!q->len || q->len > sizeof(text))
-		return err_set(err, -EBADMSG, "a notification that cannot be");
-	memcpy(text, q->bytes, q->len);
-	text[q->len - 1] = 0;
-	if (!may_say(text))
-		return err_set(err, -EBADMSG, "a notification that cannot be");
-	int rc = send_text(text, q->fds, q->n_fds);
-	return rc ? err_sys(err, rc, "notifying systemd") : 0;
+	char text[TEXT_BYTES + 1];
+	int fds[PASSED_MAX];
+	size_t len, n;
+	confine_signals();
+	if (confine_rights(ROLE_NOTIFIER, fd))
+		_exit(1);
+	for (;;) {
+		int rc = packet_recv(fd, text, TEXT_BYTES, &len, fds, PASSED_MAX, &n, 0);
+		if (rc == -EBADMSG)
+			continue;
+		if (rc || !len)
+			_exit(rc != 0);
+		text[len] = 0;
+		if (strlen(text) == len && may_say(text))
+			(void)send_text(text, fds, n);
+		for (size_t i = 0; i < n; i++)
+			close(fds[i]);
+	}
+}
+
+static int notifier = -1;
+
+int notify_start(struct err *err)
+{
+	int pair[2];
+	if (!getenv("NOTIFY_SOCKET"))
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return err_sys(err, -errno, "notifying systemd: socketpair");
+	const pid_t pid = fork();
+	if (!pid)
+		run(pair[1]);
+	const int rc = pid < 0 ? err_sys(err, -errno, "notifying systemd: fork") : 0;
+	close(pair[1]);
+	if (rc)
+		close(pair[0]);
+	else
+		notifier = pair[0];
+	return rc;
 }
 
 bool notify_with(const char *text, const int *fds, size_t n_fds)
 {
-	const struct keeper_question q = { text, strlen(text) + 1, fds, n_fds };
-	struct keeper_answer a;
-	return getenv("NOTIFY_SOCKET") && !keeper_ask(notify_op, &q, KEEPER_WAIT_MS, &a, NULL);
+	return notifier >= 0 && !packet_send(notifier, text, strlen(text), NULL, 0, fds, n_fds);
 }
 
 bool notify(const char *fmt, ...)
@@ -90,7 +120,7 @@ bool notify(const char *fmt, ...)
 	va_start(ap, fmt);
 	int n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	return n >= 0 && notify_with(text, NULL, 0);
+	return n > 0 && notify_with(text, NULL, 0);
 }
 
 void notify_reloading(void)

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What systemd is told (sd_notify(3)), by a datagram to $NOTIFY_SOCKET; nothing without it. The
- * keeper sends it: who can send anything can have systemd end any process of the host.
+ * What systemd is told (sd_notify(3)), by a datagram to $NOTIFY_SOCKET; nothing without it. A
+ * process of its own sends it: who can send anything can have systemd end any process of the host.
  */
 #ifndef ASCRIBE_DAEMON_NOTIFY_H
 #define ASCRIBE_DAEMON_NOTIFY_H
 
-#include "sandbox/keeper.h"
+#include "util/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-keeper_op notify_op; /* for the keeper's table */
+/*
+ * Fork the process that notifies, where $NOTIFY_SOCKET is set. It ends with the caller, after what
+ * it was told by then. Call it before there is any secret in memory. 0 or -errno.
+ */
+int notify_start(struct err *err);
 
 /*
  * "READY=1", "STOPPING=1", "STATUS=..."; lines are parted by newlines. False: nobody is told, or

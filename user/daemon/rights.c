@@ -3,7 +3,6 @@
 
 #include "collect/rights.h"
 #include "daemon/log.h"
-#include "daemon/notify.h"
 #include "http/listen.h"
 #include "push/pusher.h"
 #include "sandbox/confine.h"
@@ -20,20 +19,22 @@
 #define PATH_BYTES 1024
 
 /* All that takes a capability in the life of a daemon. */
-static keeper_op *const ops[] = { COLLECTOR_OPS, listen_op, listen_stale_op, serving_op,
-				  capture_op,	 pusher_op, notify_op };
+static keeper_op *const ops[] = { COLLECTOR_OPS, listen_op,  listen_stale_op,
+				  serving_op,	 capture_op, pusher_op };
+#define N_OPS (sizeof(ops) / sizeof(ops[0]))
 
-/* Those of pusher_op and capture_op. */
+/* Those of pusher_op and capture_op; not the option of a keeper's unit, which no capture is. */
 static int make_arguments(const struct daemon *d, char *ret[KEEPER_ARGUMENTS_MAX + 1],
 			  struct err *err)
 {
-	const size_t n = (size_t)d->argc - 1;
-	if (1 + n > KEEPER_ARGUMENTS_MAX)
+	size_t n = 0;
+	if ((size_t)d->argc > KEEPER_ARGUMENTS_MAX)
 		return err_set(err, -E2BIG, "more than %u arguments", KEEPER_ARGUMENTS_MAX - 1);
-	ret[0] = (char *)(uintptr_t)d->s.o.store;
-	for (size_t i = 0; i < n; i++)
-		ret[1 + i] = d->argv[1 + i];
-	ret[1 + n] = NULL;
+	ret[n++] = (char *)(uintptr_t)d->s.o.store;
+	for (int i = 1; i < d->argc; i++)
+		if (strcmp(d->argv[i], "--" DAEMON_KEEPER) != 0)
+			ret[n++] = d->argv[i];
+	ret[n] = NULL;
 	return 0;
 }
 
@@ -41,10 +42,25 @@ int daemon_keep_rights(const struct daemon *d, struct err *err)
 {
 	char *arguments[KEEPER_ARGUMENTS_MAX + 1];
 	int rc = make_arguments(d, arguments, err);
-	rc = rc ? rc : keeper_start(ops, sizeof(ops) / sizeof(ops[0]), arguments, err);
+	rc = rc ? rc : keeper_start(ops, N_OPS, arguments, err);
 	if (!rc)
 		own_count_through(keeper_pid());
 	return rc;
+}
+
+void daemon_use_keeper(int fd, pid_t pid)
+{
+	keeper_join(ops, N_OPS, fd, pid);
+	own_count_through(pid);
+}
+
+int daemon_serve_rights(const struct daemon *d, int fd, struct err *err)
+{
+	char *arguments[KEEPER_ARGUMENTS_MAX + 1];
+	int rc = make_arguments(d, arguments, err);
+	if (rc)
+		return rc;
+	keeper_serve(ops, N_OPS, arguments, fd);
 }
 
 int daemon_drop_rights(struct err *err)

@@ -11,6 +11,13 @@
 /* Start the keeper, while this process has capabilities. */
 int daemon_keep_rights(const struct daemon *d, struct err *err);
 
+/*
+ * The same with a keeper of another unit (daemon/keeper_unit.h), process pid at the other end of
+ * fd; and in that process, which then serves and never returns but with an error.
+ */
+void daemon_use_keeper(int fd, pid_t pid);
+int daemon_serve_rights(const struct daemon *d, int fd, struct err *err);
+
 /* Give up all capabilities, when everything has started that has no op of the keeper. */
 int daemon_drop_rights(struct err *err);
 

@@ -25,6 +25,7 @@ struct daemon {
 	char **argv;
 	struct daemon_settings s;
 	struct recipes recipes; /* a recorder points into it: read once */
+	bool joined;		/* a keeper that another unit started, with its clients */
 	bool keeper_late;	/* the log says so */
 	struct downloads *downloads;
 	struct pods *pods; /* NULL: nobody names containers */

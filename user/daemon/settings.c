@@ -221,6 +221,7 @@ static const struct opt options[] = {
 	{ "wide-values", 0, OPT_UINT, "N",
 	  "a key with more values in an hour is wide (default 256)", AT(wide_values), 1, 100000 },
 	{ "capture", 0, OPT_DURATION, "TIME", NULL, AT(capture_ns), 0, 0 },
+	{ DAEMON_KEEPER, 0, OPT_FLAG, NULL, NULL, AT(keeper), 0, 0 },
 	{ "claim-cpus", 0, OPT_UINT, "N", NULL, AT(claim_cpus), 1, 8192 },
 	{ "kill-switch", 0, OPT_STRING, "FILE", "while this file is there nothing is sampled",
 	  AT(kill_switch), 0, 0 },

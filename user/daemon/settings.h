@@ -19,11 +19,12 @@
 
 #define DAEMON_STORE "/var/lib/ascribe"
 #define DAEMON_WINDOW_S 10
+#define DAEMON_KEEPER "keeper" /* the option of whoever is the keeper (keeper_unit.h) */
 
 struct daemon_options {
 	const char *store, *config;
-	bool check_config, print_token, anonymous, plain, no_recipes, wall, waker, jvm_attach,
-		cmdline, stand_by;
+	bool check_config, print_token, keeper, anonymous, plain, no_recipes, wall, waker,
+		jvm_attach, cmdline, stand_by;
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
 	struct opt_list freeze_when, events, keep, listen, hosts, debuginfod, push, metrics;
 	struct label_rules labels;

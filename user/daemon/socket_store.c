@@ -4,6 +4,7 @@
 #include "daemon/notify.h"
 #include "http/listen.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -24,23 +25,35 @@ static long take_number(const char *name)
 	return n;
 }
 
-void socket_store_take(struct http_sockets **ret)
+/* How many there are, from FIRST_FD on. */
+static long take_count(void)
 {
 	const long pid = take_number("LISTEN_PID"), n = take_number("LISTEN_FDS");
+	unsetenv("LISTEN_FDNAMES");
+	return pid == getpid() ? n : 0;
+}
+
+void socket_store_take(struct http_sockets **ret)
+{
+	const long n = take_count();
 	int fd[ADDRESSES_MAX];
 	size_t kept = 0;
 	has_store = take_number("FDSTORE") > 0;
-	unsetenv("LISTEN_FDNAMES");
 	*ret = NULL;
-	if (pid != getpid())
-		return;
 	for (long i = 0; i < n && i < FDS_MAX; i++) {
 		if (kept < ADDRESSES_MAX)
 			fd[kept++] = FIRST_FD + (int)i;
 		else
 			close(FIRST_FD + (int)i);
 	}
-	http_sockets_adopt(ret, fd, kept);
+	if (n)
+		http_sockets_adopt(ret, fd, kept);
+}
+
+bool socket_store_take_one(int *ret)
+{
+	*ret = FIRST_FD;
+	return take_count() == 1 && !fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);
 }
 
 bool socket_store_keep(const struct http_sockets *s)

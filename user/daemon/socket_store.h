@@ -20,6 +20,9 @@
  */
 void socket_store_take(struct http_sockets **ret);
 
+/* The same for who listens at one socket of systemd's, which becomes close-on-exec. False: none. */
+bool socket_store_take_one(int *ret);
+
 /*
  * Give these to systemd in the place of those before; NULL: none. False: nobody keeps sockets, or
  * there was no room for the message.

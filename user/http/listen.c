@@ -114,50 +114,60 @@ static bool is_stale(const struct listen_at *at)
 }
 
 /*
- * TCP without SO_REUSEPORT: with that, a recorder that was taken over would share the ports of
- * others of its user, and take their connections.
+ * Ports below 1024 take a capability, and a recorder may have no network. Without SO_REUSEPORT:
+ * with that, a recorder that was taken over would share the ports of others of its user, and take
+ * their connections.
  */
-static bool is_server_socket(int fd)
-{
-	int type = 0, protocol = 0, shared = 1;
-	socklen_t size = sizeof(int);
-	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_STREAM &&
-	       !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) &&
-	       protocol == IPPROTO_TCP &&
-	       !getsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &shared, &size) && !shared;
-}
-
-/* Ports below 1024 take a capability. */
 int listen_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
 {
 	struct listen_at at;
-	(void)ret;
+	int on = 1;
 	if (q->len == sizeof(at))
 		memcpy(&at, q->bytes, sizeof(at));
-	if (q->len != sizeof(at) || q->n_fds != 1 ||
+	if (q->len != sizeof(at) ||
 	    (at.addr.ss_family != AF_INET && at.addr.ss_family != AF_INET6) ||
-	    at.len > sizeof(at.addr) || !is_server_socket(q->fds[0]))
+	    at.len > sizeof(at.addr))
 		return err_set(err, -EBADMSG, "an address that cannot be");
-	return bind(q->fds[0], (const struct sockaddr *)&at.addr, at.len)
-		       ? err_sys(err, -errno, "cannot listen")
-		       : 0;
+	const int fd = socket(at.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc = fd < 0 ? -errno : 0;
+	if (!rc) {
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+		rc = bind(fd, (const struct sockaddr *)&at.addr, at.len) ? -errno : 0;
+	}
+	if (rc) {
+		if (fd >= 0)
+			close(fd);
+		return err_sys(err, rc, "cannot listen");
+	}
+	ret->fds[ret->n_fds++] = fd;
+	return 0;
 }
 
-static int bind_to(const struct listen_at *at, int fd, unsigned mode)
+static int bind_tcp(const struct listen_at *at, int *ret_fd)
 {
-	int on = 1;
-	if (!at->unix_path[0]) {
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		const struct keeper_question q = { at, sizeof(*at), &fd, 1 };
-		struct keeper_answer a;
-		return keeper_ask(listen_op, &q, KEEPER_WAIT_MS, &a, NULL);
-	}
+	const struct keeper_question q = { .bytes = at, .len = sizeof(*at) };
+	struct keeper_answer a;
+	int rc = keeper_ask(listen_op, &q, KEEPER_WAIT_MS, &a, NULL);
+	if (!rc)
+		*ret_fd = a.fds[0];
+	return rc;
+}
+
+static int bind_unix(const struct listen_at *at, unsigned mode, int *ret_fd)
+{
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
 	if (is_stale(at))
 		unlink(at->unix_path);
 	/* It never has another mode: nobody comes before, and a recorder changes none. */
 	mode_t old = umask(~mode & 0777);
 	int rc = bind(fd, (const struct sockaddr *)&at->addr, at->len) ? -errno : 0;
 	umask(old);
+	if (rc)
+		close(fd);
+	else
+		*ret_fd = fd;
 	return rc;
 }
 
@@ -180,10 +190,8 @@ static void write_name(const struct listen_at *at, char *name, size_t cap)
 int listen_open(struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap,
 		struct err *err)
 {
-	int fd = socket(at->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
-	    rc = fd < 0 ? -errno : 0;
+	int fd = -1, rc = at->unix_path[0] ? bind_unix(at, mode, &fd) : bind_tcp(at, &fd);
 	socklen_t len = at->len;
-	rc = rc ? rc : bind_to(at, fd, mode);
 	if (!rc && listen(fd, BACKLOG))
 		rc = -errno;
 	if (!rc && !at->unix_path[0] && getsockname(fd, (struct sockaddr *)&at->addr, &len))

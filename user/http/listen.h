@@ -38,7 +38,9 @@ struct http_sockets {
 	bool changed;  /* others than before, or bound anew; for whoever keeps them */
 };
 
-/* For the keeper's table: bind a TCP socket; does nobody listen on a Unix socket any more? */
+/*
+ * For the keeper's table: make a bound socket of TCP; does nobody listen on a Unix socket any more?
+ */
 keeper_op listen_op, listen_stale_op;
 
 int listen_parse(struct listen_at *ret, const char *text, struct err *err);

@@ -64,11 +64,9 @@ static int start(struct pods *p, struct err *err)
 	return p->pid < 0 ? err_sys(err, p->pid, "names of pods: fork") : 0;
 }
 
-int pods_open(struct pods **ret, const struct pods_config *cfg, struct err *err)
+/* Have its watcher at the other end of fd; -1: start one. */
+static int open_with(struct pods **ret, const struct pods_config *cfg, int fd, struct err *err)
 {
-	*ret = NULL;
-	if (!is_needed(cfg))
-		return 0;
 	struct pods *p = calloc(1, sizeof(*p));
 	int rc = p ? pods_table_new(&p->table, PODS_TABLE_BYTES) : -ENOMEM;
 	if (rc) {
@@ -78,13 +76,25 @@ int pods_open(struct pods **ret, const struct pods_config *cfg, struct err *err)
 	const char *node = cfg->node ? cfg->node : getenv("NODE_NAME");
 	p->cfg = *cfg;
 	p->cfg.node = p->node = node ? strdup(node) : NULL;
-	p->fd = -1;
-	rc = node && !p->node ? err_sys(err, -ENOMEM, "names of pods") : start(p, err);
+	p->fd = fd;
+	rc = node && !p->node ? err_sys(err, -ENOMEM, "names of pods") : 0;
+	rc = rc || fd >= 0 ? rc : start(p, err);
 	if (rc)
 		pods_close(p);
 	else
 		*ret = p;
 	return rc;
+}
+
+int pods_open(struct pods **ret, const struct pods_config *cfg, struct err *err)
+{
+	*ret = NULL;
+	return is_needed(cfg) ? open_with(ret, cfg, -1, err) : 0;
+}
+
+int pods_adopt(struct pods **ret, const struct pods_config *cfg, int fd, struct err *err)
+{
+	return open_with(ret, cfg, fd, err);
 }
 
 void pods_close(struct pods *p)

@@ -56,6 +56,8 @@ struct pods_stats {
 
 /* *ret is NULL when no source is to be asked, or none is there (PODS_AUTO). 0 or -errno. */
 int pods_open(struct pods **ret, const struct pods_config *cfg, struct err *err);
+/* Ask a watcher that another process started, by its socket, which is taken over. 0 or -errno. */
+int pods_adopt(struct pods **ret, const struct pods_config *cfg, int fd, struct err *err);
 void pods_close(struct pods *p);
 
 /* Readable when records came. -1: none are taken now, or nobody sends any. */

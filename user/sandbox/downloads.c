@@ -37,8 +37,8 @@ struct wanted {
 };
 
 struct downloads {
-	int fd; /* -1: the downloader is gone */
-	pid_t pid;
+	int fd;		  /* -1: the downloader is gone */
+	pid_t pid;	  /* 0: another process's child */
 	struct wanted *v; /* all that was ever asked for */
 	size_t n, cap;
 	size_t under_way; /* index, while something is: active */
@@ -90,6 +90,16 @@ int downloads_new(struct downloads **ret, const struct downloads_config *cfg, st
 	return 0;
 }
 
+int downloads_adopt(struct downloads **ret, int fd, struct err *err)
+{
+	struct downloads *d = calloc(1, sizeof(*d));
+	if (!d)
+		return err_sys(err, -ENOMEM, "downloads");
+	d->fd = fd;
+	*ret = d;
+	return 0;
+}
+
 void downloads_free(struct downloads *d)
 {
 	if (!d)
@@ -97,7 +107,7 @@ void downloads_free(struct downloads *d)
 	if (d->fd >= 0)
 		close(d->fd);
 	/* It ends by itself then, unless it is stopped: that one ends with us. */
-	for (unsigned ms = 0; ms < END_MS && !waitpid(d->pid, NULL, WNOHANG); ms++)
+	for (unsigned ms = 0; d->pid && ms < END_MS && !waitpid(d->pid, NULL, WNOHANG); ms++)
 		poll(NULL, 0, 1);
 	free(d->v);
 	free(d);

@@ -55,6 +55,8 @@ struct downloads_stats {
 struct downloads;
 
 int downloads_new(struct downloads **ret, const struct downloads_config *cfg, struct err *err);
+/* Ask a downloader that another process started, by its socket, which is taken over. -ENOMEM. */
+int downloads_adopt(struct downloads **ret, int fd, struct err *err);
 /* What is under way is broken off. */
 void downloads_free(struct downloads *d);
 

@@ -126,7 +126,7 @@ __attribute__((constructor)) static void keeper_main(int argc, char **argv)
 static struct {
 	struct table table;
 	int fd; /* -1: there is none */
-	bool lost;
+	bool lost, joined;
 	pid_t pid;
 	uint64_t asked, answered; /* ids */
 	uint64_t cpu_ns;
@@ -179,10 +179,29 @@ int keeper_start(keeper_op *const *ops, size_t n_ops, char *const *arguments, st
 	return 0;
 }
 
+void keeper_join(keeper_op *const *ops, size_t n_ops, int fd, pid_t pid)
+{
+	keeper.table = (struct table){ ops, n_ops, NULL };
+	keeper.fd = fd;
+	keeper.pid = pid;
+	keeper.joined = true;
+}
+
+_Noreturn void keeper_serve(keeper_op *const *ops, size_t n_ops, char *const *arguments, int fd)
+{
+	const struct table t = { ops, n_ops, arguments };
+	if (anew_take(&fd, 1))
+		_exit(1);
+	keeper_run(&t);
+}
+
+/* One that was joined ends by itself: the number may be another process's. */
 void keeper_end(void)
 {
 	if (keeper.fd >= 0)
 		close(keeper.fd);
+	if (keeper.joined)
+		keeper.pid = 0;
 	if (keeper.pid)
 		kill(keeper.pid, SIGKILL); /* our child, not reaped: the id is its own */
 	while (keeper.pid && waitpid(keeper.pid, NULL, 0) < 0 && errno == EINTR)

@@ -59,6 +59,13 @@ typedef int keeper_op(const struct keeper_question *q, struct keeper_answer *ret
 int keeper_start(keeper_op *const *ops, size_t n_ops, char *const *arguments, struct err *err);
 #define KEEPER_ARGUMENTS_MAX 256u
 
+/*
+ * The same without a parent, over a socket that keeps packets apart: keeper_join asks the process
+ * at the other end of fd, which is taken over; keeper_serve is that process, and never returns.
+ */
+void keeper_join(keeper_op *const *ops, size_t n_ops, int fd, pid_t pid);
+_Noreturn void keeper_serve(keeper_op *const *ops, size_t n_ops, char *const *arguments, int fd);
+
 /* For ops: the arguments of keeper_start. */
 char *const *keeper_arguments(void);
 

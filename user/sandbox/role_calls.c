@@ -197,7 +197,7 @@ static const struct role_call recorder[] = {
 	FAIL_BPF(BPF_PROG_BIND_MAP),
 	/* Who is connected to a socket of systemd or of a container engine commands it. */
 	FAIL(connect, EPERM),
-	/* A datagram takes no connect: systemd's is written to by the keeper. */
+	/* A datagram takes no connect: ascribe-notify writes to systemd's. */
 	FAIL_IF_BOTH(socket, EPERM, IS_INT(0, AF_UNIX), OF_TYPE(SOCK_DGRAM)),
 	FAIL_IF_BOTH(socket, EPERM, IS_INT(0, AF_UNIX), OF_TYPE(SOCK_RAW)),
 	FAIL_IF(socketpair, EPERM, OF_TYPE(SOCK_DGRAM)),

@@ -125,6 +125,13 @@ const struct role roles[N_ROLES] = {
 		.started = "by you",
 		.again = "never",
 	},
+	[ROLE_NOTIFIER] = {
+		.name = "ascribe-notify",
+		.purpose = "notifies systemd; sees no foreign byte",
+		.user = ROLE_SAME_USER,
+		.started = "forked by the recorder, under systemd, at first",
+		.again = "never",
+	},
 	[ROLE_KEEPER] = {
 		.name = "ascribe-keeper",
 		.purpose = "opens and starts what takes a capability; sees no foreign byte",
@@ -132,7 +139,8 @@ const struct role roles[N_ROLES] = {
 		.capabilities = CAP(SYS_ADMIN) | CAP(BPF) | CAP(PERFMON) | READS | CAP(SYSLOG) |
 				CAP(SYS_NICE) | CAP(SETUID) | CAP(SETGID) | CAP(KILL) |
 				CAP(NET_BIND_SERVICE),
-		.started = "executed anew by the recorder, before it gives up its own",
+		.started = "by systemd, by ascribe-keeper.socket; else executed anew by the "
+			   "recorder, before it gives up its own",
 		.again = "never: the daemon ends, and systemd starts it again",
 	},
 	[ROLE_NURSERY] = {
@@ -166,7 +174,8 @@ const struct role roles[N_ROLES] = {
 		.name = "ascribe-debuginfod",
 		.purpose = "keeps the cache of debug files; sees no foreign byte",
 		.user = CONFINE_DOWNLOADER,
-		.started = "executed anew by the recorder, with `debuginfod`",
+		.started = "executed anew by ascribe-keeper's unit, else by the recorder, with "
+			   "`debuginfod`",
 		.again = "never",
 	},
 	[ROLE_FETCHER] = {
@@ -195,7 +204,7 @@ const struct role roles[N_ROLES] = {
 		.name = "ascribe-podkeep",
 		.purpose = "starts the next two again",
 		.user = ROLE_SAME_USER,
-		.started = "forked by the recorder, at first",
+		.started = "forked by ascribe-keeper's unit, else by the recorder, at first",
 		.again = "never",
 	},
 	[ROLE_POD_WATCHER] = {
@@ -242,7 +251,7 @@ const struct role roles[N_ROLES] = {
 		.name = "ascribe-sql",
 		.purpose = "starts the next one; sees no foreign byte",
 		.user = ROLE_SAME_USER,
-		.started = "forked by the recorder, with `postgres`",
+		.started = "forked by ascribe-keeper's unit, else by the recorder, with `postgres`",
 		.again = "never",
 	},
 	[ROLE_SQL_ASKER] = {

@@ -71,8 +71,9 @@ int sql_asker_start(struct sql_asker *ret, const char *conninfo, struct err *err
 
 void sql_asker_stop(struct sql_asker *a)
 {
-	if (a->pid > 0) {
+	if (a->fd >= 0)
 		close(a->fd);
+	if (a->pid > 0) {
 		kill(a->pid, SIGKILL);
 		waitpid(a->pid, NULL, 0);
 	}

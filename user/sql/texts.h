@@ -23,7 +23,7 @@
 /* The process that asks, and our end of its socket. */
 struct sql_asker {
 	int fd;
-	pid_t pid;
+	pid_t pid; /* 0: another process's child */
 };
 
 #define SQL_ASKER_NONE { -1, 0 }

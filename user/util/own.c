@@ -122,6 +122,14 @@ void own_count_through(pid_t pid)
 	counted_through = pid;
 }
 
+static bool is_our_child(pid_t pid)
+{
+	char path[64], text[4096];
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	const char *at = read_text(path, text, sizeof(text)) ? strstr(text, "\nPPid:") : NULL;
+	return at && strtol(at + strlen("\nPPid:"), NULL, 10) == getpid();
+}
+
 static bool is_left_out(long pid)
 {
 	bool is = false;
@@ -180,4 +188,6 @@ void own_memory(struct own_memory *ret)
 {
 	*ret = (struct own_memory){ 0 };
 	add_process(ret, getpid(), false, 0);
+	if (counted_through && !is_our_child(counted_through))
+		add_process(ret, counted_through, true, 1);
 }

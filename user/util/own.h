@@ -53,7 +53,7 @@ uint64_t own_memory_limit(void);
 /* Children with budgets of their own. */
 enum own_child { OWN_CAPTURE, OWN_SERVER, N_OWN_CHILDREN };
 
-/* Count the children of this child as if they were our own. */
+/* Count this process as our child, whoever started it, and its children as if they were our own. */
 void own_count_through(pid_t pid);
 
 /* Leave a child with its descendants out of own_memory; 0: none. One thread. */

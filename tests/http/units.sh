@@ -1,0 +1,216 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The package's units under a real systemd, process 1 of namespaces of its own: start, reload,
+# restart, captures, stop, the keeper and the recorder killed, an upgrade from the single unit
+# before; who may connect to the keeper. It finds no other unit. As root, with systemd and overlays.
+. "$(dirname "$0")/lib.bash"
+needs_recording
+[ -x /lib/systemd/systemd ] || skip "no systemd"
+root=$(realpath "$here/../..")
+units=usr/lib/systemd/system
+mkdir cg inside upper
+# The cgroups of this boot are one tree, whoever mounts it.
+mount -t cgroup2 cgroup2 cg 2>/dev/null || skip "no cgroup2 can be mounted"
+leave() {
+	remove_cgroups cg/ascribe-units-$$
+	umount -l cg
+}
+at_end=leave
+mkdir cg/ascribe-units-$$ || skip "no cgroup can be made"
+mount -t tmpfs none inside && mkdir inside/{up,work,all} &&
+	mount -t overlay -o "lowerdir=/,upperdir=inside/up,workdir=inside/work" none inside/all ||
+	skip "no overlay can be mounted"
+umount inside/all inside
+make -C "$root" --no-print-directory -s BUILD="$(realpath --relative-to="$root" "$build")" \
+	DESTDIR="$dir/upper" PREFIX=/usr install >make.log 2>&1 ||
+	bad "make install: $(tail -1 make.log)"
+# Of all units it finds those of the package alone. The log of each is a file.
+mv "upper/$units" upper/units
+units=units
+for u in ascribe ascribe-keeper; do
+	mkdir "upper/$units/$u.service.d"
+	printf '[Service]\nStandardOutput=append:/var/log/%s\nStandardError=append:/var/log/%s\n' $u $u \
+		>"upper/$units/$u.service.d/log.conf"
+done
+# The unit of a package before this one: one for all processes.
+mkdir -p upper/before
+sed -e '/^Requires=/d; /^After=/d; /^Standard/d; /KEEPER_FD/d; /^Slice/d; /^Inaccessible/d' \
+	-e '/^PrivateNetwork/d; /^ProtectKernel[TL]/d' \
+	-e "s/^CapabilityBoundingSet=.*/$(grep ^Capability "upper/$units/ascribe-keeper.service")/" \
+	-e 's/^StateDirectory=.*/&\nCacheDirectory=ascribe/' \
+	-e 's/^RestrictAddressFamilies=.*/& AF_INET AF_INET6/' \
+	-e 's/^SystemCallFilter=@system-service.*/& perf_event_open open_by_handle_at/' \
+	"upper/$units/ascribe.service" >upper/before/ascribe.service
+cat >upper/etc/ascribe/ascribe.yaml <<'Y'
+store: /var/lib/ascribe
+listen: [unix:/run/ascribe/http.sock, 127.0.0.1:4041]
+token-file: /etc/ascribe/token
+capture-token-file: /etc/ascribe/capture.token
+postgres: "host=/nowhere user=nobody"
+debuginfod: [http://127.0.0.1:1]
+push: [{url: "http://127.0.0.1:1"}]
+Y
+make_tokens all capture
+cp -p all.token upper/etc/ascribe/token
+cp -p capture.token upper/etc/ascribe/
+cp "$here/ask_always.py" upper/before/
+boot() {
+	echo "$BASHPID" >cg/ascribe-units-$$/cgroup.procs
+	exec unshare -m -p -C -n -f --kill-child \
+		bash "$here/boot_systemd" "$dir/inside" "$dir/upper" "/$units"
+}
+background boot >boot.log 2>&1
+boot=$pid
+one() { systemd=$(pgrep -P "$boot" -x systemd); }
+within 30 one || { bad "systemd does not start: $(tail -1 boot.log)" && finish; }
+inside() { nsenter -t "$systemd" -a "$@"; }
+sd() { inside systemctl "$@"; }
+ok "systemd runs" within 30 sd is-active default.target
+main() { sd show -P MainPID "${1:-ascribe}"; }
+active() { [ "$(sd is-active "$1")" = "${2:-active}" ]; }
+status() {
+	inside curl -gsS -u ":$(cat capture.token)" --max-time 10 -o /dev/null \
+		-w '%{http_code}' "$@"
+}
+serves() { [ "$(status http://127.0.0.1:4041/metrics)" = 200 ]; }
+says() { inside grep -q -- "$1" "/var/log/${2:-ascribe}"; }
+stored() { inside ascribe stat /var/lib/ascribe --json 2>/dev/null | jq .stored; }
+grows() { [ "$(stored)" -gt "$1" ]; }
+records() { local n; n=$(stored) && within 60 grows "${n:-0}"; }
+
+ok "it starts, and is ready" sd start ascribe
+ok "it serves" within 30 serves
+ok "over its Unix socket, too" \
+	test "$(status --unix-socket /run/ascribe/http.sock http://x/metrics)" = 200
+ok "it records" records
+field() { inside sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"; }
+for set in CapInh CapPrm CapEff CapBnd CapAmb; do
+	ok "the recorder's unit has no capability: $set" test $((16#$(field "$(main)" $set))) = 0
+done
+net() { inside readlink "/proc/$1/ns/net"; }
+ok "nor a network" test "$(net "$(main)")" != "$(net 1)"
+ok "which the keeper's has" test "$(net "$(main ascribe-keeper)")" = "$(net 1)"
+group() {
+	inside cat "/sys/fs/cgroup/system.slice/system-ascribe.slice/$1/cgroup.procs" | sort -n
+}
+names() {
+	local p
+	for p in $(group "$1"); do inside cat "/proc/$p/comm"; done 2>/dev/null | sort -u |
+		tr '\n' ' '
+}
+ok "two processes are in the recorder's unit" \
+	test "$(names ascribe.service)" = "ascribe ascribe-notify "
+runs() { names ascribe-keeper.service | grep -qw -- "$1"; }
+for name in ascribe-keeper ascribe-nursery ascribe-web ascribe-pushkee ascribe-sql \
+	ascribe-debugin; do
+	ok "in the keeper's: $name" within 30 runs $name
+done
+check() {
+	inside ascribe check 2>/dev/null | awk '$2 ~ /^ascribe/' >said
+	grep -q ascribe-web said && ! grep -q Differs said
+}
+ok "check agrees with the table" within 20 check
+grep Differs said
+ok "one daemon" test "$(grep -c ' ascribe  ' said)" = 1
+used() {
+	inside curl -gsS -u ":$(cat all.token)" --max-time 10 http://127.0.0.1:4041/metrics |
+		awk '$1 == "ascribe_memory_used_bytes" { print $2 }'
+}
+own=$(inside awk '/RssAnon|RssShmem/ { n += $2 } END { print n * 1024 }' "/proc/$(main)/status")
+ok "memory counts the processes of both units: $own < $(used)" test "$own" -lt "$(used)"
+ok "a capture" test \
+	"$(status 'http://127.0.0.1:4041/debug/pprof/profile?seconds=2&hz=99')" = 200
+
+# ---- who may connect to the keeper ----
+connects() { inside "$@" python3 -c 'import socket
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(200)
+s.connect("/run/ascribe-keeper/socket")
+print("connected", len(s.recv(100)))'; }
+ok "not another user" grep -q PermissionError \
+	<(connects setpriv --reuid 1000 --clear-groups 2>&1)
+ok "nor a process of the keeper's unit: it has no such path" sh -c "
+	! nsenter -t $systemd -a nsenter -t $(main ascribe-keeper) -m ls /run/ascribe-keeper/socket"
+ok "nor one of the recorder's" sh -c "
+	! nsenter -t $systemd -a nsenter -t $(main) -m ls /run/ascribe-keeper/socket"
+keeper=$(main ascribe-keeper)
+background connects timeout 200 2>second.err >second
+sleep 2
+ok "a second one waits while the first lives" sh -c "[ ! -s second ] && kill -0 $pid"
+ok "which lives" test "$(main ascribe-keeper)" = "$keeper"
+at=$(stored)
+ok "which records on" within 60 grows "$at"
+
+# ---- reload ----
+echo 'frequency: 49' >config
+inside tee -a /etc/ascribe/ascribe.yaml <config >/dev/null
+ok "reload" sd reload ascribe
+ok "it was read" within 30 says 'reloaded'
+ok "the same keeper" test "$(main ascribe-keeper)" = "$keeper"
+ok "it records at another rate" records
+
+# ---- restart, while somebody asks every 10 ms ----
+asks() { # what, command...: none is refused meanwhile
+	local what=$1 asker status
+	shift
+	inside rm -f /before/changed
+	inside python3 /before/ask_always.py 4041 /run/ascribe/http.sock /before/changed 60 \
+		>asked 2>&1 &
+	asker=$!
+	sleep 1
+	ok "$what" "$@"
+	ok "it serves again" within 30 serves
+	sleep 1
+	inside touch /before/changed
+	wait $asker
+	status=$?
+	ok "no request was refused: $(tail -1 asked)" test $status = 0
+}
+before=$(main)
+asks "restart" sd restart ascribe
+ok "by another recorder" test "$(main)" != "$before"
+ok "with another keeper" test "$(main ascribe-keeper)" != "$keeper"
+# systemd waits 5 s before it starts one that has failed.
+killed() { # unit
+	local recorder
+	recorder=$(main)
+	inside kill -KILL "$(main "$1")" && within 60 anew "$recorder"
+}
+anew() { active ascribe && [ "$(main)" != 0 ] && [ "$(main)" != "$1" ] && active ascribe-keeper; }
+asks "the recorder killed, both run anew" killed ascribe
+ok "the keeper of before has ended" test "$(inside pgrep -c -x ascribe-keeper)" = 1
+asks "the keeper killed, both run anew" killed ascribe-keeper
+ok "the log says so" says 'ascribe-keeper.* was killed'
+stopped() {
+	local recorder
+	recorder=$(main)
+	sd stop ascribe-keeper && within 60 anew "$recorder"
+}
+ok "the keeper stopped, both run anew" stopped
+ok "the second one was given nothing" grep -qx 'connected 0' second
+ok "and the log says so" says 'somebody who is not ascribe.service was refused' ascribe-keeper
+
+# ---- stop ----
+begin=$SECONDS
+ok "stop" sd stop ascribe
+ok "in time: $((SECONDS - begin)) s" test $((SECONDS - begin)) -lt 15
+ok "the keeper ends, too" within 10 active ascribe-keeper inactive
+ok "and its socket" within 10 active ascribe-keeper.socket inactive
+ok "none of its processes is left" sh -c "! nsenter -t $systemd -a pgrep ascribe"
+ok "every sample is accounted for" sh -c "nsenter -t $systemd -a ascribe stat /var/lib/ascribe --json |
+	jq -e '.fired == .stored + ([.lost[]] | add)'"
+
+# ---- upgrade from the single unit ----
+inside sh -c "mkdir /after && mv /$units/ascribe* /after && cp /before/ascribe.service /$units/ &&
+	mkdir /$units/ascribe.service.d && cp /after/ascribe.service.d/log.conf /$units/ascribe.service.d/"
+sd daemon-reload
+ok "the unit of before starts" sd start ascribe
+ok "with its keeper beside it" sh -c "nsenter -t $systemd -a pgrep -P $(main) -x ascribe-keeper"
+upgrade() {
+	inside sh -c "rm -r /$units/ascribe.service* && cp -a /after/* /$units/" && sd daemon-reload &&
+		sd try-restart ascribe
+}
+asks "upgraded" upgrade
+ok "to two units" sh -c "[ '$(main ascribe-keeper)' != 0 ]"
+ok "it records into the same store" records
+finish
