@@ -50,6 +50,9 @@ postgres: "host=/nowhere user=nobody"
 debuginfod: [http://127.0.0.1:1]
 push: [{url: "http://127.0.0.1:1"}]
 Y
+libc=$(ldd /bin/true | awk '$1 == "libc.so.6" { print $3 }')
+echo "event: [cpu-clock, \"sched:sched_process_exec\", \"uprobe:$libc:exit\", off-cpu]" \
+	>>upper/etc/ascribe/ascribe.yaml
 make_tokens all capture
 cp -p all.token upper/etc/ascribe/token
 cp -p capture.token upper/etc/ascribe/
@@ -83,6 +86,16 @@ ok "it serves" within 30 serves
 ok "over its Unix socket, too" \
 	test "$(status --unix-socket /run/ascribe/http.sock http://x/metrics)" = 200
 ok "it records" records
+report() { inside ascribe report /var/lib/ascribe "$@" 2>/dev/null; }
+# The recorder's unit hides /proc/kallsyms and tracefs: its keeper opens what it needs of them.
+named() { report --by function --event cpu-clock | grep -q '_syscall.*\[kernel\]'; }
+hit() { report --by comm --event "$1" | grep -qw sed; }
+tries() { inside sed --version >/dev/null && "$@"; }
+ok "kernel functions have names" within 60 tries named
+ok "a tracepoint" within 60 tries hit sched:sched_process_exec
+ok "a probe of a library" within 60 tries hit "uprobe:$libc:exit"
+waited() { inside sleep 0.1 && report --by comm --event off-cpu | grep -qw sleep; }
+ok "waits" within 60 waited
 field() { inside sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"; }
 for set in CapInh CapPrm CapEff CapBnd CapAmb; do
 	ok "the recorder's unit has no capability: $set" test $((16#$(field "$(main)" $set))) = 0
