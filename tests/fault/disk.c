@@ -3,6 +3,8 @@
 
 #include "unit/store_model.h"
 
+#include <xxhash.h>
+
 #define FILES_MAX 4000
 #define NAMES_MAX 400
 #define SECTOR 512
@@ -30,6 +32,8 @@ struct disk {
 	struct state certain;
 	size_t *pending; /* operations that are not, in their order */
 	size_t n_pending, cap_pending;
+	struct state left; /* by the last loss */
+	bool *own;	   /* [FILES_MAX]: contents that are not those of `certain` */
 };
 
 /* ---- the log ---- */
@@ -194,11 +198,27 @@ struct disk *disk_new(const struct log *l)
 	struct disk *d = calloc(1, sizeof(*d));
 	d->log = l;
 	state_init(&d->certain);
+	state_init(&d->left);
+	d->own = calloc(FILES_MAX, sizeof(*d->own));
 	return d;
+}
+
+/* Forget the last loss; contents of `certain` are not freed with it. */
+static void end(struct disk *d)
+{
+	for (size_t i = 0; i < FILES_MAX; i++) {
+		if (d->own[i])
+			free(d->left.files[i].data);
+		d->left.files[i] = (struct content){ 0 };
+	}
+	memset(d->own, 0, FILES_MAX * sizeof(*d->own));
 }
 
 void disk_free(struct disk *d)
 {
+	end(d);
+	state_fini(&d->left);
+	free(d->own);
 	state_fini(&d->certain);
 	free(d->pending);
 	free(d);
@@ -273,17 +293,19 @@ static void apply_any(struct state *s, const struct op *o, uint64_t *random)
  * A copy of what is certain, contents and all, is only made of files that something pending may
  * change.
  */
-static void begin(const struct disk *d, struct state *s, bool *own)
+static void begin(struct disk *d)
 {
+	struct state *s = &d->left;
+	end(d);
 	memcpy(s->names, d->certain.names, d->certain.n_names * sizeof(*s->names));
 	s->n_names = d->certain.n_names;
 	memcpy(s->files, d->certain.files, FILES_MAX * sizeof(*s->files));
 	for (size_t i = 0; i < d->n_pending; i++) {
 		const struct op *o = &d->log->ops[d->pending[i]];
 		struct content *c = &s->files[o->file];
-		if (!is_data_op(o) || own[o->file])
+		if (!is_data_op(o) || d->own[o->file])
 			continue;
-		own[o->file] = true;
+		d->own[o->file] = true;
 		const unsigned char *data = c->data;
 		size_t len = c->len;
 		*c = (struct content){ 0 };
@@ -293,11 +315,13 @@ static void begin(const struct disk *d, struct state *s, bool *own)
 	}
 }
 
-static bool lose(const struct disk *d, struct state *s, enum loss how, size_t cut, uint64_t *random)
+bool disk_lose(struct disk *d, enum loss how, size_t cut, uint64_t *random)
 {
+	struct state *s = &d->left;
 	const struct op *last = d->n_pending ? &d->log->ops[d->pending[d->n_pending - 1]] : NULL;
 	bool cuts = last && last == &d->log->ops[d->at - 1] && last->kind == OP_WRITE &&
 		    cut < last->len;
+	begin(d);
 	for (size_t i = 0; how != LOSS_ALL && i < d->n_pending; i++) {
 		const struct op *o = &d->log->ops[d->pending[i]];
 		if (how == LOSS_ANY)
@@ -341,23 +365,23 @@ static void put_state(const struct state *s, const char *dir)
 		}
 }
 
-bool disk_put(const struct disk *d, enum loss how, size_t cut, uint64_t *random, const char *dir)
+void disk_put(const struct disk *d, const char *dir)
 {
-	static struct state s;
-	static bool own[FILES_MAX];
-	if (!s.files)
-		s.files = calloc(FILES_MAX, sizeof(*s.files));
-	memset(own, 0, sizeof(own));
-	begin(d, &s, own);
-	bool is = lose(d, &s, how, cut, random);
-	if (is) {
-		assert_int_equal(mkdir(dir, 0700), 0);
-		put_state(&s, dir);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	put_state(&d->left, dir);
+}
+
+/* A sum over names: their order is chance. */
+uint64_t disk_left(const struct disk *d)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < d->left.n_names; i++) {
+		const struct name *n = &d->left.names[i];
+		const struct content *c = &d->left.files[n->file];
+		uint64_t what = n->file ? XXH3_64bits(c->data, c->len) : 1;
+		sum += XXH3_64bits_withSeed(n->path, strlen(n->path), what);
 	}
-	for (size_t i = 0; i < FILES_MAX; i++)
-		if (own[i])
-			free(s.files[i].data);
-	return is;
+	return sum;
 }
 
 /* ---- beside the real thing ---- */
@@ -394,25 +418,13 @@ static int compare_one(const char *path, const struct stat *st, int type, struct
 	return !same;
 }
 
-const char *disk_differs(const struct disk *d, const char *dir)
+const char *disk_differs(struct disk *d, const char *dir)
 {
-	struct state s;
-	bool *own = calloc(FILES_MAX, sizeof(*own));
-	const char *what = NULL;
-	state_init(&s);
-	begin(d, &s, own);
-	lose(d, &s, LOSS_NONE, 0, NULL);
-	compare_to = &s;
+	disk_lose(d, LOSS_NONE, 0, NULL);
+	compare_to = &d->left;
 	compare_dir = dir;
 	compared = 0;
 	if (nftw(dir, compare_one, 16, FTW_PHYS))
-		what = difference;
-	else if (compared != s.n_names)
-		what = "something was recorded and is not there";
-	for (size_t i = 0; i < FILES_MAX; i++)
-		if (!own[i])
-			s.files[i] = (struct content){ 0 };
-	state_fini(&s);
-	free(own);
-	return what;
+		return difference;
+	return compared == d->left.n_names ? NULL : "something was recorded and is not there";
 }

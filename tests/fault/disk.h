@@ -48,13 +48,17 @@ enum loss {
 };
 
 /*
- * What is on the disk after a loss of power now, into a directory that is not there yet. cut:
- * bytes, for LOSS_CUT; random: drawn from for LOSS_ANY. False: LOSS_CUT and the last operation was
- * no write of more bytes.
+ * Lose power now: what is left is in the disk until the next loss. cut: bytes, for LOSS_CUT;
+ * random: drawn from for LOSS_ANY. False: LOSS_CUT and the last operation was no write of more
+ * bytes.
  */
-bool disk_put(const struct disk *d, enum loss how, size_t cut, uint64_t *random, const char *dir);
+bool disk_lose(struct disk *d, enum loss how, size_t cut, uint64_t *random);
+/* A hash of the names and contents that the last loss left. */
+uint64_t disk_left(const struct disk *d);
+/* Write what the last loss left into a directory that is not there yet. */
+void disk_put(const struct disk *d, const char *dir);
 
 /* NULL when the directory is what is on the disk now, with nothing lost; else what differs. */
-const char *disk_differs(const struct disk *d, const char *dir);
+const char *disk_differs(struct disk *d, const char *dir);
 
 #endif

@@ -8,6 +8,8 @@
 #include "fault/run.h"
 #include "fault/scenario.h"
 
+#include <xxhash.h>
+
 static char base[64];
 static struct scenario scenario;
 
@@ -35,10 +37,15 @@ static void record_run(const char *program, const char *log)
 	assert_int_equal(status, 0);
 }
 
+#define LEAST 12	     /* rounds at each operation */
+#define JUDGED_MAX (1 << 23) /* more than are judged of one log */
+
 struct replay {
 	struct log log;
-	size_t rounds; /* of LOSS_ANY at each operation */
-	size_t cuts;   /* of a write, at most */
+	size_t rounds; /* of LOSS_ANY at each operation, as time allows */
+	double begin;
+	size_t cuts;	  /* of a write, at most */
+	uint64_t *judged; /* [JUDGED_MAX], shared: states, 0: none */
 	struct {
 		size_t states, bad, prefix, certain, cut, any;
 		char first[1000];
@@ -64,14 +71,39 @@ static void hear(struct place *p, const struct op *o)
 	p->n_acknowledged++;
 }
 
-static void judge_state(struct replay *r, const struct place *p, const char *dir, size_t k,
-			const char *how)
+/*
+ * Is it new? Many losses leave the same files: beside the same acknowledged windows they are judged
+ * the same, so once is enough. A process marks what it is about to judge.
+ */
+static bool is_new(struct replay *r, uint64_t state)
+{
+	state |= 1;
+	for (size_t i = state >> 1;; i++) {
+		uint64_t *at = &r->judged[i % JUDGED_MAX], there = 0;
+		if (__atomic_compare_exchange_n(at, &there, state, false, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return true;
+		if (there == state)
+			return false;
+	}
+}
+
+/* next: the window that a writer goes on with. */
+static void judge_left(struct replay *r, const struct place *p, const struct disk *d, size_t k,
+		       size_t next, const char *how)
 {
 	bool here[SCENARIO_MAX];
-	const char *bad = scenario_judge(&scenario, dir, p->must, p->may, here), *where = "read";
+	char dir[80], store[90];
+	const uint64_t state[] = { disk_left(d), p->n_acknowledged, next };
+	if (!is_new(r, XXH3_64bits(state, sizeof(state))))
+		return;
+	snprintf(dir, sizeof(dir), "%s.%zu", base, k);
+	snprintf(store, sizeof(store), "%s/store", dir);
+	disk_put(d, dir);
+	const char *bad = scenario_judge(&scenario, store, p->must, p->may, here), *where = "read";
 	if (!bad) {
 		where = "gone on with";
-		bad = scenario_go_on(&scenario, dir, here, here, scenario.m.n - 1);
+		bad = scenario_go_on(&scenario, store, here, here, next);
 	}
 	r->sum[k].states++;
 	if (bad && !r->sum[k].bad++)
@@ -94,12 +126,26 @@ static size_t cut_at(const struct op *o, size_t i, size_t cuts)
 	return i - 3 < cuts && at < o->len ? at : 0;
 }
 
-static void judge_place(struct replay *r, struct place *p, const struct disk *d, size_t k)
+/*
+ * Is there time for more? Of ASCRIBE_FAULT_SECONDS each place has the same part, and what places
+ * before left. Without there is no limit.
+ */
+static bool in_time(const struct replay *r, const struct place *p)
 {
-	char dir[80], store[90];
+	const char *seconds = getenv("ASCRIBE_FAULT_SECONDS");
+	return !seconds || (run_seconds() - r->begin) * (double)(r->log.n + 1) <
+				   strtod(seconds, NULL) * (double)(p->at + 1);
+}
+
+static void judge_place(struct replay *r, struct place *p, struct disk *d, size_t k)
+{
 	uint64_t random = 31 * p->at + 7 + 1000003 * run_offset(1000000);
-	snprintf(dir, sizeof(dir), "%s.%zu", base, k);
-	snprintf(store, sizeof(store), "%s/store", dir);
+	/*
+	 * The last window of all completes parents of all that is there, which takes most of the
+	 * time: behind reorderings comes the next window but one. The next one may be there.
+	 */
+	const size_t all = scenario.m.n - 1,
+		     near = p->n_acknowledged + 1 < all ? p->n_acknowledged + 1 : all;
 	/*
 	 * Nothing that a sync changes is new when nothing is lost, and nothing else when all is
 	 * lost that can be.
@@ -111,30 +157,26 @@ static void judge_place(struct replay *r, struct place *p, const struct disk *d,
 	 */
 	const bool sampled = !run_full() && p->at / 32 % 8 != run_offset(8);
 	if (!synced) {
-		disk_put(d, LOSS_NONE, 0, NULL, dir);
-		judge_state(r, p, store, k, "nothing lost");
+		disk_lose(d, LOSS_NONE, 0, NULL);
+		judge_left(r, p, d, k, all, "nothing lost");
 		r->sum[k].prefix++;
-		remove_tree(dir);
 	}
 	if (synced || last == OP_ACK) {
-		disk_put(d, LOSS_ALL, 0, NULL, dir);
-		judge_state(r, p, store, k, "all lost that was not certain");
+		disk_lose(d, LOSS_ALL, 0, NULL);
+		judge_left(r, p, d, k, all, "all lost that was not certain");
 		r->sum[k].certain++;
-		remove_tree(dir);
 	}
 	for (size_t i = 0; !sampled && p->at && i < r->cuts + 3; i++) {
 		size_t cut = cut_at(&r->log.ops[p->at - 1], i, r->cuts);
-		if (!cut || !disk_put(d, LOSS_CUT, cut, NULL, dir))
+		if (!cut || !disk_lose(d, LOSS_CUT, cut, NULL))
 			break;
-		judge_state(r, p, store, k, "the last write cut");
+		judge_left(r, p, d, k, all, "the last write cut");
 		r->sum[k].cut++;
-		remove_tree(dir);
 	}
-	for (size_t i = 0; !sampled && i < r->rounds; i++) {
-		disk_put(d, LOSS_ANY, 0, &random, dir);
-		judge_state(r, p, store, k, "any part lost");
+	for (size_t i = 0; !sampled && i < r->rounds && (i < LEAST || in_time(r, p)); i++) {
+		disk_lose(d, LOSS_ANY, 0, &random);
+		judge_left(r, p, d, k, near, "any part lost");
 		r->sum[k].any++;
-		remove_tree(dir);
 	}
 }
 
@@ -163,9 +205,10 @@ static void replay_some(void *ctx, size_t k, size_t n)
 static size_t replay(struct replay *r, const char *name)
 {
 	size_t n = 8 * sizeof(*r->sum), states = 0, bad = 0, v[4] = { 0 };
-	double begin = run_seconds();
+	r->begin = run_seconds();
 	r->sum = run_shared(n);
-	assert_non_null(r->sum);
+	r->judged = run_shared(JUDGED_MAX * sizeof(*r->judged));
+	assert_true(r->sum && r->judged);
 	int crashed = run_parallel(replay_some, r);
 	for (size_t k = 0; k < 8; k++) {
 		states += r->sum[k].states;
@@ -175,10 +218,11 @@ static size_t replay(struct replay *r, const char *name)
 		if (r->sum[k].bad)
 			print_message("  %s\n", r->sum[k].first);
 	}
-	double took = run_seconds() - begin;
+	double took = run_seconds() - r->begin;
 	print_message(
-		"%s: %zu calls; states: %zu prefixes, %zu of what is certain, %zu cut writes, %zu reorderings; %zu bad; %.0f/s\n",
-		name, r->log.n, v[0], v[1], v[2], v[3], bad, (double)states / took);
+		"%s: %zu calls; %zu prefixes, %zu of what is certain, %zu cut writes, %zu reorderings; %zu states that differ, each judged, %zu bad; %.0f/s\n",
+		name, r->log.n, v[0], v[1], v[2], v[3], states, bad, (double)states / took);
+	munmap(r->judged, JUDGED_MAX * sizeof(*r->judged));
 	munmap(r->sum, n);
 	assert_int_equal(crashed, 0);
 	return bad;
@@ -215,7 +259,7 @@ static void power_loss(void **state)
 {
 	(void)state;
 	scenario_make(&scenario, 36, 8);
-	assert_int_equal(lose_power(FAULT_WRITER, run_size(2, 12), run_size(1, 16)), 0);
+	assert_int_equal(lose_power(FAULT_WRITER, run_size(2, 1300), run_size(1, 16)), 0);
 	scenario_fini(&scenario);
 }
 
