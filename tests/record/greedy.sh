@@ -7,7 +7,8 @@
 # On a busy host the recorder and its parsers wait for a CPU themselves: most of the load are
 # threads of this test. How long the recorder waited is what the kernel says. A drain may take that
 # much longer. After more than 2 s, 3% of the samples may find no room. Names, labels and callers
-# may come too late for 30% more: then most of them are still shown to be right.
+# may come too late for 30% more: then most of them are still shown to be right. CPU time, memory and
+# descriptors may be more, too: such a host writes several windows meanwhile.
 . "$(dirname "$0")/lib.bash"
 [ "$(uname -m)" = x86_64 ] || skip "its code is for x86-64"
 python=/usr/bin/python3
@@ -139,11 +140,12 @@ attack() { # the ways
 	wait $recorder
 	ok "$*: the recorder ends well" test $? = 0
 	# Of that 10% are for what else the host may do: programs that start and end.
-	ok "it used at most 35% of a CPU: $used" python3 -S -c "import sys; sys.exit($used > 0.35)"
-	# 1,024 files of a process are kept open; 12,000 are mapped. Others have some, too.
-	ok "and 6,000 descriptors: $fds" test "$fds" -lt 6000
-	# One window with all of it is below 128 MiB; a busy host writes several.
-	ok "at most 256 MiB were resident: $peak KiB" test "$peak" -lt 262144
+	local limits=(0.25 2000 131072)
+	[ "$late" = 0 ] || limits=(0.35 6000 262144)
+	ok "it used at most ${limits[0]} of a CPU: $used" \
+		python3 -S -c "import sys; sys.exit($used > ${limits[0]})"
+	ok "and ${limits[1]} descriptors: $fds" test "$fds" -lt "${limits[1]}"
+	ok "at most ${limits[2]} KiB were resident: $peak" test "$peak" -lt "${limits[2]}"
 	of labels labels --by tenant
 	of names labels
 	of near absent --by near,far
