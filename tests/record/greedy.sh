@@ -7,8 +7,8 @@
 # On a busy host the recorder and its parsers wait for a CPU themselves: most of the load are
 # threads of this test. How long the recorder waited is what the kernel says. A drain may take that
 # much longer. After more than 2 s, 3% of the samples may find no room. Names, labels and callers
-# may come too late for 30% more: then most of them are still shown to be right. CPU time, memory and
-# descriptors may be more, too: such a host writes several windows meanwhile.
+# may come too late for 30% more: then most of them are still shown to be right. CPU time, memory
+# and descriptors may be more, too: such a host writes several windows meanwhile.
 . "$(dirname "$0")/lib.bash"
 [ "$(uname -m)" = x86_64 ] || skip "its code is for x86-64"
 python=/usr/bin/python3
