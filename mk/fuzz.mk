@@ -25,9 +25,13 @@ $(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c | $(PB_SRC)
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 $(BUILD)/fuzz/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 
-# The allocators and reading system calls of these libraries are those of starve.c.
+# The allocators and reading system calls of these libraries are those of starve.c; some functions
+# of libelf, libdw and glibc those of starve_libs.c.
 STARVED := $(foreach f,malloc calloc realloc reallocarray strdup strndup open openat fcntl fstat \
-	fstatat read pread getrandom,--redefine-sym $(f)=fuzz_$(f))
+	fstatat read pread getrandom asprintf vasprintf open_memstream fclose \
+	elf_begin gelf_getshdr gelf_update_shdr elf_getdata elf_rawdata \
+	dwarf_offdie dwarf_child dwarf_siblingof,--redefine-sym $(f)=fuzz_$(f))
+STARVE_OBJ := $(BUILD)/fuzz/starve.o $(BUILD)/fuzz/starve_libs.o
 $(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 	$(Q)objcopy $(STARVED) $@
@@ -35,11 +39,11 @@ $(BUILD)/fuzz/libstarved.a: $(BUILD)/libascribe.a
 	@mkdir -p $(@D)
 	$(Q)objcopy $(STARVED) $< $@
 
-$(BUILD)/fuzz/starve.o: tests/fuzz/starve.c
+$(STARVE_OBJ): $(BUILD)/fuzz/%.o: tests/fuzz/%.c
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -c -o $@ $<
 
-$(FUZZ): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BUILD)/fuzz/starve.o $(BUILD)/fuzz/libfuzzed.a \
+$(FUZZ): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(STARVE_OBJ) $(BUILD)/fuzz/libfuzzed.a \
 	$(BUILD)/libascribe.a
 	$(call say,FUZZ,$@)
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -DLLVMFuzzerTestOneInput=fuzz_target -fsanitize=fuzzer \
@@ -66,7 +70,7 @@ $(REPLAY_OBJ): $(BUILD)/fuzz/replay_%.o: tests/fuzz/fuzz_%.c $(BUILD)/flags | $(
 $(REPLAY_MODE): $(BUILD)/fuzz/mode/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(FUZZ_MODE) $(INCLUDE) -MMD -MP -c -o $@ $<
-$(REPLAY): tests/fuzz/replay.c tests/fuzz/starve.c $(REPLAY_OBJ) $(REPLAY_MODE) \
+$(REPLAY): $(addprefix tests/fuzz/,replay.c starve.c starve_libs.c) $(REPLAY_OBJ) $(REPLAY_MODE) \
 	$(BUILD)/fuzz/libstarved.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -Itests -D'TARGETS=$(foreach n,$(FUZZ_NAMES),T($(n)))' $(LDFLAGS) \

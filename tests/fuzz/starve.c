@@ -28,7 +28,6 @@ static enum how how; /* a read does not succeed */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 __attribute__((weak)) fuzz_run fuzz_target;
-void *fuzz_malloc(size_t size);
 void *fuzz_calloc(size_t n, size_t size);
 void *fuzz_realloc(void *p, size_t size);
 void *fuzz_reallocarray(void *p, size_t n, size_t size);

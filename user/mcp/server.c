@@ -225,7 +225,7 @@ static bool is_id(const json_t *id)
 
 int mcp_answer(const struct mcp_server *s, const char *text, size_t len, json_t **ret)
 {
-	json_error_t e;
+	json_error_t e = { 0 };
 	json_t *message = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
 	const json_t *id = json_object_get(message, "id");
 	const json_t *method = json_object_get(message, "method");
@@ -233,7 +233,7 @@ int mcp_answer(const struct mcp_server *s, const char *text, size_t len, json_t 
 	const json_t *known = is_id(id) ? id : NULL;
 	json_t *o;
 	*ret = NULL;
-	if (!message && json_error_code(&e) == json_error_out_of_memory)
+	if (!message && json_error_code(&e) == json_error_unknown) /* jansson had no memory */
 		return -ENOMEM;
 	if (!message)
 		o = error(NULL, PARSE_ERROR, "no JSON: %s", e.text);

@@ -64,12 +64,12 @@ static void add_container(struct parse *p, const json_t *c)
 
 int parse_engine(struct parse *p, const char *bytes, size_t len)
 {
-	json_error_t e;
+	json_error_t e = { 0 };
 	json_t *list = json_loadb(bytes, len, JSON_ALLOW_NUL, &e);
 	size_t i;
 	json_t *c;
 	if (!list)
-		return json_error_code(&e) == json_error_out_of_memory ? -ENOMEM : -EBADMSG;
+		return json_error_code(&e) == json_error_unknown ? -ENOMEM : -EBADMSG;
 	int rc = json_is_array(list) ? 0 : -EBADMSG;
 	json_array_foreach(list, i, c) add_container(p, c);
 	json_decref(list);

@@ -22,12 +22,12 @@ struct span parse_member(const void *object, const char *key)
 /* -E2BIG: JSON, but deeper, or with a larger number, than jansson takes. */
 static int load(const char *bytes, size_t len, json_t **ret)
 {
-	json_error_t e;
+	json_error_t e = { 0 };
 	*ret = json_loadb(bytes, len, LOAD_FLAGS, &e);
 	if (*ret)
 		return 0;
 	switch (json_error_code(&e)) {
-	case json_error_out_of_memory:
+	case json_error_unknown: /* jansson had no memory, and says nothing */
 		return -ENOMEM;
 	case json_error_stack_overflow:
 	case json_error_numeric_overflow:

@@ -132,7 +132,7 @@ static char *row_name(const struct gate_sides *s, const struct query_diff_row *r
 	FILE *f = open_memstream(&text, &len);
 	if (!f)
 		return NULL;
-	const char *base = s->keys || !row->module ? NULL : strrchr(row->module, '/');
+	const char *base = s->keys ? NULL : strrchr(row->module, '/');
 	if (!s->keys)
 		fprintf(f, *row->module ? "%s (%s)" : "%s", row->text,
 			base ? base + 1 : row->module);
@@ -148,8 +148,6 @@ static char *row_name(const struct gate_sides *s, const struct query_diff_row *r
 static int say_row(const struct gate_sides *s, const struct query_diff_row *row,
 		   const struct growth *g, bool points, struct gate_result *ret)
 {
-	if (ret->n_lines == GATE_LINES_MAX)
-		return 0;
 	char *name = row_name(s, row);
 	int rc = name ? 0 : -ENOMEM;
 	if (!rc && points)
