@@ -26,9 +26,9 @@ $(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c | $(PB_SRC)
 $(BUILD)/fuzz/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 
 # The allocators and reading system calls of these libraries are those of starve.c; some functions
-# of libelf, libdw and glibc those of starve_libs.c.
+# of glibc, liblzma, libelf and libdw those of starve_libs.c.
 STARVED := $(foreach f,malloc calloc realloc reallocarray strdup strndup open openat fcntl fstat \
-	fstatat read pread getrandom asprintf vasprintf open_memstream fclose \
+	fstatat read pread getrandom asprintf vasprintf open_memstream fclose lzma_stream_decoder \
 	elf_begin gelf_getshdr gelf_update_shdr elf_getdata elf_rawdata \
 	dwarf_offdie dwarf_child dwarf_siblingof,--redefine-sym $(f)=fuzz_$(f))
 STARVE_OBJ := $(BUILD)/fuzz/starve.o $(BUILD)/fuzz/starve_libs.o

@@ -11,7 +11,7 @@
 #include <elf.h>
 
 #define ELF_FILE_TEXT (1u << 20)
-#define ELF_FILE_SECTIONS 8
+#define ELF_FILE_SECTIONS 10
 
 struct elf_part {
 	const char *name;

@@ -2,14 +2,16 @@
 /*
  * libFuzzer: the symbols of an ELF file whose headers are right: its .symtab, its .dynsym,
  * .gnu_debugdata, .gnu_debuglink and .eh_frame_hdr, each a piece of the input behind a byte that
- * says which are there, and whether .gnu_debugdata is yet to be packed. The table goes to the
- * recorder's side as a worker sends it. The input itself is asked, too, as a file.
+ * says which are there, and whether .gnu_debugdata is yet to be packed. It has two sections of code
+ * more: a longer one at the same place, and one 5 GiB from there. The table goes to the recorder's
+ * side as a worker sends it. The input itself is asked, too, as a file.
  *
  * Covers: symbols/table.c symbols/table_find.c symbols/debugdata.c symbols/parser.c
  */
 #include "fuzz/elf_file.h"
 #include "symbols/parser.h"
 
+#include <errno.h>
 #include <lzma.h>
 
 enum {
@@ -19,8 +21,11 @@ enum {
 	DEBUGLINK = 8,
 	FRAME_HDR = 16,
 	SEPARATE = 32,
-	PACK = 64
+	PACK = 64,
+	LARGE = 128 /* the file */
 };
+
+#define FAR_TEXT (5ull << 30)
 
 static void look_up(struct table *t)
 {
@@ -31,6 +36,9 @@ static void look_up(struct table *t)
 		require(found < (int64_t)t->n);
 		if (table_piece(t, vaddr, found, &start, &end))
 			require(start <= vaddr && vaddr < end);
+		vaddr += t->entries[i].size & ~TABLE_SIZE_GUESSED; /* in another one, if in any */
+		found = table_find(t, vaddr);
+		require(found < (int64_t)t->n && found != (int64_t)i);
 	}
 	table_find(t, UINT64_MAX);
 	table_memory(t);
@@ -77,9 +85,11 @@ static void ask(int fd, bool separate)
 /* Nothing can be read: there is no file. */
 static void ask_nothing(void)
 {
-	const struct sandbox_request q = { .bytes = (const uint8_t *)"fuzz", .len = 4 };
+	static const uint8_t many[8 * (TABLE_PARTS_MAX + 1)]; /* also a name that is cut */
+	const struct sandbox_request q = { .bytes = many, .len = sizeof(many) };
 	struct buf out = BUF_INIT;
-	require(parser_op_open(&q, &out) && parser_op_crc(&q, &out));
+	require(parser_op_open(&q, &out) == -EINVAL && parser_op_crc(&q, &out) == -EINVAL);
+	require(parser_op_parts(&q, &out) == -E2BIG);
 	buf_fini(&out);
 }
 
@@ -128,8 +138,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 							.addr = ELF_FILE_TEXT / 2,
 							.bytes = pieces[2 + i],
 							.size = len[2 + i] };
+	for (size_t i = 0; i < 2; i++)
+		parts[n++] = (struct elf_part){ .name = ".text",
+						.type = SHT_NOBITS,
+						.flags = SHF_ALLOC | SHF_EXECINSTR,
+						.addr = i ? FAR_TEXT : 0,
+						.memory = ELF_FILE_TEXT + 4096 };
 	uint8_t *file = elf_file(EM_X86_64, parts, n, &file_size);
 	int fd = file_of(file, file_size);
+	if (there & LARGE) /* more than what is read at once; with SEPARATE, than is read at all */
+		require(!ftruncate(fd, there & SEPARATE ? DEBUGLINK_FILE_MAX + 1 : 300 << 10));
 	ask(fd, there & SEPARATE);
 	close(fd);
 	fd = file_of(data, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests that other libraries refuse: what glibc prints into memory of its own, and what libelf
- * and libdw answer when they lack memory or find their file broken. These are requests as those of
+ * Requests that other libraries refuse: what glibc prints into memory of its own, and what liblzma,
+ * libelf and libdw answer when they lack memory or find their file broken. These are requests as those of
  * starve.c are.
  */
 #include "fuzz/starve.h"
@@ -9,6 +9,7 @@
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <gelf.h>
+#include <lzma.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -16,6 +17,7 @@ int fuzz_vasprintf(char **ret, const char *fmt, va_list args);
 int fuzz_asprintf(char **ret, const char *fmt, ...);
 FILE *fuzz_open_memstream(char **ret, size_t *ret_len);
 int fuzz_fclose(FILE *f);
+lzma_ret fuzz_lzma_stream_decoder(lzma_stream *z, uint64_t memory, uint32_t flags);
 Elf *fuzz_elf_begin(int fd, Elf_Cmd cmd, Elf *ref);
 GElf_Shdr *fuzz_gelf_getshdr(Elf_Scn *s, GElf_Shdr *ret);
 int fuzz_gelf_update_shdr(Elf_Scn *s, GElf_Shdr *h);
@@ -52,6 +54,11 @@ int fuzz_fclose(FILE *f)
 		return rc;
 	errno = ENOMEM;
 	return EOF;
+}
+
+lzma_ret fuzz_lzma_stream_decoder(lzma_stream *z, uint64_t memory, uint32_t flags)
+{
+	return fuzz_denies() ? LZMA_MEM_ERROR : lzma_stream_decoder(z, memory, flags);
 }
 
 Elf *fuzz_elf_begin(int fd, Elf_Cmd cmd, Elf *ref)

@@ -16,7 +16,9 @@ static int rc_of(lzma_ret r)
 {
 	if (r == LZMA_MEM_ERROR)
 		return -ENOMEM;
-	return r == LZMA_MEMLIMIT_ERROR ? -E2BIG : -EBADMSG;
+	if (r == LZMA_MEMLIMIT_ERROR)
+		return -E2BIG;
+	return r == LZMA_STREAM_END ? 0 : -EBADMSG;
 }
 
 /* One xz stream; what stands behind it does not matter. */
@@ -24,26 +26,20 @@ static int unpack(const struct elf_section *packed, struct buf *out)
 {
 	lzma_stream z = LZMA_STREAM_INIT;
 	lzma_ret r = lzma_stream_decoder(&z, DEBUGDATA_XZ_MEMORY, 0);
-	int rc = r == LZMA_OK ? 0 : rc_of(r);
+	int rc = 0;
 	z.next_in = packed->bytes;
 	z.avail_in = packed->size;
-	while (!rc && r == LZMA_OK) {
-		if (out->len >= DEBUGDATA_MAX) {
-			rc = -E2BIG;
-			break;
-		}
-		rc = buf_reserve(out, STEP);
+	while (r == LZMA_OK) {
+		rc = out->len < DEBUGDATA_MAX ? buf_reserve(out, STEP) : -E2BIG;
 		if (rc)
 			break;
 		z.next_out = out->data + out->len;
 		z.avail_out = STEP;
 		r = lzma_code(&z, LZMA_FINISH);
 		out->len += STEP - z.avail_out;
-		if (r != LZMA_OK && r != LZMA_STREAM_END)
-			rc = rc_of(r);
 	}
 	lzma_end(&z);
-	return rc;
+	return rc ? rc : rc_of(r);
 }
 
 int debugdata_open(struct elf_image *ret, const struct elf_image *img, const char *path,
@@ -90,9 +86,11 @@ int debuglink_read(const struct elf_image *img, char name[DEBUGLINK_NAME_MAX], u
 
 int debuglink_crc(const struct elf_image *img, uint32_t *ret_crc)
 {
-	uint8_t *b = img->size <= DEBUGLINK_FILE_MAX ? malloc(STEP) : NULL;
+	if (img->size > DEBUGLINK_FILE_MAX)
+		return -E2BIG;
+	uint8_t *b = malloc(STEP);
 	uLong crc = crc32(0, NULL, 0);
-	int rc = b ? 0 : img->size <= DEBUGLINK_FILE_MAX ? -ENOMEM : -E2BIG;
+	int rc = b ? 0 : -ENOMEM;
 	for (uint64_t at = 0; !rc && at < img->size; at += STEP) {
 		size_t n = img->size - at < STEP ? (size_t)(img->size - at) : STEP;
 		rc = elf_image_read(img, at, b, n);

@@ -141,15 +141,19 @@ void facts_fini(struct facts *f)
 
 static int add_table(struct buf *out, const struct table *t)
 {
-	int rc = buf_add_u64(out, t->base);
-	rc = rc ? rc : buf_add_u32(out, (uint32_t)t->n);
-	rc = rc ? rc : buf_add_u32(out, (uint32_t)t->names_len);
-	for (size_t i = 0; !rc && i < t->n; i++) {
-		rc = buf_add_u32(out, t->entries[i].addr);
-		rc = rc ? rc : buf_add_u32(out, t->entries[i].size);
-		rc = rc ? rc : buf_add_u32(out, t->entries[i].name);
+	int rc = buf_reserve(out, 16 + 12 * t->n + t->names_len);
+	if (rc)
+		return rc;
+	/* None of these fails: there is room. */
+	buf_add_u64(out, t->base);
+	buf_add_u32(out, (uint32_t)t->n);
+	buf_add_u32(out, (uint32_t)t->names_len);
+	for (size_t i = 0; i < t->n; i++) {
+		buf_add_u32(out, t->entries[i].addr);
+		buf_add_u32(out, t->entries[i].size);
+		buf_add_u32(out, t->entries[i].name);
 	}
-	return rc ? rc : buf_add(out, t->names, t->names_len);
+	return buf_add(out, t->names, t->names_len);
 }
 
 /* A table, after what was wrong with the first source that failed. */
@@ -158,7 +162,6 @@ static int encode_table(struct table *t, int load_rc, const char *text, struct b
 	int rc = buf_add_u32(out, (uint32_t)-load_rc);
 	rc = rc ? rc : buf_add_u32(out, (uint32_t)strlen(text));
 	rc = rc ? rc : buf_add(out, text, strlen(text));
-	rc = rc ? rc : buf_reserve(out, 16 + 12 * t->n + t->names_len);
 	rc = rc ? rc : add_table(out, t);
 	table_fini(t);
 	return rc;

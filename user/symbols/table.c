@@ -220,13 +220,16 @@ struct window {
 	size_t len;
 };
 
-/* Have the TABLE_NAME_MAX bytes from offset, or what the strings still have, in the window. */
+/*
+ * Have the TABLE_NAME_MAX bytes from offset, or what the strings still have, in the window. Offsets
+ * only grow.
+ */
 static int move_window(const struct reader *r, const struct elf_symbols *s, struct window *w,
 		       uint64_t offset)
 {
 	uint64_t need = s->strings_size - offset < TABLE_NAME_MAX ? s->strings_size - offset
 								  : TABLE_NAME_MAX;
-	if (offset >= w->offset && offset + need <= w->offset + w->len)
+	if (offset + need <= w->offset + w->len)
 		return 0;
 	uint64_t left = s->strings_size - offset;
 	w->offset = offset;
@@ -365,7 +368,7 @@ static int add_unnamed_start(void *ctx, uint64_t vaddr)
 {
 	struct reader *r = ctx;
 	uint64_t addr = vaddr - r->base;
-	if (vaddr < r->base || addr >= UINT32_MAX || !text_around(r, vaddr))
+	if (addr >= UINT32_MAX || !text_around(r, vaddr))
 		return 0;
 	return add_candidate(r, (struct candidate){ .addr = (uint32_t)addr,
 						    .name = (uint32_t)r->names.len,
@@ -429,7 +432,7 @@ static void drop_covered_labels(struct reader *r)
 static void guess_sizes(struct reader *r)
 {
 	uint64_t next = UINT64_MAX; /* the first address behind that is not this one */
-	/* symbols come in order: each section is searched for once */
+	/* symbols come in order, the last one first: each section is searched for once */
 	const struct elf_text *text = NULL;
 	for (size_t i = r->n; i-- > 0;) {
 		struct candidate *c = &r->v[i];
@@ -438,7 +441,7 @@ static void guess_sizes(struct reader *r)
 			next = r->base + r->v[i + 1].addr;
 		if (c->size)
 			continue;
-		if (!text || addr < text->vaddr || addr - text->vaddr >= text->size)
+		if (!text || addr < text->vaddr)
 			text = text_around(r, addr);
 		uint64_t end = text->vaddr + text->size; /* judge() saw that it is in one */
 		uint64_t size = (end < next ? end : next) - addr;
