@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer: lines, inlined calls and members of structures from DWARF. The input: an ELF file with
- * it, as it is; or the answer of a worker. libdw reads the file, which is not instrumented.
+ * it, as it is; or the answer of a worker. A byte of the file that ELF leaves unused says whether it
+ * is long, whether it changes, and how much is asked. libdw reads the file, which is not
+ * instrumented.
  *
  * Covers: symbols/lines.c symbols/lines_decode.c symbols/member.c symbols/zstd_sections.c
  */
@@ -9,7 +11,12 @@
 #include "symbols/lines.h"
 #include "symbols/member.h"
 
-#define ADDRESSES 64
+#include <elf.h>
+
+#define ADDRESSES 320
+
+enum { LONG = 1, CHANGES = 2, ASKED_MUCH = 4 }; /* the byte */
+#define LONG_BYTES (9 << 20)			/* more than is mapped to be changed */
 
 /* Whatever a worker answers. */
 static void decode_answer(const uint8_t *data, size_t size)
@@ -38,23 +45,45 @@ static void ask_badly(int fd)
 	buf_fini(&out);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void ask(int fd, size_t n_addrs, struct buf *out)
 {
-	uint64_t addrs[ADDRESSES], offset;
-	int fd = file_of(data, size);
-	for (size_t i = 0; i < ADDRESSES; i++)
+	uint64_t addrs[ADDRESSES];
+	for (size_t i = 0; i < n_addrs; i++)
 		addrs[i] = 0x401000 + 3 * i;
 	const struct sandbox_request q = {
-		.bytes = (uint8_t *)addrs, .len = sizeof(addrs), .fds = &fd, .n_fds = 1
+		.bytes = (uint8_t *)addrs, .len = n_addrs * sizeof(addrs[0]), .fds = &fd, .n_fds = 1
 	};
-	struct buf out = BUF_INIT;
-	if (!lines_op(&q, &out)) {
+	if (!lines_op(&q, out)) {
 		struct line_frame frames[LINE_FRAMES_MAX];
-		struct cursor c = cursor_of(&out);
+		struct cursor c = cursor_of(out);
 		size_t n;
-		for (size_t i = 0; i < ADDRESSES; i++)
+		for (size_t i = 0; i < n_addrs; i++)
 			require(!lines_decode(&c, frames, &n) && n <= LINE_FRAMES_MAX);
 	}
+}
+
+/* Opened anew, the file says what it said before. */
+static void ask_changed(int fd, size_t n_addrs, const struct buf *before)
+{
+	static const struct timespec times[] = { { 1, 0 }, { 1, 0 } };
+	struct buf out = BUF_INIT;
+	require(!futimens(fd, times));
+	ask(fd, n_addrs, &out);
+	require(out.len == before->len && (!out.len || !memcmp(out.data, before->data, out.len)));
+	buf_fini(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t how = size > EI_PAD ? data[EI_PAD] : 0;
+	size_t n_addrs = how & ASKED_MUCH ? ADDRESSES : 64;
+	struct buf out = BUF_INIT;
+	uint64_t offset;
+	int fd = file_of(data, size);
+	require(!(how & LONG) || !ftruncate(fd, LONG_BYTES));
+	ask(fd, n_addrs, &out);
+	if (how & CHANGES)
+		ask_changed(fd, n_addrs, &out);
 	buf_fini(&out);
 	decode_answer(data, size);
 	ask_badly(fd);

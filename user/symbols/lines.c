@@ -51,10 +51,17 @@ struct unit {
 	struct ranges functions;
 };
 
-struct file {
+/* Which file this is, and which version of it. Compared as bytes. */
+struct file_key {
 	dev_t dev;
 	ino_t ino;
 	struct timespec mtime;
+};
+_Static_assert(sizeof(struct file_key) == sizeof(dev_t) + sizeof(ino_t) + sizeof(struct timespec),
+	       "no byte between members");
+
+struct file {
+	struct file_key key;
 	int fd;
 	Elf *elf;
 	Dwarf *dwarf; /* NULL: a free place */
@@ -98,7 +105,7 @@ static int add_die(struct ranges *r, Dwarf_Die *die)
 static int compare(const void *a, const void *b)
 {
 	const struct range *x = a, *y = b;
-	return x->low != y->low ? (x->low < y->low ? -1 : 1) : 0;
+	return (x->low > y->low) - (x->low < y->low);
 }
 
 static void sort(struct ranges *r)
@@ -144,11 +151,11 @@ static int index_aranges(struct file *f)
 	if (dwarf_getaranges(f->dwarf, &all, &n))
 		n = 0;
 	for (size_t i = 0; i < n && !rc; i++) {
-		Dwarf_Addr low;
-		Dwarf_Word len;
-		Dwarf_Off die;
-		if (!dwarf_getarangeinfo(dwarf_onearange(all, i), &low, &len, &die) &&
-		    low + len > low)
+		Dwarf_Addr low = 0;
+		Dwarf_Word len = 0;
+		Dwarf_Off die = 0;
+		dwarf_getarangeinfo(dwarf_onearange(all, i), &low, &len, &die);
+		if (low + len > low)
 			rc = add_range(&f->units, low, low + len, die);
 	}
 	sort(&f->units);
@@ -247,11 +254,11 @@ static uint64_t unpacked_size(Elf *elf)
 		if (!gelf_getshdr(s, &sh) || !(sh.sh_flags & SHF_COMPRESSED) ||
 		    !gelf_getchdr(s, &ch))
 			continue;
-		if (ch.ch_size > UNPACKED_MAX || sh.sh_size > UNPACKED_MAX)
+		if (ch.ch_size > UNPACKED_MAX)
 			return UNPACKED_MAX + 1;
 		/*
 		 * What zlib has packed is mapped; for zstd the packed bytes are read, too: see
-		 * unpack_zstd.
+		 * unpack_zstd. They are in the file, as gelf_getchdr saw: the sum has room.
 		 */
 		sum += ch.ch_size + (ch.ch_type == ELFCOMPRESS_ZLIB ? 0 : sh.sh_size);
 		if (sum > UNPACKED_MAX)
@@ -308,7 +315,8 @@ static int unpack_zstd(struct file *f)
 
 /*
  * Do the names of source files end within their section? libdw (0.188, dwarf_getsrclines.c) looks
- * for the end of one behind it. Call it when libdw has unpacked the section.
+ * for the end of one behind it. What cannot be seen does not end. A section without bytes is none to
+ * libdw. Call it when libdw has unpacked the section.
  */
 static bool names_end(Elf *elf)
 {
@@ -316,26 +324,25 @@ static bool names_end(Elf *elf)
 	bool end = !elf_getshdrstrndx(elf, &names);
 	for (Elf_Scn *s = NULL; end && (s = elf_nextscn(elf, s));) {
 		GElf_Shdr h;
-		const char *name = gelf_getshdr(s, &h) ? elf_strptr(elf, names, h.sh_name) : NULL;
+		if (!gelf_getshdr(s, &h))
+			return false;
+		const char *name = elf_strptr(elf, names, h.sh_name);
 		if (!name || !strstr(name, "debug_line_str"))
 			continue;
 		const Elf_Data *d = elf_getdata(s, NULL);
-		end = !d || !d->d_size || !((const char *)d->d_buf)[d->d_size - 1];
+		end = d && (!d->d_buf || !d->d_size || !((const char *)d->d_buf)[d->d_size - 1]);
 	}
 	return end;
 }
 
-static int open_new(int fd, const struct stat *st, struct file **ret)
+static int open_new(int fd, const struct file_key *key, off_t size, struct file **ret)
 {
-	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3),
-			  .dev = st->st_dev,
-			  .ino = st->st_ino,
-			  .mtime = st->st_mtim };
+	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3), .key = *key };
 	elf_version(EV_CURRENT);
-	n.elf = n.fd < 0 ? NULL : open_elf(n.fd, st->st_size);
+	n.elf = n.fd < 0 ? NULL : open_elf(n.fd, size);
 	uint64_t packed = n.elf ? unpacked_size(n.elf) : 0;
 	n.packed = packed > 0;
-	n.unpacked = n.elf ? packed + private_size(st->st_size) : 0;
+	n.unpacked = n.elf ? packed + private_size(size) : 0;
 	int rc = n.unpacked > UNPACKED_MAX ? -E2BIG : 0;
 	struct file *f = rc ? NULL : make_place(n.unpacked);
 	if (!rc && n.elf && zstd_sections_any(n.elf))
@@ -357,15 +364,13 @@ static int open_file(int fd, struct file **ret)
 	int rc = 0;
 	if (fstat(fd, &st))
 		return -errno;
+	const struct file_key key = { st.st_dev, st.st_ino, st.st_mtim };
 	struct file *f = NULL;
-	for (size_t i = 0; i < FILES_KEPT && !f; i++) {
-		struct file *k = &files[i];
-		if (k->dwarf && k->dev == st.st_dev && k->ino == st.st_ino &&
-		    !memcmp(&k->mtime, &st.st_mtim, sizeof(k->mtime)))
-			f = k;
-	}
+	for (size_t i = 0; i < FILES_KEPT && !f; i++)
+		if (files[i].dwarf && !memcmp(&files[i].key, &key, sizeof(key)))
+			f = &files[i];
 	if (!f)
-		rc = open_new(fd, &st, &f);
+		rc = open_new(fd, &key, st.st_size, &f);
 	if (rc)
 		return rc;
 	f->used = ++uses;

@@ -79,7 +79,7 @@ static int search_unit(struct search *s, Dwarf_Die *unit)
 	Dwarf_Die stack[DEPTH_MAX], child;
 	size_t n = 1;
 	stack[0] = *unit;
-	while (n) {
+	for (;;) {
 		int rc = search_type(s, &stack[n - 1]);
 		if (rc != -ENOENT)
 			return rc;
@@ -100,7 +100,6 @@ static int search_unit(struct search *s, Dwarf_Die *unit)
 		if (last > 0)
 			return -ENOENT; /* the unit itself */
 	}
-	return -ENOENT;
 }
 
 int member_offset(int fd, const char *type, const char *member, uint64_t *ret)

@@ -46,10 +46,10 @@ static int replace(Elf_Scn *s, GElf_Shdr *sh, void *bytes, size_t size)
 static int unpack(Elf *elf, Elf_Scn *s, GElf_Shdr *sh, const GElf_Chdr *ch,
 		  struct zstd_sections *ret)
 {
-	size_t head = gelf_fsize(elf, ELF_T_CHDR, 1, EV_CURRENT);
+	size_t head = gelf_fsize(elf, ELF_T_CHDR, 1, EV_CURRENT); /* gelf_getchdr has read it */
 	Elf_Data *packed = elf_rawdata(s, NULL);
 	int rc = ARRAY_RESERVE(ret->bytes, ret->cap, ret->n + 1);
-	if (rc || !packed || !head || packed->d_size < head)
+	if (rc || !packed)
 		return rc ? rc : -EBADMSG;
 	void *bytes = malloc(ch->ch_size ? ch->ch_size : 1);
 	if (!bytes)
