@@ -99,30 +99,18 @@ static const struct code *find_code(unsigned status)
 
 unsigned request_status(int rc)
 {
-	switch (-rc) {
-	case EINVAL:
-	case E2BIG:
-	case ERANGE:
-		return 400;
-	case EACCES:
-		return 403;
-	case ENOENT:
-		return 404;
-	case EPROTONOSUPPORT:
-		return 415;
-	case EOPNOTSUPP:
-		return 501;
-	case EMSGSIZE:
-		return 413;
-	case EDQUOT:
-		return 429;
-	case EAGAIN:
-	case ENOMEM:
-	case ESTALE:
-		return 503;
-	default:
-		return 500;
-	}
+	static const struct {
+		int error;
+		unsigned status;
+	} of[] = {
+		{ EINVAL, 400 },     { E2BIG, 400 },	{ ERANGE, 400 },	  { EACCES, 403 },
+		{ ENOENT, 404 },     { EMSGSIZE, 413 }, { EPROTONOSUPPORT, 415 }, { EDQUOT, 429 },
+		{ EOPNOTSUPP, 501 }, { EAGAIN, 503 },	{ ENOMEM, 503 },	  { ESTALE, 503 },
+	};
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
+		if (of[i].error == -rc)
+			return of[i].status;
+	return 500;
 }
 
 static int write_status(struct request *r, const struct code *code, const char *text)

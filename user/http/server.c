@@ -153,8 +153,6 @@ static enum MHD_Result add_param(void *ctx, enum MHD_ValueKind kind, const char 
 {
 	struct request *r = ctx;
 	(void)kind;
-	if (r->n_params == PARAMS_MAX)
-		return MHD_NO;
 	struct param *v = reallocarray(r->params, r->n_params + 1, sizeof(*v));
 	const struct param p = { strdup(name), strdup(value ? value : "") };
 	r->params = v ? v : r->params;
@@ -227,7 +225,6 @@ static bool too_long(struct MHD_Connection *c, const struct request *r)
 static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method,
 			    const char *version, struct exchange *x)
 {
-	static const enum refusal by_status[] = { REFUSED_host, REFUSED_origin, REFUSED_token };
 	struct request *r = x->r;
 	const char *why = framing_check(c, version);
 	if (why) {
@@ -237,9 +234,9 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 	unsigned status = asker_check(a, c, r, &why);
 	if (status)
 		return refuse(a, c, x, status,
-			      by_status[status == 421	? 0
-					: status == 403 ? 1
-							: 2],
+			      status == 421   ? REFUSED_host
+			      : status == 403 ? REFUSED_origin
+					      : REFUSED_token,
 			      why);
 	if (r->route == &no_route && routes_is_procedure(r->path))
 		return refuse(a, c, x, 501, REFUSED_path, "this procedure is not served here");
