@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets: tests/fuzz/fuzz_x.c, for clang's libFuzzer (libclang-rt-14-dev) as build/fuzz/x, for
 # make test as a part of the program build/asan/fuzz/replay. What they are for is built without
-# checksums, and its stores have no compression (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION): a
-# changed byte is read for what it means.
+# checksums, its stores have no compression, and hashes have 6 bits
+# (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION): a changed byte is read for what it means, and keys are
+# told apart that have one hash.
 
 FUZZ_CLANG ?= clang-14
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
@@ -61,7 +62,8 @@ fuzz-coverage: $(FUZZ) ## branches of each parser that its corpus takes
 # Each target's functions under its own names, in one program.
 REPLAY := $(BUILD)/fuzz/replay
 REPLAY_OBJ := $(FUZZ_NAMES:%=$(BUILD)/fuzz/replay_%.o)
-REPLAY_MODE := $(patsubst %,$(BUILD)/fuzz/mode/%.o,user/util/crc32c user/store/file/columns)
+REPLAY_MODE := $(patsubst %,$(BUILD)/fuzz/mode/%.o,user/util/crc32c user/util/idhash \
+	user/store/file/columns)
 $(REPLAY_OBJ): $(BUILD)/fuzz/replay_%.o: tests/fuzz/fuzz_%.c $(BUILD)/flags | $(PB_SRC)
 	$(call say,CC,$@)
 	@mkdir -p $(@D)

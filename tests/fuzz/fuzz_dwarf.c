@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer: lines, inlined calls and members of structures from DWARF. The input: an ELF file with
- * it, as it is; or the answer of a worker. A byte of the file that ELF leaves unused says whether it
- * is long, whether it changes, and how much is asked. libdw reads the file, which is not
+ * it, as it is; or the answer of a worker. A byte of the file that ELF leaves unused says whether
+ * it is long, whether it changes, and how much is asked. libdw reads the file, which is not
  * instrumented.
  *
  * Covers: symbols/lines.c symbols/lines_decode.c symbols/member.c symbols/zstd_sections.c

@@ -3,8 +3,8 @@
  * libFuzzer: requests to the server on a Unix socket. Lines of a head end in "\n" here, which
  * goes out as "\r\n", and "Content-Length: *" counts the body, up to a line "%%": so changes get
  * through the framing. A first byte '!' leaves all as it is. After '@' a byte says what a server of
- * the input's own has: TCP, tokens, no hooks, TLS, small quotas. Every answer begins as one, and the
- * server lives.
+ * the input's own has: TCP, tokens, no hooks, TLS, small quotas. Every answer begins as one, and
+ * the server lives.
  *
  * Covers: http/framing.c http/server.c http/request.c http/routes.c http/asked.c http/ingest.c
  * http/ingest_pyroscope.c http/ingest_otlp.c

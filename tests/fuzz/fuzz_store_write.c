@@ -75,8 +75,12 @@ static void make_label(const struct draft *d, unsigned key, char text[40], struc
 		l->num = (int64_t)((uint64_t)v * 0x123456789abcdu) - (v & 1 ? 1ll << 40 : 0);
 		l->str = NULL;
 		break;
-	case 1: /* a UUID, which tables keep as 16 bytes */
-		snprintf(text, 40, "%08x-1234-5678-9abc-def0%08x", v * 2654435761u, v);
+	case 1: /* tables keep a UUID, and 32 digits, as 16 bytes; but not what is only like them */
+		snprintf(text, 40,
+			 v % 3 ? "%08x-1234-5678-9abc-def0%08x" : "%08x123456789abcdef0%08x",
+			 v * 2654435761u, v);
+		if (v % 8 == 7)
+			text[v / 8 % 32] = "-g/: ~"[v % 6];
 		break;
 	case 2:
 		snprintf(text, 40, "t%u", v);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests that other libraries refuse: what glibc prints into memory of its own, and what liblzma,
- * libelf and libdw answer when they lack memory or find their file broken. These are requests as those of
- * starve.c are.
+ * libelf and libdw answer when they lack memory or find their file broken. These are requests as
+ * those of starve.c are.
  */
 #include "fuzz/starve.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A growable array of bytes. data is NULL while empty; len <= cap always. Not thread-safe.
- * All calls that grow return 0 or -ENOMEM and leave the buffer as it was on failure.
+ * All calls that grow return 0 or -ENOMEM and leave the buffer as it was on failure. So results of
+ * several calls may be or-ed (rc |= ...) where what was added before is thrown away on failure.
  */
 #ifndef ASCRIBE_UTIL_BUF_H
 #define ASCRIBE_UTIL_BUF_H

@@ -40,13 +40,10 @@ int block_keys_need(struct block_keys *k, const char *key, size_t len, struct bl
 static int add_list(struct buf *out, const struct block_key *k)
 {
 	int rc = buf_add_varint(out, k->at);
-	if (!rc)
-		rc = buf_add_varint(out, k->stored_len);
-	if (!rc)
-		rc = buf_add_varint(out, k->raw_len);
-	if (!rc)
-		rc = buf_add_u8(out, k->codec);
-	return rc ? rc : buf_add_u32(out, k->crc);
+	rc |= buf_add_varint(out, k->stored_len);
+	rc |= buf_add_varint(out, k->raw_len);
+	rc |= buf_add_u8(out, k->codec);
+	return rc | buf_add_u32(out, k->crc);
 }
 
 int block_keys_encode(struct buf *out, const struct block_keys *k)
@@ -54,12 +51,9 @@ int block_keys_encode(struct buf *out, const struct block_keys *k)
 	int rc = buf_add_varint(out, (uint64_t)k->n * 2 + k->more);
 	for (size_t i = 0; !rc && i < k->n; i++) {
 		rc = buf_add_varint(out, k->v[i].len);
-		if (!rc)
-			rc = buf_add(out, k->v[i].key, k->v[i].len);
-		if (!rc)
-			rc = buf_add_u8(out, (uint8_t)k->v[i].state);
-		if (!rc)
-			rc = buf_add_varint(out, k->v[i].windows);
+		rc |= buf_add(out, k->v[i].key, k->v[i].len);
+		rc |= buf_add_u8(out, (uint8_t)k->v[i].state);
+		rc |= buf_add_varint(out, k->v[i].windows);
 		if (!rc && k->v[i].state & KEY_PROJECTED)
 			rc = add_list(out, &k->v[i]);
 	}

@@ -21,10 +21,9 @@
 int cell_add(struct cell *c, uint32_t leaf, uint64_t samples, uint64_t value)
 {
 	int rc = buf_add_varint(&c->groups, zigzag((uint64_t)leaf - c->last));
-	if (!rc)
-		rc = buf_add_varint(&c->groups, samples - 1);
-	if (!rc) /* 0 but where the value is explicit */
-		rc = buf_add_varint(&c->groups, zigzag(value - samples * c->period));
+	rc |= buf_add_varint(&c->groups, samples - 1);
+	/* 0 but where the value is explicit */
+	rc |= buf_add_varint(&c->groups, zigzag(value - samples * c->period));
 	c->last = leaf;
 	c->n++;
 	c->samples += samples;
@@ -64,17 +63,15 @@ static int encode_cell(struct buf *out, const struct cell *c)
 		uint64_t leaf = cursor_varint(&in), count = cursor_varint(&in),
 			 value = unzigzag(cursor_varint(&in)) + (count + 1) * c->period;
 		rc = buf_add_varint(&column[0], leaf);
-		if (!rc)
-			rc = buf_add_varint(&column[1], count);
-		if (!rc && c->explicit)
-			rc = buf_add_varint(&column[2], value);
+		rc |= buf_add_varint(&column[1], count);
+		if (c->explicit)
+			rc |= buf_add_varint(&column[2], value);
 	}
-	if (!rc)
-		rc = buf_add_varint(out, c->n);
-	for (size_t i = 0; !rc && i < 3; i++)
-		rc = buf_add_varint(out, column[i].len);
+	rc |= buf_add_varint(out, c->n);
+	for (size_t i = 0; i < 3; i++)
+		rc |= buf_add_varint(out, column[i].len);
 	for (size_t i = 0; i < 3; i++) {
-		rc = rc ? rc : buf_add(out, column[i].data, column[i].len);
+		rc |= buf_add(out, column[i].data, column[i].len);
 		buf_fini(&column[i]);
 	}
 	return rc;
@@ -150,9 +147,8 @@ static int put_groups(struct projections *p, const struct cell *cells, size_t n,
 static int put_sum(struct buf *out, const struct cell *c)
 {
 	int rc = buf_add_varint(out, (uint64_t)c->event * 4 + c->idle * 2u + c->explicit);
-	if (!rc)
-		rc = buf_add_varint(out, c->samples);
-	return rc || !c->explicit ? rc : buf_add_varint(out, c->value);
+	rc |= buf_add_varint(out, c->samples);
+	return c->explicit ? rc | buf_add_varint(out, c->value) : rc;
 }
 
 int projections_add(struct projections *p, const struct settable_label *value,
@@ -169,10 +165,8 @@ int projections_add(struct projections *p, const struct settable_label *value,
 	const uint64_t where[] = { g.at, g.stored_len, g.raw_len };
 	for (size_t i = 0; !rc && i < 3; i++)
 		rc = buf_add_varint(&p->list, where[i]);
-	if (!rc)
-		rc = buf_add_u8(&p->list, g.codec);
-	if (!rc)
-		rc = buf_add_u32(&p->list, g.crc);
+	rc |= buf_add_u8(&p->list, g.codec);
+	rc |= buf_add_u32(&p->list, g.crc);
 	p->n_values++;
 	return rc;
 }

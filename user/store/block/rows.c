@@ -98,11 +98,10 @@ static int put_sets(struct rows_writer *w, const struct store_row *v, size_t n, 
 		rc = buf_add_varint(&w->column[COUNT], n);
 	for (size_t i = 0; !rc && i < n; i++) {
 		rc = buf_add_varint(&w->column[SET], i ? v[i].set - v[i - 1].set - 1 : v[i].set);
-		if (rc || i + 1 == n) /* the last has what is left */
+		if (i + 1 == n) /* the last has what is left */
 			break;
-		rc = buf_add_varint(&w->column[SET_SAMPLES], v[i].samples - 1);
-		if (!rc)
-			rc = buf_add_varint(&w->column[SET_VALUE], v[i].value);
+		rc |= buf_add_varint(&w->column[SET_SAMPLES], v[i].samples - 1);
+		rc |= buf_add_varint(&w->column[SET_VALUE], v[i].value);
 	}
 	return rc;
 }

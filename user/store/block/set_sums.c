@@ -232,23 +232,19 @@ static int add_group(struct buf *out, const struct set_sums_event *e, const uint
 		if (!sum->samples)
 			continue;
 		rc = buf_add_varint(&sets, zigzag(ids[set] - last));
-		if (!rc)
-			rc = buf_add_varint(&samples, sum->samples);
-		if (!rc && explicit)
-			rc = buf_add_varint(&values, sum->value);
+		rc |= buf_add_varint(&samples, sum->samples);
+		if (explicit)
+			rc |= buf_add_varint(&values, sum->value);
 		last = ids[set];
 		n++;
 	}
 	const uint64_t head[] = { (uint64_t)e->event * 4 + e->idle * 2u + explicit, n, sets.len,
 				  samples.len, values.len };
-	for (size_t i = 0; !rc && i < sizeof(head) / sizeof(head[0]); i++)
-		rc = buf_add_varint(out, head[i]);
-	if (!rc)
-		rc = buf_add(out, sets.data, sets.len);
-	if (!rc)
-		rc = buf_add(out, samples.data, samples.len);
-	if (!rc)
-		rc = buf_add(out, values.data, values.len);
+	for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
+		rc |= buf_add_varint(out, head[i]);
+	rc |= buf_add(out, sets.data, sets.len);
+	rc |= buf_add(out, samples.data, samples.len);
+	rc |= buf_add(out, values.data, values.len);
 	buf_fini(&sets);
 	buf_fini(&samples);
 	buf_fini(&values);

@@ -111,13 +111,12 @@ int value_encode(struct buf *out, const struct settable_label *l)
 	uint8_t bin[16];
 	enum value_type type = pack(l, bin);
 	int rc = buf_add_u8(out, (uint8_t)type);
-	if (!rc && type == VALUE_INT)
-		return buf_add_varint(out, zigzag((uint64_t)l->num));
-	if (!rc && type != VALUE_TEXT)
-		return buf_add(out, bin, sizeof(bin));
-	if (!rc)
-		rc = buf_add_varint(out, l->len);
-	return rc ? rc : buf_add(out, l->str, l->len);
+	if (type == VALUE_INT)
+		return rc | buf_add_varint(out, zigzag((uint64_t)l->num));
+	if (type != VALUE_TEXT)
+		return rc | buf_add(out, bin, sizeof(bin));
+	rc |= buf_add_varint(out, l->len);
+	return rc | buf_add(out, l->str, l->len);
 }
 
 int value_decode(struct cursor *c, struct settable_label *ret, char *text)
@@ -152,19 +151,16 @@ static int encode_label(struct buf *c, const struct settable_label *l, uint64_t 
 	uint8_t bin[16];
 	enum value_type type = pack(l, bin);
 	int rc = buf_add_varint(&c[T(KEY)], l->key);
-	if (!rc)
-		rc = buf_add_u8(&c[T(TYPE)], (uint8_t)type);
-	if (rc)
-		return rc;
+	rc |= buf_add_u8(&c[T(TYPE)], (uint8_t)type);
 	if (type == VALUE_INT) {
-		rc = buf_add_varint(&c[T(INT)], zigzag((uint64_t)l->num - *last_int));
+		rc |= buf_add_varint(&c[T(INT)], zigzag((uint64_t)l->num - *last_int));
 		*last_int = (uint64_t)l->num;
 		return rc;
 	}
 	if (type != VALUE_TEXT)
-		return buf_add(&c[T(BIN)], bin, sizeof(bin));
-	rc = buf_add_varint(&c[T(LEN)], l->len);
-	return rc ? rc : buf_add(&c[T(TEXT)], l->str, l->len);
+		return rc | buf_add(&c[T(BIN)], bin, sizeof(bin));
+	rc |= buf_add_varint(&c[T(LEN)], l->len);
+	return rc | buf_add(&c[T(TEXT)], l->str, l->len);
 }
 
 int settable_encode(struct block *b, const struct settable *t)
@@ -176,8 +172,7 @@ int settable_encode(struct block *b, const struct settable *t)
 	for (size_t i = 0; !rc && i < t->n; i++) {
 		const struct settable_set *s = &t->sets[i];
 		rc = buf_add_varint(&c[T(NARROW)], s->narrow - last);
-		if (!rc)
-			rc = buf_add_varint(&c[T(COUNT)], s->n);
+		rc |= buf_add_varint(&c[T(COUNT)], s->n);
 		for (uint32_t k = 0; !rc && k < s->n; k++)
 			rc = encode_label(c, &t->labels[s->first + k], &last_int);
 		last = s->narrow;

@@ -165,14 +165,12 @@ int top_encode(struct block *b, const struct top *t)
 	for (size_t k = 0; !rc && k < t->n; k++) {
 		const struct top_list *l = &t->lists[k];
 		const uint64_t head[] = { l->key, l->event, l->total, l->bound, l->n };
-		for (size_t i = 0; !rc && i < sizeof(head) / sizeof(head[0]); i++)
-			rc = buf_add_varint(out, head[i]);
+		for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
+			rc |= buf_add_varint(out, head[i]);
 		for (size_t i = 0; !rc && i < l->n; i++) {
 			rc = value_encode(out, &l->v[i].value);
-			if (!rc)
-				rc = buf_add_varint(out, l->v[i].samples);
-			if (!rc)
-				rc = buf_add_varint(out, l->v[i].error);
+			rc |= buf_add_varint(out, l->v[i].samples);
+			rc |= buf_add_varint(out, l->v[i].error);
 		}
 	}
 	b->has |= 1u << COLUMN_TOP;

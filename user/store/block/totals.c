@@ -8,14 +8,12 @@ static int encode_cpu(struct buf *b, const struct store_cpu_totals *t, size_t n_
 		      size_t n_flagged, size_t pad_lost, size_t pad_flagged)
 {
 	int rc = buf_add_varint(b, t->cpu);
-	if (!rc)
-		rc = buf_add_varint(b, t->fired);
-	if (!rc)
-		rc = buf_add_varint(b, t->stored);
-	for (size_t i = 0; !rc && i < pad_lost; i++)
-		rc = buf_add_varint(b, i < n_lost ? t->lost[i] : 0);
-	for (size_t i = 0; !rc && i < pad_flagged; i++)
-		rc = buf_add_varint(b, i < n_flagged ? t->flagged[i] : 0);
+	rc |= buf_add_varint(b, t->fired);
+	rc |= buf_add_varint(b, t->stored);
+	for (size_t i = 0; i < pad_lost; i++)
+		rc |= buf_add_varint(b, i < n_lost ? t->lost[i] : 0);
+	for (size_t i = 0; i < pad_flagged; i++)
+		rc |= buf_add_varint(b, i < n_flagged ? t->flagged[i] : 0);
 	return rc;
 }
 
@@ -25,8 +23,8 @@ int totals_encode(struct buf *b, const struct store_totals *t, size_t n_lost, si
 	const uint64_t v[] = { t->outside, t->own_cpu_ns, t->own_rss,
 			       t->n_cpus,  pad_lost,	  pad_flagged };
 	int rc = 0;
-	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)
-		rc = buf_add_varint(b, v[i]);
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
+		rc |= buf_add_varint(b, v[i]);
 	for (size_t i = 0; !rc && i < t->n_cpus; i++)
 		rc = encode_cpu(b, &t->cpu[i], n_lost, n_flagged, pad_lost, pad_flagged);
 	return rc;

@@ -21,8 +21,8 @@ static int put_lists(struct buf lists[N_LISTS], const struct track *t)
 		const struct store_instant *v = &t->v[i];
 		uint64_t at = (uint64_t)(v->at_ns - t->t0_ns) / TICK_NS;
 		const uint64_t values[N_LISTS] = { at - before, v->row, v->cpu, v->length_us };
-		for (int k = 0; !rc && k < N_LISTS; k++)
-			rc = buf_add_varint(&lists[k], values[k]);
+		for (int k = 0; k < N_LISTS; k++)
+			rc |= buf_add_varint(&lists[k], values[k]);
 		before = at;
 	}
 	return rc;
@@ -34,12 +34,12 @@ int track_encode(struct buf *out, const struct track *t)
 	const uint64_t head[] = { zigzag((uint64_t)t->t0_ns), (uint64_t)(t->t1_ns - t->t0_ns),
 				  t->n_rows, t->n };
 	int rc = put_lists(lists, t);
-	for (size_t i = 0; !rc && i < sizeof(head) / sizeof(head[0]); i++)
-		rc = buf_add_varint(out, head[i]);
-	for (int k = 0; !rc && k < N_LISTS; k++)
-		rc = buf_add_varint(out, lists[k].len);
-	for (int k = 0; !rc && k < N_LISTS; k++)
-		rc = buf_add(out, lists[k].data, lists[k].len);
+	for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
+		rc |= buf_add_varint(out, head[i]);
+	for (int k = 0; k < N_LISTS; k++)
+		rc |= buf_add_varint(out, lists[k].len);
+	for (int k = 0; k < N_LISTS; k++)
+		rc |= buf_add(out, lists[k].data, lists[k].len);
 	for (int k = 0; k < N_LISTS; k++)
 		buf_fini(&lists[k]);
 	return rc;

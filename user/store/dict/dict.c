@@ -279,8 +279,7 @@ static int stacks_encode(const struct dicts *d, uint32_t from, struct buf *colum
 	uint64_t last = 0;
 	for (; id < d->n_stacks && id - from < BATCH_IDS; id++) {
 		int rc = buf_add_varint(&columns[0], id - d->stacks[id].parent);
-		if (!rc)
-			rc = buf_add_varint(&columns[1], zigzag(d->stacks[id].frame - last));
+		rc |= buf_add_varint(&columns[1], zigzag(d->stacks[id].frame - last));
 		if (rc)
 			return rc;
 		last = d->stacks[id].frame;
@@ -426,7 +425,7 @@ int dicts_add_event(struct dicts *d, const struct store_event *e, uint32_t *ret_
 static int add_text(struct buf *b, const char *s)
 {
 	int rc = buf_add_varint(b, strlen(s));
-	return rc ? rc : buf_add(b, s, strlen(s));
+	return rc | buf_add(b, s, strlen(s));
 }
 
 static int events_encode(const struct dicts *d, uint32_t from, struct buf *out, uint32_t *ret_next)
@@ -434,12 +433,9 @@ static int events_encode(const struct dicts *d, uint32_t from, struct buf *out, 
 	for (uint32_t id = from; id < d->n_events; id++) {
 		const struct store_event *e = &d->events[id];
 		int rc = add_text(out, e->name);
-		if (!rc)
-			rc = add_text(out, e->unit);
-		if (!rc)
-			rc = buf_add_varint(out, e->ns_per_sample);
-		if (!rc)
-			rc = buf_add_varint(out, e->period);
+		rc |= add_text(out, e->unit);
+		rc |= buf_add_varint(out, e->ns_per_sample);
+		rc |= buf_add_varint(out, e->period);
 		if (rc)
 			return rc;
 	}

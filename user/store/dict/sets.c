@@ -119,11 +119,9 @@ static int encode_set(const struct dicts *d, uint32_t id, struct buf *c)
 	int rc = buf_add_varint(&c[N_LABELS], n);
 	for (size_t i = 0; !rc && i < n; i++) {
 		rc = buf_add_varint(&c[KEYS], v[i].key);
-		if (!rc)
-			rc = buf_add_u8(&c[TYPES], (uint8_t)v[i].type);
-		if (!rc)
-			rc = buf_add_varint(&c[VALUES], v[i].type == LABEL_INT ? zigzag(v[i].value)
-									       : v[i].value);
+		rc |= buf_add_u8(&c[TYPES], (uint8_t)v[i].type);
+		rc |= buf_add_varint(&c[VALUES],
+				     v[i].type == LABEL_INT ? zigzag(v[i].value) : v[i].value);
 	}
 	return rc;
 }

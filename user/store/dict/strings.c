@@ -207,12 +207,10 @@ int strings_encode(const struct strings *t, uint32_t from, uint32_t to, struct b
 	for (; id < to && id - from < BATCH_IDS && columns[3].len < BATCH_BYTES; id++) {
 		const struct string *s = &t->v[id];
 		int rc = buf_add_varint(&columns[0], s->ref ? id - s->ref : 0);
-		if (!rc && s->ref)
-			rc = buf_add_varint(&columns[1], s->lcp);
-		if (!rc)
-			rc = buf_add_varint(&columns[2], s->len - s->lcp);
-		if (!rc)
-			rc = buf_add(&columns[3], t->v[id].text + s->lcp, s->len - s->lcp);
+		if (s->ref)
+			rc |= buf_add_varint(&columns[1], s->lcp);
+		rc |= buf_add_varint(&columns[2], s->len - s->lcp);
+		rc |= buf_add(&columns[3], t->v[id].text + s->lcp, s->len - s->lcp);
 		if (rc)
 			return rc;
 	}

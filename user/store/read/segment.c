@@ -137,8 +137,7 @@ int segment_encode_index(struct buf *out, const struct segment *g)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < g->n_refs; i++) {
 		rc = buf_add_u64(out, g->refs[i].offset);
-		if (!rc)
-			rc = buf_add_u32(out, g->refs[i].stored_len);
+		rc |= buf_add_u32(out, g->refs[i].stored_len);
 		if (!rc)
 			rc = encode_head(out, &g->refs[i]);
 	}
