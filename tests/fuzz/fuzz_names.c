@@ -21,6 +21,25 @@ static void check_utf8(const char *s, size_t len)
 	buf_fini(&to);
 }
 
+/* What is shown is whole, has nothing hidden but newlines, and stays when it is shown again. */
+static void check_shown(const char *name)
+{
+	char *shown = strdup(name), *again;
+	require(shown != NULL);
+	utf8_show(shown, "\n");
+	require(strlen(shown) <= strlen(name) && utf8_is_whole(shown, strlen(shown)));
+	for (size_t i = 0, n; shown[i]; i += n) {
+		n = utf8_char(shown + i, strlen(shown + i));
+		require(shown[i] == '\n' || !utf8_is_hidden(shown + i, n));
+	}
+	again = strdup(shown);
+	require(again != NULL);
+	utf8_show(again, "\n");
+	require(!strcmp(shown, again));
+	free(again);
+	free(shown);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const size_t rooms[] = { 1, 2, 17, 300, 8192 };
@@ -35,6 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		free(out);
 	}
 	check_utf8(name, size);
+	check_shown(name);
 	char *shown = text_printable(name, size);
 	if (well(!shown)) {
 		size_t width = text_width(shown);
