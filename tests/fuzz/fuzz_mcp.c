@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libFuzzer: what an agent sends to `ascribe mcp`, from bytes to answers, in lines of up to 4,608
- * bytes.
- * Each answer is a message of JSON-RPC, and the tool is run with arguments that it takes.
+ * bytes. Each answer is a message of JSON-RPC, and the tool is run with arguments that it takes.
  *
  * Covers: mcp/lines.c mcp/server.c mcp/arguments.c
  */
