@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets: tests/fuzz/fuzz_x.c, for clang's libFuzzer (libclang-rt-14-dev) as build/fuzz/x, for
 # make test as a part of the program build/asan/fuzz/replay. What they are for is built without
-# checksums, its stores have no compression, and hashes have 10 bits
+# checksums, its stores have no compression, and hashes have 16 bits
 # (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION): a changed byte is read for what it means, and keys are
 # told apart that have one hash.
 

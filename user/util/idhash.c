@@ -17,7 +17,7 @@ uint32_t idhash_hash(struct idhash *h, const void *data, size_t len)
 		h->seed = 1;
 	uint32_t hash = (uint32_t)XXH3_64bits_withSeed(data, len, h->seed);
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-	hash &= 1023; /* so that different keys have the same hash, now and then */
+	hash &= 0xffff; /* so that different keys have the same hash, now and then */
 #endif
 	return hash;
 }
