@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libFuzzer: lines, inlined calls and members of structures from DWARF. The input: an ELF file with
+ * libFuzzer: lines, inlined calls, starts of functions and members of structures from DWARF. The input: an ELF file with
  * it, as it is; or the answer of a worker. A byte of the file that ELF leaves unused says whether
  * it is long, whether it changes, and how much is asked. libdw reads the file, which is not
  * instrumented.
  *
  * Covers: symbols/lines.c symbols/lines_decode.c symbols/member.c symbols/zstd_sections.c
+ * symbols/starts.c symbols/dwarf_name.c
  */
+#include "elf/image.h"
 #include "fuzz/input.h"
 #include "symbols/lines.h"
 #include "symbols/member.h"
+#include "symbols/starts.h"
 
 #include <elf.h>
+#include <errno.h>
 
 #define ADDRESSES 320
 
@@ -26,6 +30,28 @@ static void decode_answer(const uint8_t *data, size_t size)
 	size_t n;
 	while (cursor_left(&c) && !lines_decode(&c, frames, &n))
 		require(n <= LINE_FRAMES_MAX);
+}
+
+/* Where functions begin, as a worker says, which may lie. */
+static void decode_starts(const struct buf *answer)
+{
+	struct starts *s = NULL;
+	if (starts_decode(&s, answer))
+		return;
+	const struct start *f = starts_find(s, "main", "thing.c");
+	require(!f || (!strcmp(f->shown, "main") && f->linked && f->file));
+	require(strlen(starts_build_id(s)) <= 2 * ELF_BUILD_ID_MAX);
+	starts_free(s);
+}
+
+static void list_starts(int fd)
+{
+	const struct sandbox_request q = { .fds = &fd, .n_fds = 1 }, none = { 0 };
+	struct buf out = BUF_INIT;
+	if (!starts_op(&q, &out))
+		decode_starts(&out);
+	require(starts_op(&none, &out) == -EINVAL);
+	buf_fini(&out);
 }
 
 /* Questions that are refused, whatever the file is. */
@@ -87,6 +113,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buf_fini(&out);
 	decode_answer(data, size);
 	ask_badly(fd);
+	list_starts(fd);
+	decode_starts(&(struct buf){ .data = (uint8_t *)data, .len = size });
 	member_offset(fd, "thing", "second", &offset);
 	member_offset(fd, "alias", "nothing", &offset);
 	close(fd);
