@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libFuzzer: lines, inlined calls, starts of functions and members of structures from DWARF. The input: an ELF file with
- * it, as it is; or the answer of a worker. A byte of the file that ELF leaves unused says whether
- * it is long, whether it changes, and how much is asked. libdw reads the file, which is not
- * instrumented.
+ * libFuzzer: lines, inlined calls, starts of functions and members of structures from DWARF. The
+ * input: an ELF file with it, as it is; or the answer of a worker. A byte of the file that ELF
+ * leaves unused says whether it is long, whether it changes, and how much is asked. libdw reads the
+ * file, which is not instrumented.
  *
  * Covers: symbols/lines.c symbols/lines_decode.c symbols/member.c symbols/zstd_sections.c
  * symbols/starts.c symbols/dwarf_name.c

@@ -315,8 +315,8 @@ static int unpack_zstd(struct file *f)
 
 /*
  * Do the names of source files end within their section? libdw (0.188, dwarf_getsrclines.c) looks
- * for the end of one behind it. What cannot be seen does not end. A section without bytes is none to
- * libdw. Call it when libdw has unpacked the section.
+ * for the end of one behind it. What cannot be seen does not end. A section without bytes is none
+ * to libdw. Call it when libdw has unpacked the section.
  */
 static bool names_end(Elf *elf)
 {
