@@ -85,7 +85,9 @@ static int places(const char *event, int fd, struct probe_place *ret, uint64_t *
 	int rc = probe_op(&q, &out);
 	if (!rc) {
 		memcpy(ret_n, out.data, sizeof(*ret_n));
-		memcpy(ret, out.data + sizeof(*ret_n), *ret_n * sizeof(*ret));
+		memcpy(ret, out.data + out.len - PROBE_PLACES_MAX * sizeof(*ret),
+		       *ret_n * sizeof(*ret));
+		rc = *ret_n ? 0 : -ENOENT;
 	}
 	buf_fini(&out);
 	return rc;
