@@ -219,9 +219,9 @@ static size_t replay(struct replay *r, const char *name)
 			print_message("  %s\n", r->sum[k].first);
 	}
 	double took = run_seconds() - r->begin;
-	print_message(
-		"%s: %zu calls; %zu prefixes, %zu of what is certain, %zu cut writes, %zu reorderings; %zu states that differ, each judged, %zu bad; %.0f/s\n",
-		name, r->log.n, v[0], v[1], v[2], v[3], states, bad, (double)states / took);
+	print_message("%s: %zu calls; %zu prefixes, %zu of what is certain, %zu cut writes, "
+		      "%zu reorderings; %zu states that differ, each judged, %zu bad; %.0f/s\n",
+		      name, r->log.n, v[0], v[1], v[2], v[3], states, bad, (double)states / took);
 	munmap(r->judged, JUDGED_MAX * sizeof(*r->judged));
 	munmap(r->sum, n);
 	assert_int_equal(crashed, 0);

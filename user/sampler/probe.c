@@ -4,7 +4,6 @@
 #include "elf/function.h"
 #include "elf/usdt.h"
 #include "symbols/debugdata.h"
-#include "util/clock.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -482,19 +481,8 @@ int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, int deb
 					   .n_fds = debug < 0 ? 1 : 2,
 					   .deadline_ms = FIND_MS,
 					   .max_reply = sizeof(struct answer) };
-	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + 2 * FIND_MS * 1000000ull;
-	struct sandbox_job *job = NULL;
 	struct buf reply = BUF_INIT;
-	uint64_t cpu_ns;
-	int rc = sandbox_submit(s, &call, &job);
-	rc = rc ? rc : -EINPROGRESS;
-	while (rc == -EINPROGRESS && clock_ns(CLOCK_MONOTONIC) < until) {
-		sandbox_wait(s, until);
-		rc = sandbox_take(s, &job, &reply, &cpu_ns);
-	}
-	if (rc == -EINPROGRESS)
-		rc = -ETIMEDOUT;
-	sandbox_cancel(s, &job);
+	int rc = sandbox_ask(s, &call, &reply);
 	*ret = (struct probe_found){ 0 };
 	if (!rc && !is_answer(spec, &reply))
 		rc = -EBADMSG;

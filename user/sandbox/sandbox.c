@@ -367,6 +367,21 @@ bool sandbox_wait(struct sandbox *s, uint64_t until_ns)
 	return ms >= 0 || s->stats.answered != answered;
 }
 
+int sandbox_ask(struct sandbox *s, const struct sandbox_call *call, struct buf *reply)
+{
+	const uint64_t until_ns = channel_now_ns() + 2ull * call->deadline_ms * MS;
+	struct sandbox_job *job = NULL;
+	uint64_t cpu_ns;
+	int rc = sandbox_submit(s, call, &job);
+	rc = rc ? rc : -EINPROGRESS;
+	while (rc == -EINPROGRESS && channel_now_ns() < until_ns) {
+		sandbox_wait(s, until_ns);
+		rc = sandbox_take(s, &job, reply, &cpu_ns);
+	}
+	sandbox_cancel(s, &job);
+	return rc == -EINPROGRESS ? -ETIMEDOUT : rc;
+}
+
 void sandbox_ready(struct sandbox *s, unsigned lane)
 {
 	struct worker *w = &s->lane[lane].worker[0];

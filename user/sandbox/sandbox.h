@@ -140,6 +140,12 @@ int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sa
 int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *reply,
 		 uint64_t *ret_cpu_ns);
 
+/*
+ * Wait for an answer, for those who have nothing else to do: as sandbox_submit and sandbox_take.
+ * -ETIMEDOUT also where the job has not ended in twice its deadline.
+ */
+int sandbox_ask(struct sandbox *s, const struct sandbox_call *call, struct buf *reply);
+
 /* NULL is fine. *io_job is NULL then. */
 void sandbox_cancel(struct sandbox *s, struct sandbox_job **io_job);
 

@@ -6,9 +6,7 @@
 #include "symbols/lines.h"
 #include "symbols/names.h"
 #include "util/array.h"
-#include "util/clock.h"
 
-#include <dwarf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,22 +159,13 @@ static int ask(int fd, struct buf *reply, struct err *err)
 					   .n_fds = 1,
 					   .deadline_ms = READ_MS,
 					   .max_reply = REPLY_MAX };
-	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + 2 * READ_MS * 1000000ull;
 	struct sandbox *s = NULL;
-	struct sandbox_job *job = NULL;
-	uint64_t cpu_ns;
 	int rc = sandbox_new(&s, &cfg, err);
 	if (rc)
 		return rc;
-	rc = sandbox_submit(s, &call, &job);
-	rc = rc ? rc : -EINPROGRESS;
-	while (rc == -EINPROGRESS && clock_ns(CLOCK_MONOTONIC) < until) {
-		sandbox_wait(s, until);
-		rc = sandbox_take(s, &job, reply, &cpu_ns);
-	}
-	sandbox_cancel(s, &job);
+	rc = sandbox_ask(s, &call, reply);
 	sandbox_free(s);
-	return rc == -EINPROGRESS ? -ETIMEDOUT : rc;
+	return rc;
 }
 
 int starts_read(struct starts **ret, int fd, struct err *err)
