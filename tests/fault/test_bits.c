@@ -2,12 +2,13 @@
 /*
  * Damage of stores that ended cleanly.
  *
- * Every bit of a store of a MiB (`make reliability-full`; else one in so many, others each day).
- * verify looks at every file by itself, and in segments at every frame. So one bit is flipped in
- * each of them at once, and each must be named. The kinds (segments; dictionaries; header;
- * manifest) take turns, because damage in one may be told of another too. Segments that have no bit
- * left to flip are taken out of the copy, as looking at the whole store takes tens of milliseconds.
- * That they are missing is told of them alone.
+ * Every bit of stores of a MiB together (`make reliability-full`; else one in so many of one store,
+ * others each day). verify looks at every file by itself, and in segments at every frame. So one
+ * bit is flipped in each of them at once, and each must be named. The kinds (segments;
+ * dictionaries; header; manifest) take turns, because damage in one may be told of another too.
+ * Segments that have no bit left to flip are taken out of the copy, as a look at the whole store takes
+ * milliseconds. That they are missing is told of them alone. The stores are small, as there are as
+ * many looks as the longest frame has bits, and each takes longer in a larger store.
  *
  * Single bits, a sample: verify finds it, and whatever is asked is answered right or not at all.
  *
@@ -117,10 +118,19 @@ static void make_store(size_t n_windows, size_t n_rows)
 		add_units(i);
 }
 
+static int remove_store(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < n_files; i++)
+		free(files[i].data);
+	remove_tree(base);
+	return 0;
+}
+
 static int make_large(void **state)
 {
 	(void)state;
-	make_store(80, run_size(40, 260));
+	make_store(80, run_size(40, 130));
 	return 0;
 }
 
@@ -128,15 +138,6 @@ static int make_small(void **state)
 {
 	(void)state;
 	make_store(16, 6);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < n_files; i++)
-		free(files[i].data);
-	remove_tree(base);
 	return 0;
 }
 
@@ -247,18 +248,26 @@ static void round_of(struct sum *s, const char *dir, int kind, size_t bit, size_
 	s->looks++;
 }
 
-/*
- * Remove the segments of a copy that rounds of this kind from this bit on have nothing to do with.
- */
+/* seg/1h-00000006.seg and seg/1h-00000006.sym, its dictionaries, belong together. */
+static bool same_segment(size_t a, size_t b)
+{
+	return !strncmp(files[a].path, files[b].path, strcspn(files[a].path, "."));
+}
+
+/* Remove the segments of a copy that rounds of this kind from this bit on are not about. */
 static void remove_others(const char *dir, int kind, size_t bit)
 {
 	bool needed[FILES_MAX] = { false };
 	for (size_t u = 0; u < n_units; u++)
-		needed[units[u].file] |= kind == SEGMENTS && bit < 8 * units[u].len;
-	for (size_t i = 0; i < n_files && kind != SYMBOLS; i++) {
+		needed[units[u].file] |=
+			files[units[u].file].kind == kind && bit < 8 * units[u].len;
+	for (size_t i = 0; i < n_files; i++) {
 		char path[220];
+		bool stays = files[i].kind > SYMBOLS;
+		for (size_t j = 0; j < n_files && !stays; j++)
+			stays = needed[j] && same_segment(i, j);
 		snprintf(path, sizeof(path), "%.99s/%.99s", dir, files[i].path);
-		if (files[i].kind == SEGMENTS && !needed[i])
+		if (!stays)
 			unlink(path);
 	}
 }
@@ -312,19 +321,30 @@ static struct sum add_up(struct sum *s)
 
 static void every_bit(void **state)
 {
-	(void)state;
-	struct sum *s = run_shared(8 * sizeof(*s));
-	double begin = run_seconds();
+	struct sum all = { 0 };
+	size_t stores = 0, bytes = 0, frames = 0;
+	const double begin = run_seconds();
 	step = run_size(1499, 1);
 	offset = run_offset(step);
-	assert_int_equal(run_parallel(every_bit_some, s), 0);
-	struct sum all = add_up(s);
+	do {
+		struct sum *s = run_shared(8 * sizeof(*s));
+		make_store(80, run_size(40, 8 + stores));
+		assert_int_equal(run_parallel(every_bit_some, s), 0);
+		const struct sum some = add_up(s);
+		all.bits += some.bits;
+		all.looks += some.looks;
+		all.bad += some.bad;
+		bytes += n_bytes;
+		frames += n_units;
+		stores++;
+		remove_store(state);
+	} while (run_full() && bytes < 1 << 20);
 	print_message(
-		"%zu of %zu bits in %zu files (%zu bytes, %zu frames), each found; %.0f a second in %zu looks\n",
-		all.bits, 8 * n_bytes, n_files, n_bytes, n_units,
+		"%zu of %zu bits in %zu stores (%zu bytes, %zu frames), each found; %.0f a second in %zu looks\n",
+		all.bits, 8 * bytes, stores, bytes, frames,
 		(double)all.bits / (run_seconds() - begin), all.looks);
 	assert_int_equal(all.bad, 0);
-	assert_true(step > 1 ? all.bits > 1000 : all.bits == 8 * n_bytes);
+	assert_true(step > 1 ? all.bits > 1000 : all.bits == 8 * bytes);
 }
 
 /* ---- single bits ---- */
@@ -558,13 +578,15 @@ static void several_faults(void **state)
 int main(int argc, char **argv)
 {
 	(void)argv;
-	const struct CMUnitTest large[] = {
-		cmocka_unit_test(every_bit),
-		cmocka_unit_test(single_bits),
+	const struct CMUnitTest several[] = {
+		cmocka_unit_test_setup_teardown(several_faults, make_small, remove_store),
 	};
-	const struct CMUnitTest small[] = { cmocka_unit_test(several_faults) };
-	int failed = cmocka_run_group_tests(small, make_small, teardown);
+	const struct CMUnitTest bits[] = {
+		cmocka_unit_test(every_bit),
+		cmocka_unit_test_setup_teardown(single_bits, make_large, remove_store),
+	};
+	int failed = cmocka_run_group_tests(several, NULL, NULL);
 	if (argc == 1)
-		failed += cmocka_run_group_tests(large, make_large, teardown);
+		failed += cmocka_run_group_tests(bits, NULL, NULL);
 	return failed;
 }
