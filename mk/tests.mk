@@ -133,10 +133,13 @@ one_test = $(if $(filter %.sh,$(1)),$(call script_list,$(1)),'$(test_kind)/$(not
 LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename \
 	$(wildcard tests/record/*.c tests/record/*.cpp)))
 
+# With sanitizers most of the time goes to the tests' own code and to linking.
+TEST_FLAGS := $(if $(SANITIZE),-O0 $(if $(shell command -v ld.lld),-fuse-ld=lld))
+
 $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) \
+	$(Q)$(CC) $(CFLAGS) $(TEST_FLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) \
 		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
 # Reads the types of its own debugging information.
