@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Estimated stacks of waits: sums stay exact, and the mean over many draws is the truth. */
 #include "collect/estimate.h"
+#include "collect/waits.h"
 #include "store/store.h"
 #include "store/writer.h"
 #include "store/write/writer_int.h"
@@ -236,6 +237,38 @@ static void test_wider_is_bounded(void **state)
 	}
 }
 
+static void note(struct waits *waits, const char *comm, unsigned s, unsigned k, unsigned n)
+{
+	/* Of threads without a sampled wait sums are known, in rows of another kind. */
+	struct row row = { .kind = k ? ROW_TASK : ROW_WAIT,
+			   .tgid = 5,
+			   .start_ns = 6,
+			   .samples = n,
+			   .value = 1000ull * n,
+			   .thinning = k ? 1 : 0 };
+	memcpy(row.comm, comm, strlen(comm));
+	assert_int_equal(store_add_row(w, set[s], stack[k], event, n, row.value), 0);
+	waits_note_stack(waits, &row, NULL, set[s], stack[k], event);
+}
+
+/* A thread takes the stacks of threads of its own kind alone, as their names tell. */
+static void test_kinds_of_threads(void **state)
+{
+	struct waits waits = { .no_stack = stack[0] };
+	(void)state;
+	begin_window();
+	note(&waits, "worker-1", 0, 1, ESTIMATE_ENOUGH);
+	note(&waits, "worker-12", 1, 0, 3);
+	note(&waits, "GC Thread#0", 2, 0, 4);
+	note(&waits, "7", 3, 2, ESTIMATE_ENOUGH);
+	note(&waits, "8", 4, 0, 5);
+	assert_int_equal(estimate_divide(&waits.estimate, w, stack[0], 1), 3);
+	assert_int_equal(row_of(1, 1).samples, 3);
+	assert_int_equal(row_of(2, 0).samples, 4);
+	assert_int_equal(row_of(4, 0).samples, 5);
+	estimate_fini(&waits.estimate);
+}
+
 /*
  * Whatever the numbers, of every label set nothing is lost and nothing is added; the store takes
  * the window.
@@ -313,9 +346,10 @@ static void test_unbiased(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_set),	    cmocka_unit_test(test_wider),
-		cmocka_unit_test(test_wider_order), cmocka_unit_test(test_wider_is_bounded),
-		cmocka_unit_test(test_sums),	    cmocka_unit_test(test_unbiased),
+		cmocka_unit_test(test_own_set),		 cmocka_unit_test(test_wider),
+		cmocka_unit_test(test_wider_order),	 cmocka_unit_test(test_wider_is_bounded),
+		cmocka_unit_test(test_kinds_of_threads), cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_unbiased),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

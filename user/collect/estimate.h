@@ -8,9 +8,13 @@
  * of a window it is divided among the stacks in proportion to what their samples stand for:
  *
  *   1. samples of the same event and label set, where there are ESTIMATE_ENOUGH;
- *   2. else of the same event and process image, where there are as many;
- *   3. else of the same event and program (executable, or the name of a kernel thread);
+ *   2. else of the same event, process image and kind of thread, where there are as many;
+ *   3. else of the same event, program (executable, or the name of a kernel thread) and kind of
+ *      thread;
  *   4. else the time stays under "[no stack]".
+ *
+ * Threads are of one kind when their names are equal, but for a number at the end: a program's
+ * compiler or garbage collector says nothing of its workers.
  *
  * A wider group must fit: waits that are on average more than ESTIMATE_ALIKE times as long as those
  * that its samples stand for are others. A second in a lock says nothing of who sleeps for a
@@ -32,7 +36,7 @@
 #define ESTIMATE_ALIKE 16
 #define ESTIMATE_POINTS 4 /* most stacks that a label set takes from a wider group */
 
-/* The groups of a wait: set and event are ids of the store, the others hashes. */
+/* The groups of a wait: set and event are ids of the store, the others hashes with the kind. */
 struct estimate_key {
 	uint32_t event, set;
 	uint64_t image, program;

@@ -127,19 +127,6 @@ static bool is_samples(const struct row *row)
 	return row->kind < ROW_WAIT || (row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED);
 }
 
-static bool is_kthread(const struct row *row)
-{
-	switch (row->kind) {
-	case ROW_WAIT:
-	case ROW_BLAME:
-		return row->wait.flags & WAIT_KTHREAD;
-	case ROW_WAKER:
-		return row->waker_flags & WAIT_KTHREAD;
-	default:
-		return row->kind == ROW_KTHREAD;
-	}
-}
-
 /* Does it have the weight of samples or waits that are rows of their own? */
 static bool is_weight(const struct row *row)
 {
@@ -154,7 +141,7 @@ bool rows_left_out(struct collector *c, unsigned cpu, const struct row *row, boo
 		return false;
 	const struct proc_image *im =
 		procs_in_cgroup(c->procs, row->cgroup) ? NULL : rows_image(c, row);
-	if (!chooser_leaves_out(c->chooser, row->cgroup, im, is_kthread(row), &late) ||
+	if (!chooser_leaves_out(c->chooser, row->cgroup, im, waits_is_kthread(row), &late) ||
 	    (late && !last))
 		return false;
 	if (is_samples(row)) {

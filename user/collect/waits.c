@@ -90,6 +90,19 @@ static uint64_t process_hash(uint32_t tgid, uint64_t start_ns)
 	return start_ns ^ (uint64_t)tgid << 40;
 }
 
+bool waits_is_kthread(const struct row *row)
+{
+	switch (row->kind) {
+	case ROW_WAIT:
+	case ROW_BLAME:
+		return row->wait.flags & WAIT_KTHREAD;
+	case ROW_WAKER:
+		return row->waker_flags & WAIT_KTHREAD;
+	default:
+		return row->kind == ROW_KTHREAD;
+	}
+}
+
 /* Kernel threads of one kind are one program: kworker/0:1 and kworker/u8:2. */
 static size_t kthread_kind(const char *comm)
 {
@@ -103,15 +116,28 @@ static uint64_t program_hash(const struct row *row, const struct proc_image *im)
 	if (im && im->exe)
 		return XXH3_64bits(im->exe->path, strlen(im->exe->path));
 	memcpy(comm, row->comm, COMM_SIZE);
-	return XXH3_64bits(comm, row->kind == ROW_TASK ? strlen(comm) : kthread_kind(comm));
+	return XXH3_64bits(comm, waits_is_kthread(row) ? kthread_kind(comm) : strlen(comm));
+}
+
+/* Threads whose names differ by a number at the end are of one kind: "GC Thread#0", "GC Thread#1". */
+static uint64_t thread_kind(const struct row *row)
+{
+	char comm[COMM_SIZE + 1] = "";
+	memcpy(comm, row->comm, COMM_SIZE);
+	size_t len = waits_is_kthread(row) ? kthread_kind(comm) : strlen(comm), kind = len;
+	while (kind && comm[kind - 1] >= '0' && comm[kind - 1] <= '9')
+		kind--;
+	return XXH3_64bits(comm, kind ? kind : len);
 }
 
 void waits_note_stack(struct waits *w, const struct row *row, const struct proc_image *im,
 		      uint32_t set, uint32_t stack, uint32_t event_id)
 {
-	const uint64_t image[] = { row->start_ns, (uint64_t)row->tgid << 32 | row->exec_id };
+	const uint64_t kind = thread_kind(row),
+		       image[] = { row->start_ns, (uint64_t)row->tgid << 32 | row->exec_id, kind },
+		       program[] = { program_hash(row, im), kind };
 	const struct estimate_key key = { event_id, set, XXH3_64bits(image, sizeof(image)),
-					  program_hash(row, im) };
+					  XXH3_64bits(program, sizeof(program)) };
 	/* waits that a sampled one stands for, without itself */
 	uint64_t others = (1ull << 2 * row->thinning) - 1;
 	if (stack == w->no_stack)

@@ -56,6 +56,9 @@ struct waits {
 	struct estimate estimate;
 };
 
+/* Is the row, of whatever kind, about a kernel thread? */
+bool waits_is_kthread(const struct row *row);
+
 /* Add the events to the store, after those of cfg; ids of before are void. 0 or -errno. */
 int waits_renew(struct waits *w, const struct sampler_config *cfg);
 
