@@ -328,7 +328,8 @@ test-with-packages:
 		$(call alone,http) \
 		'-j2=other kernels and lint' \
 		$(foreach k,$(if $(ASCRIBE_TEST_ALL),$(KERNELS),$(firstword $(KERNELS))),\
-			'kernel/$(k)=$(KERNEL_PART) $(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
+			'kernel/$(k)=$(KERNEL_PART) $(MAKE) --no-print-directory test-kernels \
+				KERNELS=$(k)') \
 		'layers=tools/check-layers' \
 		'lint=$(MAKE) --no-print-directory lint' \
 		$(if $(ASCRIBE_TEST_ALL),'tidy=$(MAKE) --no-print-directory tidy' \
