@@ -6,9 +6,9 @@
  * others each day). verify looks at every file by itself, and in segments at every frame. So one
  * bit is flipped in each of them at once, and each must be named. The kinds (segments;
  * dictionaries; header; manifest) take turns, because damage in one may be told of another too.
- * Segments that have no bit left to flip are taken out of the copy, as a look at the whole store takes
- * milliseconds. That they are missing is told of them alone. The stores are small, as there are as
- * many looks as the longest frame has bits, and each takes longer in a larger store.
+ * Segments that have no bit left to flip are taken out of the copy, as a look at the whole store
+ * takes milliseconds. That they are missing is told of them alone. The stores are small, as there
+ * are as many looks as the longest frame has bits, and each takes longer in a larger store.
  *
  * Single bits, a sample: verify finds it, and whatever is asked is answered right or not at all.
  *

@@ -119,7 +119,7 @@ static uint64_t program_hash(const struct row *row, const struct proc_image *im)
 	return XXH3_64bits(comm, waits_is_kthread(row) ? kthread_kind(comm) : strlen(comm));
 }
 
-/* Threads whose names differ by a number at the end are of one kind: "GC Thread#0", "GC Thread#1". */
+/* Threads whose names differ by a number at the end are of one kind: "worker-1", "worker-2". */
 static uint64_t thread_kind(const struct row *row)
 {
 	char comm[COMM_SIZE + 1] = "";
