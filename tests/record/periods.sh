@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Modifiers, periods, and events of a PMU: user and kernel parts of a clock are its whole, faults of
-# user mode are those of a program that touches pages, each 10th is a sample that counts 10. What
-# this machine does not have is refused, with what to do. As root.
+# user mode are those of a program that touches pages, each 10th is a sample that counts 10. The
+# ratio of two events, by label, is the kernel's. What this machine does not have is refused, with
+# what to do. As root.
 . "$(dirname "$0")/lib.bash"
 
 # ---- :u and :k ----
@@ -43,6 +44,24 @@ ok "faults of user mode" test "$each" -ge 10000
 ok "each one: no interval" sh -c '! grep -q INTERVAL text'
 "$ascribe" report tenth >text 2>/dev/null
 ok "each 10th: an interval" grep -q INTERVAL text
+
+# ---- --per ----
+record -q -o ratio -F 499 -e cpu-clock,page-faults -- "$loads/ratio"
+cp record.out truth.json
+report ratio -e page-faults --per cpu-clock --by tenant >ratio.json
+check "page faults for each second of CPU time, by label, within the error" r=ratio.json t=truth.json -- \
+	'r["per"] == "cpu-clock" and all(x["ratio_error"] < 0.15 and
+	abs(x["ratio"] / t[x["key"]["tenant"]] - 1) < 2 * x["ratio_error"]
+	for x in r["rows"] if x["key"]["tenant"]) and t["many"] > 5 * t["few"]' 't, r["rows"]'
+report ratio -e cpu-clock --per page-faults --by tenant >inverse.json
+check "and the inverse" r=ratio.json i=inverse.json -- \
+	'all(abs(x["ratio"] * y["ratio"] - 1) < 1e-6 for x in r["rows"] for y in i["rows"]
+	if x["key"]["tenant"] == y["key"]["tenant"])' 'r["rows"], i["rows"]'
+"$ascribe" report ratio -e page-faults --per cpu-clock --by tenant >text 2>/dev/null
+ok "the text says of what" grep -q '^RATIO: page-faults / seconds of cpu-clock' text
+exits 1 'no event nothing in the store' "$ascribe" report ratio --per nothing --by tenant
+exits 2 'per needs --by' "$ascribe" report ratio --per page-faults
+exits 2 'per is for label keys' "$ascribe" report ratio --per page-faults --by function
 
 # ---- what cannot be ----
 exits 2 'no event has a period' "$ascribe" record -d 1s -o x -c 10 -e cpu-clock

@@ -29,6 +29,9 @@ static const struct opt options[] = {
 	  "with a column of the change since an earlier range of the same length, which begins "
 	  "here",
 	  offsetof(struct report, before_ns), 0, 0 },
+	{ "per", 0, OPT_STRING, "EVENT",
+	  "with --by: for each row the ratio to this event, as -e instructions --per cycles",
+	  offsetof(struct report, per), 0, 0 },
 	{ "tree", 0, OPT_FLAG, NULL, "the calls from the roots on, those with most samples",
 	  offsetof(struct report, tree), 0, 0 },
 	{ "peek", 0, OPT_STRING, "FUNCTION",
@@ -76,7 +79,7 @@ static const struct opt_command command = {
 		"# the calls\n  ascribe report --peek memcpy                   # who calls it, "
 		"and what it calls\n  ascribe report --step 1m --by tenant           # who, over "
 		"time\n  ascribe report --by query_id --postgres \"host=/run/postgresql "
-		"user=monitor\"  # with SQL\n  ascribe report --metric off --by comm          # "
+		"user=monitor\"  # with SQL\n  ascribe report -e instructions --per cycles --by tenant  # instructions per cycle\n  ascribe report --metric off --by comm          # "
 		"who was blocked, of a recording with --wall\n  ascribe report --metric off --by "
 		"wait_in,wait  # in which function of the program, and why\n  ascribe report web1 "
 		"web2 db --by host          # several stores, by their hosts\n  ascribe report "
@@ -97,7 +100,8 @@ static int print_json(const struct reading *r, const struct report *opts,
 				  .n_keys = by->n,
 				  .limit = limit,
 				  .metric = opts->filter.metric,
-				  .lengths = opts->lengths };
+				  .lengths = opts->lengths,
+				  .ratios = report_ratios_answer(opts->ratios) };
 	const struct answer_table of = { &a, r->query, t };
 	const struct json_rows rows = answer_table_rows(&of);
 	return cmd_print_json_rows(answer_table(&of), &rows);
@@ -118,6 +122,8 @@ static int print_text(const struct reading *r, const struct report *opts,
 	int rc = report_table(r, opts, t, limit);
 	if (opts->changes)
 		report_change_note(opts->changes, r, !opts->by.n);
+	if (opts->ratios)
+		report_ratios_note(opts->ratios, r);
 	report_sql(opts->sql, opts, t, limit);
 	accounting_footer(r->store, query_info(r->query));
 	return rc;
@@ -218,8 +224,11 @@ static int report(struct reading *r, struct report *opts)
 	}
 	rc = open_lengths(r, opts, &err);
 	rc = rc || !with_changes(opts) ? rc : report_changes_open(&opts->changes, r, opts, &err);
+	rc = rc || !opts->per ? rc : report_ratios_open(&opts->ratios, r, opts, t, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
+		report_changes_close(opts->changes);
+		query_lengths_free(opts->lengths);
 		query_table_free(t);
 		return EXIT_FAILED;
 	}
@@ -231,6 +240,7 @@ static int report(struct reading *r, struct report *opts)
 	query_table_free(t);
 	query_lengths_free(opts->lengths);
 	report_changes_close(opts->changes);
+	report_ratios_close(opts->ratios);
 	reading_step(r, "print");
 	reading_explain(r);
 	if (rc == -ENOMEM)
@@ -242,6 +252,12 @@ static int report(struct reading *r, struct report *opts)
 static int check_keys(struct report *opts, bool *ret_function)
 {
 	bool calls = opts->tree || opts->peek;
+	if (opts->per &&
+	    (!opts->by.n || opts->step_ns || with_changes(opts) || opts->filter.metric)) {
+		cmd_error(
+			"report: --per needs --by KEY,.. and goes without --step, --before and --metric");
+		return EXIT_USAGE;
+	}
 	if (calls &&
 	    (opts->by.n || opts->step_ns || (opts->tree && opts->peek) || opts->filter.json)) {
 		cmd_error(
@@ -256,6 +272,10 @@ static int check_keys(struct report *opts, bool *ret_function)
 	for (size_t i = 0; i < opts->by.n; i++) {
 		if (strcmp(opts->by.v[i], "function"))
 			continue;
+		if (opts->per) {
+			cmd_error("report: --per is for label keys: functions have no ratios yet");
+			return EXIT_USAGE;
+		}
 		if (opts->step_ns) {
 			cmd_error(
 				"report: --step is for label keys: one function over time is not there yet");
@@ -295,7 +315,7 @@ static int open_report(struct reading *r, const struct opt_args *args, struct re
 		status = reading_open_store(r, args->v, args->n, f);
 	if (status)
 		return status;
-	if (opts->by.n == 1 && !opts->exact && !with_changes(opts) && !f->metric &&
+	if (opts->by.n == 1 && !opts->exact && !with_changes(opts) && !opts->per && !f->metric &&
 	    !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
 		status = reading_query(r, f, QUERY_TOTALS, NULL);
 		opts->top = !status && query_top_serves(r->query, opts->by.v[0]);

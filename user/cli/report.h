@@ -7,6 +7,7 @@
 #include "query/lengths.h"
 
 struct report_changes;
+struct report_ratios;
 struct sql_texts;
 
 struct report {
@@ -16,6 +17,8 @@ struct report {
 	bool full_names;
 	int64_t before_ns;		/* INT64_MIN: no earlier range */
 	struct report_changes *changes; /* of this table; NULL: no column of them */
+	const char *per;		/* an event; NULL: no ratio */
+	struct report_ratios *ratios;	/* to that event; NULL: no columns of them */
 	bool exact;
 	bool tree;
 	const char *postgres; /* a connection string; NULL: none */
@@ -44,6 +47,17 @@ const char *report_unit_head(const char *unit);
 /* The lines above a table. */
 void report_header(const struct reading *r, const struct report *opts);
 
+/* Another question of the same store; in ClickHouse a store of its own. */
+struct report_other {
+	struct reading fleet;
+	struct query *query;
+};
+
+/* ret is zeroed, and closed also after an error. 0 or -errno. */
+int report_ask_other(const struct reading *r, const struct filter *f, const struct opt_list *by,
+		     struct report_other *ret, struct err *err);
+void report_other_close(struct report_other *o);
+
 /*
  * Compare r->query, by opts->by or by function, with the same question of the same length of time
  * from opts->before_ns on.
@@ -55,6 +69,21 @@ void report_changes_close(struct report_changes *c);
 void report_change_print(const struct report_changes *c, const struct reading *r,
 			 const struct query_table_row *row);
 void report_change_note(const struct report_changes *c, const struct reading *r, bool functions);
+
+/*
+ * Divide what each row of t has of r's event by what it has of opts->per. t outlives *ret. 0 or
+ * -errno.
+ */
+int report_ratios_open(struct report_ratios **ret, const struct reading *r,
+		       const struct report *opts, const struct query_table *t, struct err *err);
+void report_ratios_close(struct report_ratios *s);
+const struct answer_ratios *report_ratios_answer(const struct report_ratios *s);
+/* Print the heads of the columns, or the cells of row i: RATIOS_WIDTH columns. */
+#define RATIOS_WIDTH 19
+void report_ratios_heads(void);
+void report_ratios_print(const struct report_ratios *s, size_t i);
+/* Below the table: what the columns say. */
+void report_ratios_note(const struct report_ratios *s, const struct reading *r);
 
 /*
  * Print the statements behind the query ids of a table's first rows; nothing without opts->by

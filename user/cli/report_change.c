@@ -11,8 +11,7 @@
 #include <string.h>
 
 struct report_changes {
-	struct reading earlier; /* of ClickHouse: a store of its own */
-	struct query *before;
+	struct report_other before;
 	struct query_diff *diff;
 	const struct query_diff_row **rows; /* by what they show */
 };
@@ -42,23 +41,29 @@ static struct filter earlier(const struct query_info *now, const struct report *
 	return f;
 }
 
-static int open_earlier(struct report_changes *c, const struct reading *r, const struct filter *f,
-			enum query_labels labels, const struct opt_list *by, struct err *err)
+int report_ask_other(const struct reading *r, const struct filter *f, const struct opt_list *by,
+		     struct report_other *ret, struct err *err)
 {
+	const enum query_labels labels = by->n ? QUERY_KEYS : QUERY_NO_LABELS;
 	const struct query_spec spec = reading_spec(f, labels, by);
 	if (!r->fleet)
-		return query_open(&c->before, r->store, &spec, err);
-	reading_ask_one(&c->earlier, labels, by);
-	if (reading_open_store(&c->earlier, NULL, 0, f))
-		return err_set(err, -EIO, "the earlier range could not be asked for");
-	return query_open(&c->before, c->earlier.store, &spec, err);
+		return query_open(&ret->query, r->store, &spec, err);
+	reading_ask_one(&ret->fleet, labels, by);
+	if (reading_open_store(&ret->fleet, NULL, 0, f))
+		return err_set(err, -EIO, "ClickHouse gave no answer to compare with");
+	return query_open(&ret->query, ret->fleet.store, &spec, err);
+}
+
+void report_other_close(struct report_other *o)
+{
+	query_close(o->query);
+	reading_close(&o->fleet);
 }
 
 int report_changes_open(struct report_changes **ret, const struct reading *r,
 			const struct report *opts, struct err *err)
 {
 	const struct opt_list *by = &opts->by;
-	enum query_labels labels = by->n ? QUERY_KEYS : QUERY_NO_LABELS;
 	const struct filter f = earlier(query_info(r->query), opts);
 	const struct query_diff_spec how = { .keys = by->n ? (const char *const *)by->v : NULL,
 					     .n_keys = by->n,
@@ -67,8 +72,8 @@ int report_changes_open(struct report_changes **ret, const struct reading *r,
 	struct report_changes *c = calloc(1, sizeof(*c));
 	if (!c)
 		return err_set(err, -ENOMEM, "out of memory");
-	int rc = open_earlier(c, r, &f, labels, by, err);
-	rc = rc ? rc : query_diff(&c->diff, r->query, c->before, &how, err);
+	int rc = report_ask_other(r, &f, by, &c->before, err);
+	rc = rc ? rc : query_diff(&c->diff, r->query, c->before.query, &how, err);
 	c->rows = rc ? NULL : calloc(c->diff->n_rows + 1, sizeof(*c->rows));
 	if (!rc && !c->rows)
 		rc = err_set(err, -ENOMEM, "out of memory");
@@ -89,8 +94,7 @@ void report_changes_close(struct report_changes *c)
 	if (!c)
 		return;
 	query_diff_free(c->diff);
-	query_close(c->before);
-	reading_close(&c->earlier);
+	report_other_close(&c->before);
 	free(c->rows);
 	free(c);
 }
@@ -111,7 +115,7 @@ void report_change_print(const struct report_changes *c, const struct reading *r
 
 void report_change_note(const struct report_changes *c, const struct reading *r, bool functions)
 {
-	const struct query_info *info = query_info(c->before);
+	const struct query_info *info = query_info(c->before.query);
 	char range[120];
 	if (!info->blocks) {
 		puts("\nCHANGE: nothing was recorded in the earlier range");

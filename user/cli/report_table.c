@@ -108,7 +108,7 @@ void report_header(const struct reading *r, const struct report *opts)
 /* ---- the columns of numbers ---- */
 
 struct columns {
-	bool self, samples, amounts, seconds, values, interval, change;
+	bool self, samples, amounts, seconds, values, interval, change, ratio;
 	const struct query_lengths *lengths; /* NULL: none */
 	unsigned width;
 	const char *unit; /* of amounts, or of the values beside samples */
@@ -126,11 +126,12 @@ static struct columns choose_columns(const struct reading *r, const struct repor
 				unknown. */
 			     .interval = wide && query_info(r->query)->grain,
 			     .lengths = opts->lengths,
-			     .change = opts->changes };
+			     .change = opts->changes,
+			     .ratio = opts->ratios };
 	c.samples = !is_time && !c.amounts && (wide || !c.seconds);
 	c.unit = reading_event(r)->unit;
 	c.width = 9 + 10 * c.samples + 11 * (c.amounts + c.values + c.seconds) + 8 * c.self +
-		  18 * c.interval + 9 * c.change +
+		  18 * c.interval + 9 * c.change + RATIOS_WIDTH * c.ratio +
 		  (11 + 10 * ANSWER_QUANTILES) * (c.lengths != NULL);
 	return c;
 }
@@ -153,6 +154,8 @@ static void print_heads(const struct columns *c)
 		printf("%7s ", "TOTAL%");
 	if (c->change)
 		printf("%8s ", "CHANGE");
+	if (c->ratio)
+		report_ratios_heads();
 	if (c->interval)
 		printf("%-17s ", "     95% INTERVAL");
 	for (size_t i = 0; c->lengths && i < ANSWER_QUANTILES + 1; i++)
@@ -181,7 +184,8 @@ static void print_lengths(const struct columns *c, const struct hist_snapshot *h
 
 /* Functions go by their own samples; the interval is that of the total. */
 static void print_numbers(const struct reading *rd, const struct columns *c,
-			  const struct report *opts, const struct query_table_row *r)
+			  const struct report *opts, const struct query_table *t,
+			  const struct query_table_row *r)
 {
 	uint64_t n = c->self ? r->self : r->samples;
 	if (c->samples)
@@ -198,6 +202,8 @@ static void print_numbers(const struct reading *rd, const struct columns *c,
 		printf("%6.2f%% ", 100 * report_share(rd, r->samples));
 	if (c->change)
 		report_change_print(opts->changes, rd, r);
+	if (c->ratio)
+		report_ratios_print(opts->ratios, (size_t)(r - t->rows));
 	if (c->interval)
 		printf("%6.2f%% - %6.2f%% ", 100 * r->low, 100 * r->high);
 }
@@ -226,7 +232,7 @@ static int print_functions(const struct reading *rd, const struct report *opts,
 	putchar('\n');
 	for (size_t i = 0; i < t->n_rows && i < limit; i++) {
 		const struct query_table_row *r = &t->rows[i];
-		print_numbers(rd, &c, opts, r);
+		print_numbers(rd, &c, opts, t, r);
 		putchar(' ');
 		if (function_print(r->text, r->module, r->inlined, room))
 			return -ENOMEM;
@@ -253,7 +259,7 @@ static void group_numbers(void *ctx, size_t i)
 		print_heads(&p->columns);
 		return;
 	}
-	print_numbers(p->rd, &p->columns, p->opts, r);
+	print_numbers(p->rd, &p->columns, p->opts, p->t, r);
 	if (p->columns.lengths)
 		print_lengths(&p->columns,
 			      r->other ? NULL

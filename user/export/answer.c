@@ -4,6 +4,7 @@
 #include "query/own.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,13 @@ static int add_lengths(json_t *o, const struct query *q, const struct query_leng
 	return rc;
 }
 
+static int add_ratio(json_t *o, const struct answer_ratios *s, size_t i)
+{
+	const bool none = isnan(s->ratio[i]);
+	int rc = json_put(o, "ratio", none ? json_null() : json_real(s->ratio[i]));
+	return rc ? rc : json_put(o, "ratio_error", none ? json_null() : json_real(s->error[i]));
+}
+
 static json_t *table_row(const void *ctx, size_t i)
 {
 	const struct answer_table *of = ctx;
@@ -158,6 +166,8 @@ static json_t *table_row(const void *ctx, size_t i)
 		rc = rc ? rc : json_put(o, "error", json_count(r->error));
 	if (r->other)
 		rc = rc ? rc : json_put(o, "other", json_true());
+	if (a->ratios)
+		rc = rc ? rc : add_ratio(o, a->ratios, i);
 	if (a->lengths)
 		rc = rc ? rc
 			: add_lengths(
@@ -187,6 +197,8 @@ json_t *answer_table(const struct answer_table *of)
 		rc = rc ? rc : json_put(o, "quantile_error", json_real(LENGTHS_ERROR));
 	if (a->lengths && query_lengths_bounded(a->lengths))
 		rc = rc ? rc : json_put(o, "bounded", json_true());
+	if (a->ratios)
+		rc = rc ? rc : json_put(o, "per", json_string_of(a->ratios->event));
 	rc = rc ? rc : add_asked(o, a, q);
 	rc = rc ? rc : json_put(o, "from", json_time(info->from_ns));
 	rc = rc ? rc : json_put(o, "to", json_time(info->to_ns));

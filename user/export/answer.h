@@ -18,6 +18,12 @@
 #include "query/blame.h"
 #include "query/locks.h"
 
+/* How much of its event each row of a table has, for each of another event. */
+struct answer_ratios {
+	const char *event;
+	const double *ratio, *error; /* NAN: the row has nothing of it; relative, 95% */
+};
+
 /* What was asked of which store. */
 struct answer {
 	struct store *store;
@@ -28,6 +34,7 @@ struct answer {
 	uint64_t limit;			     /* rows */
 	const char *metric;		     /* as it was asked for, NULL: samples */
 	const struct query_lengths *lengths; /* of waits, by keys; NULL: not asked for */
+	const struct answer_ratios *ratios;  /* likewise */
 };
 
 /* {"name": count, ...} */
