@@ -93,11 +93,12 @@ static int check_steps(struct heating *g, const struct store_cover *c)
 	g->to_ns = to;
 	if (!c->n || to <= from)
 		return 0;
-	if ((to - h->from_ns) / h->step_ns >= HEAT_STEPS_MAX)
+	/* Whole steps to the one that `to` ends; h->step_ns may be near INT64_MAX. */
+	h->n_steps = (size_t)((to - h->from_ns - 1) / h->step_ns + 1);
+	if (h->n_steps > HEAT_STEPS_MAX)
 		return err_set(g->err, -EINVAL,
 			       "more than %d steps: ask for a shorter range or longer steps",
 			       HEAT_STEPS_MAX);
-	h->n_steps = (size_t)((to - h->from_ns + h->step_ns - 1) / h->step_ns);
 	return 0;
 }
 
