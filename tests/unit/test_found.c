@@ -197,12 +197,53 @@ static void events_have_their_samples(void **state)
 	}
 }
 
+/* Keys that were counted elsewhere: those with most samples first, the event among them. */
+static void counted_keys(void **state)
+{
+	static const struct found_key first[] = { { "tenant", 3, 50 }, { "pod", 9, 70 } },
+				      second[] = { { "pod", 1, 1 }, { "zone", 2, 7 } };
+	struct fixture *f = *state;
+	const struct query_spec spec = { .from_ns = INT64_MIN,
+					 .to_ns = INT64_MAX,
+					 .labels = QUERY_TOTALS };
+	struct found_list a = { 0 }, b = { 0 };
+	struct query *q;
+	struct err err = { 0 };
+	assert_int_equal(query_open(&q, f->s, &spec, &err), 0);
+	assert_int_equal(found_list_keys(&a, q, first, 2, &err), 0);
+	assert_int_equal(found_list_keys(&b, q, second, 2, &err), 0);
+	assert_true(a.keys && a.time);
+	assert_int_equal(a.samples, query_info(q)->samples);
+	assert_int_equal(a.n, 3);
+	assert_int_equal(a.v[0].samples, a.samples);
+	assert_memory_equal(a.v[0].label.key, "event", 5);
+	assert_memory_equal(a.v[1].label.key, "pod", 3);
+	assert_int_equal(a.v[1].samples, 70);
+	assert_int_equal(a.v[1].values, 9);
+	assert_true(near(a.v[1].seconds, 70 * 0.010101010));
+	assert_int_equal(a.v[2].label.key_len, 6);
+	assert_int_equal(a.v[2].values, 3);
+	/* Those of b that a has not */
+	assert_int_equal(found_add_keys(&a, &b), 0);
+	found_fini(&b);
+	assert_int_equal(a.n, 4);
+	assert_memory_equal(a.v[3].label.key, "zone", 4);
+	assert_int_equal(a.v[3].label.key_len, 4);
+	assert_int_equal(a.v[3].samples, 7);
+	assert_int_equal(a.v[3].values, 2);
+	assert_true(near(a.v[3].seconds, 7 * 0.010101010));
+	assert_int_equal(a.v[1].samples, 70);
+	found_fini(&a);
+	query_close(q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_have_their_samples),
 		cmocka_unit_test(keys_have_their_values),
 		cmocka_unit_test(events_have_their_samples),
+		cmocka_unit_test(counted_keys),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

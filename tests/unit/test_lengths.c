@@ -130,9 +130,47 @@ static void groups_have_their_waits(void **state)
 	store_close(s);
 }
 
+/* Which questions have lengths: by which event, never by threads or with an event in the selector. */
+static void which_serve(void **state)
+{
+	static const struct {
+		enum query_metric metric;
+		const char *event, *where, *key;
+		bool serves;
+	} asked[] = {
+		{ QUERY_OFF, NULL, NULL, "comm", true },
+		{ QUERY_RUNQ, NULL, NULL, "comm", false },
+		{ QUERY_CPU, NULL, NULL, "comm", false },
+		{ QUERY_SAMPLES, NULL, NULL, "comm", true }, /* the first event */
+		{ QUERY_SAMPLES, "", NULL, "comm", true },
+		{ QUERY_VALUE, "off-cpu", NULL, "comm", true },
+		{ QUERY_VALUE, "off-cpu.lengths", NULL, "comm", false },
+		{ QUERY_OFF, NULL, "comm=\"c1\"", "comm", true },
+		{ QUERY_OFF, NULL, "event=\"off-cpu\"", "comm", false },
+		{ QUERY_OFF, NULL, "tid=\"1\"", "comm", false },
+		{ QUERY_OFF, NULL, NULL, "tid", false },
+		{ QUERY_OFF, NULL, NULL, "wait", false },
+		{ QUERY_OFF, NULL, NULL, NULL, false },
+	};
+	struct store *s;
+	struct err err = { 0 };
+	(void)state;
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		const struct query_spec spec = { .metric = asked[i].metric,
+						 .event = asked[i].event,
+						 .where = asked[i].where,
+						 .keys = &asked[i].key,
+						 .n_keys = asked[i].key != NULL };
+		assert_int_equal(query_lengths_serve(s, &spec), asked[i].serves);
+	}
+	store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(each_wait_counts),
-					    cmocka_unit_test(groups_have_their_waits) };
+					    cmocka_unit_test(groups_have_their_waits),
+					    cmocka_unit_test(which_serve) };
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -145,6 +145,30 @@ static void holders(void **state)
 	}
 }
 
+/* Whose futex it is, and which waits are for work; all others are neither. */
+static void kinds_of_waits(void **state)
+{
+	static const enum lock_kind own_futex[] = { LOCK_PARKED_MUTEX, LOCK_JAVA_MONITOR,
+						    LOCK_JAVA_PARK,    LOCK_JAVA_LOCK,
+						    LOCK_GO_PARK,      LOCK_LWLOCK,
+						    LOCK_POSTGRESQL,   LOCK_MYSQL,
+						    LOCK_KERNEL_MUTEX, LOCK_KERNEL_RWSEM,
+						    LOCK_FILE },
+				    idle[] = { LOCK_CONDVAR, LOCK_GO_PARK, LOCK_JAVA_PARK };
+	(void)state;
+	for (int kind = 0; kind < LOCK_KINDS; kind++) {
+		bool of_thread = false, for_work = false;
+		for (size_t i = 0; i < sizeof(own_futex) / sizeof(own_futex[0]); i++)
+			of_thread |= own_futex[i] == (enum lock_kind)kind;
+		for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++)
+			for_work |= idle[i] == (enum lock_kind)kind;
+		assert_int_equal(lock_kind_is_futex((enum lock_kind)kind), !of_thread);
+		assert_int_equal(lock_kind_is_idle((enum lock_kind)kind), for_work);
+	}
+	assert_int_equal(lock_frame_of(false, "").kind, LOCK_NONE);
+	assert_false(lock_frame_of(true, "").release);
+}
+
 /* Every kind has a name, and they differ. */
 static void names(void **state)
 {
@@ -159,6 +183,8 @@ static void names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(kinds), cmocka_unit_test(releases),
-					    cmocka_unit_test(holders), cmocka_unit_test(names) };
+					    cmocka_unit_test(holders),
+					    cmocka_unit_test(kinds_of_waits),
+					    cmocka_unit_test(names) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "query/query.h"
 #include "store/writer.h"
 
-#define EVENTS 8
+#define EVENTS 14
 #define ROWS 300
 #define CLOCK_NS 1000000
 
@@ -19,6 +19,12 @@ static const struct store_event events[EVENTS] = {
 	{ "waker.idle", "nanoseconds", 0, 0 },
 	{ "off-cpu.lengths", "nanoseconds", 0, 0 },
 	{ "cycles", "cycles", 0, 100000 },
+	{ "latency", "nanoseconds", 0, 0 },
+	{ "latency.off", "nanoseconds", 0, 0 },
+	{ "inuse_space", "byte-seconds", 0, 1 },
+	{ "alloc_space", "bytes", 0, 1 },
+	{ "alloc_objects", "bytes", 0, 1 }, /* of another unit: of somebody else's */
+	{ "usdt:pool:wait", "microseconds", 0, 0 },
 };
 
 /* What was put in, by event; runs of a row's set are t0 to t2. */
@@ -86,6 +92,80 @@ static uint64_t all(uint64_t of[EVENTS][3], unsigned e)
 	return of[e][0] + of[e][1] + of[e][2];
 }
 
+/* What a sample of an answer is, and how much was sampled for it. */
+static void units(struct store *s)
+{
+	static const struct {
+		const char *event;
+		enum query_metric metric;
+		const char *counts, *name;
+		bool amounts, values;
+		uint64_t grain;
+	} want[] = {
+		{ "cpu-clock", QUERY_SAMPLES, "samples", "cpu-clock", false, false, 1 },
+		{ "cycles", QUERY_SAMPLES, "samples", "cycles", false, false, 1 },
+		{ "alloc_space", QUERY_SAMPLES, "bytes", "alloc_space", false, false, 0 },
+		{ "usdt:pool:wait", QUERY_SAMPLES, "samples", "usdt:pool:wait", false, true, 0 },
+		{ "usdt:pool:wait", QUERY_VALUE, "microseconds", "usdt:pool:wait", true, false, 0 },
+		{ "cycles", QUERY_VALUE, "cycles", "cycles", true, false, 100000 },
+		{ NULL, QUERY_CPU, "nanoseconds", "cpu", true, false, CLOCK_NS },
+		{ NULL, QUERY_WALL, "nanoseconds", "wall", true, false, CLOCK_NS },
+		{ NULL, QUERY_OFF, "nanoseconds", "off-cpu", true, false, 0 },
+		{ NULL, QUERY_LATENCY, "nanoseconds", "latency", true, false, CLOCK_NS },
+		{ NULL, QUERY_ALLOC_SPACE, "bytes", "alloc_space", true, false, QUERY_HEAP_MEAN },
+		{ NULL, QUERY_INUSE_SPACE, "bytes", "inuse_space", true, false, QUERY_HEAP_MEAN },
+	};
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		const struct query_spec spec = { .from_ns = INT64_MIN,
+						 .to_ns = INT64_MAX,
+						 .event = want[i].event,
+						 .metric = want[i].metric };
+		struct query *q;
+		struct err err = { 0 };
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		const struct query_info *info = query_info(q);
+		assert_string_equal(query_counts(info), want[i].counts);
+		assert_string_equal(info->event->name, want[i].name);
+		assert_int_equal(info->amounts, want[i].amounts);
+		assert_int_equal(query_has_values(info), want[i].values);
+		assert_int_equal(info->grain, want[i].grain);
+		query_close(q);
+	}
+}
+
+static void refuse(struct store *s, const char *event, enum query_metric metric, const char *text)
+{
+	const struct query_spec spec = {
+		.from_ns = INT64_MIN, .to_ns = INT64_MAX, .event = event, .metric = metric
+	};
+	struct query *q = NULL;
+	struct err err = { 0 };
+	assert_int_equal(query_open(&q, s, &spec, &err), -EINVAL);
+	assert_non_null(strstr(err.text, text));
+	assert_null(q);
+}
+
+static void refused(struct store *s)
+{
+	refuse(s, NULL, QUERY_INUSE_OBJECTS, "-e heap");
+	refuse(s, NULL, QUERY_ALLOC_OBJECTS, "no alloc_objects in the store");
+	refuse(s, "cpu-clock", QUERY_VALUE, "--metric cpu");
+	refuse(s, "instructions", QUERY_SAMPLES, "instructions");
+	refuse(s, "instructions", QUERY_VALUE, "instructions");
+}
+
+/* A store without waits says what to record with. */
+static void test_no_waits(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_of(3, 1, 5);
+	void *own = f;
+	refuse(f->s, NULL, QUERY_OFF, "record with --wall");
+	refuse(f->s, NULL, QUERY_WAKER, "--wall --waker");
+	refuse(f->s, NULL, QUERY_LATENCY, "--latency KEY");
+	fixture_teardown(&own);
+}
+
 static void test_metrics(void **state)
 {
 	(void)state;
@@ -108,7 +188,15 @@ static void test_metrics(void **state)
 	for (unsigned e = 0; e < EVENTS; e++)
 		assert_int_equal(answer(s, events[e].name, QUERY_SAMPLES, NULL), all(samples, e));
 	assert_int_equal(answer(s, NULL, QUERY_SAMPLES, "event=\"cycles\""), all(samples, 7));
+	assert_int_equal(answer(s, NULL, QUERY_LATENCY, NULL), all(values, 8) + all(values, 9));
+	assert_int_equal(answer(s, NULL, QUERY_ALLOC_SPACE, NULL), all(values, 11));
+	/* An average of the 10 s that were covered */
+	assert_int_equal(answer(s, NULL, QUERY_INUSE_SPACE, NULL), (all(values, 10) + 5) / 10);
+	assert_int_equal(answer(s, "usdt:pool:wait", QUERY_VALUE, NULL), all(values, 13));
+	assert_int_equal(answer(s, "cycles", QUERY_VALUE, "tenant=\"t0\""), values[7][0]);
 	assert_string_equal(query_cpu_event(s), "cpu-clock");
+	units(s);
+	refused(s);
 	store_close(s);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);
@@ -117,20 +205,27 @@ static void test_metrics(void **state)
 static void test_names(void **state)
 {
 	(void)state;
-	static const char *const names[] = { "cpu", "off", "runq", "wall", "blame", "waker" };
+	static const char *const names[] = { "cpu",   "off",   "runq",	  "wall",
+					     "blame", "waker", "latency", "value" };
 	enum query_metric metric = QUERY_WALL;
 	assert_int_equal(query_metric_named(NULL, &metric), 0);
 	assert_int_equal(metric, QUERY_SAMPLES);
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 8; i++) {
 		assert_int_equal(query_metric_named(names[i], &metric), 0);
 		assert_int_equal(metric, QUERY_CPU + i);
 	}
+	assert_int_equal(query_metric_named("heap", &metric), 0);
+	assert_int_equal(metric, QUERY_INUSE_SPACE);
+	assert_int_equal(query_metric_named("alloc_space", &metric), 0);
+	assert_int_equal(metric, QUERY_ALLOC_SPACE);
+	assert_int_equal(query_metric_named("inuse_objects", &metric), 0);
+	assert_int_equal(metric, QUERY_INUSE_OBJECTS);
 	assert_int_equal(query_metric_named("off-cpu", &metric), -EINVAL);
 	assert_int_equal(query_metric_named("", &metric), -EINVAL);
 	for (unsigned e = 0; e < EVENTS; e++) {
-		bool of_time = e == 3 || e == 5 || e == 6;
+		bool of_time = e == 3 || e == 5 || e == 6 || e == 9 || e == 10 || e == 12;
 		assert_int_equal(query_is_profile(&events[e]), !of_time);
-		assert_int_equal(query_counts_samples(&events[e]), !of_time && e != 4);
+		assert_int_equal(query_counts_samples(&events[e]), !of_time && e != 4 && e != 8);
 	}
 	const struct store_event own = { .name = "ascribe_drain" };
 	assert_false(query_is_profile(&own));
@@ -141,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_metrics),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_no_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
