@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For test_bounded.c: random stores with what is in them, stores by hand, and what questions take.
+ * For test_bounded*.c: random stores with what is in them, stores by hand, and what questions take.
  */
 #ifndef TESTS_BOUNDED_MODEL_H
 #define TESTS_BOUNDED_MODEL_H
@@ -202,34 +202,6 @@ static void fini(struct fixture *f)
 	store_close(f->s);
 	free(f->rows);
 	nftw(f->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-/* ---- a store by hand ---- */
-
-static uint32_t add_event(struct store_writer *w, const char *name)
-{
-	const struct store_event e = { name, "count", 0, 1 };
-	uint32_t id;
-	assert_int_equal(store_add_event(w, &e, &id), 0);
-	return id;
-}
-
-static uint32_t add_stack(struct store_writer *w, uint32_t parent, const char *function)
-{
-	struct store_frame frame = { .kind = FRAME_USER };
-	uint32_t id, stack;
-	assert_int_equal(store_add_string(w, function, strlen(function), &frame.function), 0);
-	assert_int_equal(store_add_frame(w, &frame, &id), 0);
-	assert_int_equal(store_add_stack(w, parent, id, &stack), 0);
-	return stack;
-}
-
-static void commit(struct store_writer *w, int64_t t0_ns)
-{
-	struct err err = { 0 };
-	assert_int_equal(
-		store_commit_window(w, t0_ns, t0_ns + 1000, 1, &(struct store_totals){ 0 }, &err),
-		0);
 }
 
 /* ---- memory ---- */

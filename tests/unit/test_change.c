@@ -99,6 +99,28 @@ static void bursts_are_found(void **state)
 	}
 }
 
+/*
+ * 18 samples in 2 of 20 steps, 18 in the others: the reference value is 20 times the exact binomial
+ * test of 18 in 36 for a tenth.
+ */
+static void chance_of_a_burst(void **state)
+{
+	const struct change_spec few = {
+		.from = 10, .least = 0.05, .least_burst = 0.25, .per_step = 10
+	};
+	double rate[20];
+	struct change c;
+	(void)state;
+	for (size_t i = 0; i < 20; i++)
+		rate[i] = i == 14 || i == 15 ? 0.9 : 0.1;
+	assert_int_equal(change_find(&c, rate, 20, &few), 0);
+	assert_int_equal(c.kind, CHANGE_BURST);
+	assert_int_equal(c.begin, 14);
+	assert_int_equal(c.end, 16);
+	assert_true(fabs(c.inside - 0.9) < 1e-9 && fabs(c.outside - 0.1) < 1e-9);
+	assert_true(fabs(c.p / 3.04058449e-8 - 1) < 1e-6);
+}
+
 /* Half of the range, and on top of what is usual: after it, there is more than before. */
 static void long_bursts_are_found(void **state)
 {
@@ -160,6 +182,7 @@ int main(void)
 		cmocka_unit_test(noise_is_no_change),
 		cmocka_unit_test(steps_are_found),
 		cmocka_unit_test(bursts_are_found),
+		cmocka_unit_test(chance_of_a_burst),
 		cmocka_unit_test(long_bursts_are_found),
 		cmocka_unit_test(what_was_not_recorded),
 		cmocka_unit_test(old_and_small_changes_do_not_count),

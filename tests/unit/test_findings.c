@@ -6,6 +6,8 @@
 #include "unit/store_model.h"
 
 #include "query/findings.h"
+#include "query/findings_int.h"
+#include "query/selector.h"
 #include "store/writer.h"
 
 #include <math.h>
@@ -352,6 +354,31 @@ static void a_range_alone_has_findings(void **state)
 	done(f, s);
 }
 
+/* A selector and one more label: with braces or without, whatever bytes a value has. */
+static void selectors_of_values(void **state)
+{
+	static const char *const v[][4] = {
+		{ NULL, "k", "v", "{\"k\"=\"v\"}" },
+		{ "", "k", "v", "{\"k\"=\"v\"}" },
+		{ " {} ", "k", "v", "{\"k\"=\"v\"}" },
+		{ "{ }", "k", "v", "{ \"k\"=\"v\"}" },
+		{ "a=\"b\"", "k", "v", "{a=\"b\",\"k\"=\"v\"}" },
+		{ " {a=\"b\"}", "k", "v", "{a=\"b\",\"k\"=\"v\"}" },
+		{ "{a=\"}\"} ", "k", "v", "{a=\"}\",\"k\"=\"v\"}" },
+		{ NULL, "a b", "\"\\\n", "{\"a b\"=\"\\x22\\x5c\\x0a\"}" },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		struct selector *sel = NULL;
+		struct err err = { 0 };
+		char *text = findings_where(v[i][0], v[i][1], v[i][2]);
+		assert_string_equal(text, v[i][3]);
+		assert_int_equal(selector_parse(&sel, text, NULL, &err), 0);
+		selector_free(sel);
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -363,6 +390,7 @@ int main(void)
 		cmocka_unit_test(what_is_usual_comes_last),
 		cmocka_unit_test(a_full_host_is_told),
 		cmocka_unit_test(a_range_alone_has_findings),
+		cmocka_unit_test(selectors_of_values),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Live memory over time: averages of ranges, and which values of a label grow, beside plain sums. */
+/* Live memory over time: averages of ranges, and which values of a label grow, beside sums. */
 #include "unit/store_model.h"
 
 #include "query/growth.h"
@@ -277,12 +277,27 @@ static void series(void **state)
 	}
 }
 
+/* Of a range without windows there is no average, and no row. */
+static void nothing_there(void **state)
+{
+	struct given *g = *state;
+	const struct query_series_spec spec = { .range = { .from_ns = T0 + 100 * WINDOW,
+							   .to_ns = T0 + 110 * WINDOW,
+							   .metric = QUERY_INUSE_SPACE },
+						.step_ns = WINDOW };
+	struct query_series *q;
+	struct err err = { 0 };
+	assert_int_equal(query_series(&q, g->s, &spec, &err), 0);
+	assert_int_equal(q->n_steps, 0);
+	assert_int_equal(q->n_rows, 0);
+	query_series_free(q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(growth),
-		cmocka_unit_test(series),
-		cmocka_unit_test(too_short),
+		cmocka_unit_test(growth),	 cmocka_unit_test(series),
+		cmocka_unit_test(nothing_there), cmocka_unit_test(too_short),
 		cmocka_unit_test(chance),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -130,7 +130,7 @@ static void groups_have_their_waits(void **state)
 	store_close(s);
 }
 
-/* Which questions have lengths: by which event, never by threads or with an event in the selector. */
+/* Which questions have lengths: by their event, never by threads or with an event in `where`. */
 static void which_serve(void **state)
 {
 	static const struct {

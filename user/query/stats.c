@@ -160,8 +160,8 @@ static void wilson(uint64_t k, uint64_t n, double z, double *ret_low, double *re
 	double mid = (p + zz / 2) / (1 + zz);
 	double half = z * sqrt(p * (1 - p) / (double)n + zz / (4 * (double)n)) / (1 + zz);
 	/* At the ends the formula gives 0 and 1 but for rounding. */
-	*ret_low = k && mid - half > 0 ? mid - half : 0;
-	*ret_high = k < n && mid + half < 1 ? mid + half : 1;
+	*ret_low = k ? fmax(mid - half, 0) : 0;
+	*ret_high = k < n ? fmin(mid + half, 1) : 1;
 }
 
 void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
