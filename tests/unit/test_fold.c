@@ -195,12 +195,52 @@ static void one_row_for_each_set(void **state)
 			    w->rows.v[i].stack == other);
 }
 
+/* Memory of a window is given back when the window is committed, and not before. */
+static void memory_is_given_back(void **state)
+{
+	const struct store_totals none = { 0 };
+	struct store_memory full, kept, given;
+	struct err err = { 0 };
+	struct sum before[SETS][EVENTS];
+	(void)state;
+	add_rows(5000);
+	add_up(before);
+	const size_t n = store_n_rows(w);
+	store_writer_memory(w, &full);
+	assert_true(full.window >= n * sizeof(struct store_row));
+	/* Each of the frames has a name of its own */
+	assert_true(full.dictionaries >= (size_t)STACKS * 4);
+	store_give_back(w);
+	store_writer_memory(w, &kept);
+	assert_int_equal(kept.window, full.window);
+	assert_int_equal(store_n_rows(w), n);
+	if (store_commit_window(w, 1000, 2000, 2000, &none, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(store_n_rows(w), 0);
+	store_give_back(w);
+	store_writer_memory(w, &given);
+	assert_true(given.window + n * sizeof(struct store_row) <= full.window);
+	assert_true(given.dictionaries >= full.dictionaries);
+	/* The next window has its rows, and no others. Label sets are those of a window. */
+	const struct label l = {
+		.key = "tenant", .key_len = 6, .str = "v0", .str_len = 2, .type = LABEL_STRING
+	};
+	assert_int_equal(store_add_set(w, &l, 1, &set[0]), 0);
+	assert_int_equal(store_add_row(w, set[0], stack[0], event[0], 3, 30), 0);
+	assert_int_equal(store_add_row(w, set[0], stack[0], event[0], 4, 40), 0);
+	assert_int_equal(store_n_rows(w), 1);
+	add_up(before);
+	assert_int_equal(before[0][0].samples, 7);
+	assert_int_equal(before[0][0].value, 70);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_rows_stay_as_they_are),
 		cmocka_unit_test(sums_stay),
 		cmocka_unit_test(one_row_for_each_set),
+		cmocka_unit_test(memory_is_given_back),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -289,6 +289,47 @@ static void damaged_child(void **state)
 	model_fini(&m);
 }
 
+static int note_key(void *ctx, const char *key, size_t len)
+{
+	static const char *const keys[] = { "comm", "tenant", "query_id" };
+	unsigned *seen = ctx, known = 0;
+	for (unsigned i = 0; i < 3; i++)
+		if (len == strlen(keys[i]) && !memcmp(key, keys[i], len))
+			known |= 1u << i;
+	assert_true(known != 0);
+	*seen |= known;
+	return 0;
+}
+
+static int stop_at_key(void *ctx, const char *key, size_t len)
+{
+	(void)key, (void)len;
+	++*(int *)ctx;
+	return 7;
+}
+
+/* All keys of windows and of the blocks above them, narrow and wide, and no others. */
+static void keys(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = { 0 };
+	unsigned seen = 0;
+	int calls = 0;
+	bool has = false;
+	assert_int_equal(store_each_key(f->s, note_key, &seen, &err), 0);
+	assert_int_equal(seen, 7);
+	assert_int_equal(store_each_key(f->s, stop_at_key, &calls, &err), 7);
+	assert_int_equal(calls, 1);
+	assert_int_equal(store_has_key(f->s, "tenant", &has, &err), 0);
+	assert_true(has);
+	assert_int_equal(store_has_key(f->s, "tenan", &has, &err), 0);
+	assert_false(has);
+	assert_int_equal(store_has_key(f->s, "comm", &has, &err), 0);
+	assert_true(has);
+	assert_true(store_is_wide(f->s, "tenant") && store_is_wide(f->s, "query_id"));
+	assert_false(store_is_wide(f->s, "comm") || store_is_wide(f->s, "none"));
+}
+
 /* ---- the other reader ---- */
 
 struct lines {
@@ -475,9 +516,10 @@ static void posted_windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_ranges),  cmocka_unit_test(uses_parents),
-		cmocka_unit_test(decoder_agrees), cmocka_unit_test(labels_need_no_names),
-		cmocka_unit_test(posted_windows), cmocka_unit_test(damaged_child),
+		cmocka_unit_test(random_ranges),	cmocka_unit_test(keys),
+		cmocka_unit_test(uses_parents),		cmocka_unit_test(decoder_agrees),
+		cmocka_unit_test(labels_need_no_names), cmocka_unit_test(posted_windows),
+		cmocka_unit_test(damaged_child),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }
