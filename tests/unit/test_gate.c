@@ -145,6 +145,60 @@ static enum gate_verdict verdict_of(const char *text, const double *a, const dou
 	return verdict;
 }
 
+/*
+ * Rows by keys: from 20% to 60% each, in a comparison of 10,000 samples, so that a rule breaks for
+ * each row that it is about.
+ */
+static void rows_of_keys(void **state)
+{
+	static const char *const keys[] = { "tenant", "event" };
+	static const char *const values[4][2] = { { "t1", "cpu-clock" },
+						  { "", "cpu-clock" },
+						  { "t1", "cycles" },
+						  { "(other)", "(other)" } };
+	static const bool present[4][2] = {
+		{ true, true }, { false, true }, { true, true }, { true, true }
+	};
+	static const struct {
+		const char *rule;
+		unsigned broken;
+	} want[] = {
+		{ "{tenant=\"t1\"}>9%", 2 },
+		{ "{tenant=\"\"}>9%", 1 },
+		{ "{tenant!=\"t1\"}>9%", 1 },
+		{ "{event=\"cycles\"}>9%", 1 },
+		{ "{tenant=\"t1\",event=\"cpu-clock\"}>9%", 1 },
+		{ "{event!=\"nothing\"}>9%", 3 },
+	};
+	struct query_diff_row rows[4] = { 0 };
+	struct query_diff d = { .rows = rows, .n_rows = 4, .samples = { 10000, 10000 } };
+	const struct gate_sides s = { .d = &d, .keys = keys, .n_keys = 2, .exposure = { 3, 3 } };
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		rows[i] = (struct query_diff_row){ .text = "row",
+						   .values = values[i],
+						   .present = present[i],
+						   .other = i == 3,
+						   .count = { 6000, 2000 },
+						   .share = { 0.6, 0.2 },
+						   .change = 0.4 };
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct gate_result result;
+		struct gate_rule r;
+		struct err err = { 0 };
+		size_t at;
+		assert_int_equal(gate_rule_parse(&r, want[i].rule, &at, &err), 0);
+		assert_int_equal(gate_check_diff(&r, keys, 2, &err), 0);
+		assert_int_equal(gate_judge_diff(&r, &s, &result, &err), 0);
+		assert_int_equal(result.verdict, GATE_BROKEN);
+		assert_int_equal(result.n_broken, want[i].broken);
+		assert_int_equal(result.n_lines, want[i].broken);
+		assert_non_null(strstr(result.line[0], "20.00% -> 60.00%, +40.00 points"));
+		gate_result_fini(&result);
+		gate_rule_fini(&r);
+	}
+}
+
 static unsigned broken_of(unsigned tries, const char *text, const double *a, const double *b,
 			  unsigned n)
 {
@@ -308,10 +362,11 @@ static void accounts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(accepted),	cmocka_unit_test(refused),
-		cmocka_unit_test(noise_passes), cmocka_unit_test(growth_fails),
-		cmocka_unit_test(totals),	cmocka_unit_test(quantiles),
-		cmocka_unit_test(fitting),	cmocka_unit_test(accounts),
+		cmocka_unit_test(accepted),	cmocka_unit_test(rows_of_keys),
+		cmocka_unit_test(refused),	cmocka_unit_test(noise_passes),
+		cmocka_unit_test(growth_fails), cmocka_unit_test(totals),
+		cmocka_unit_test(quantiles),	cmocka_unit_test(fitting),
+		cmocka_unit_test(accounts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
