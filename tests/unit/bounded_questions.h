@@ -87,12 +87,6 @@ static bool counts(const struct question *a, const struct row *r)
 	       selectors[a->selector].holds(r);
 }
 
-/* From a tenth of the smallest useful budget to plenty. */
-static size_t draw_budget(struct fixture *f)
-{
-	return ((size_t)8 << 10 << draw(f, 14)) + draw(f, 5000);
-}
-
 /* ---- sums by brute force: of keys that are small numbers ---- */
 
 static uint64_t *sums(struct fixture *f, const struct question *a, size_t n,
