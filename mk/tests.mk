@@ -48,8 +48,9 @@ OFTEN := $(addprefix tests/, \
 SLOWEST := tests/record/incidents.sh
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
-UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded copy sideband unwind_damage \
-	parent_limits symbols_lines old segments symbols_kernel pods_parse pods_claims union)
+UNIT_TAIL := $(addprefix test_,retain symbols_sources bounded bounded_large bounded_shapes copy \
+	sideband unwind_damage parent_limits symbols_lines old segments symbols_kernel pods_parse \
+	pods_claims union)
 TURN := $(or $(TURN),$(shell expr "$$(date -u +%j)" % 10))
 export TURN
 # The part of a list whose turn is not today: each has its turn once in so many days.
@@ -114,8 +115,8 @@ UNIT_RUN := $(patsubst %,$(ASAN)/tests/%,$(filter-out $(UNIT_OUT),$(UNIT_NAMES))
 	$(UNIT_PLAIN:%=$(BUILD)/tests/%)
 # What computes for long, the longest first: else the last one would run while the other CPU is
 # idle.
-LONG := bounded retain copy segments_damage segments symbols_sources unwind_damage symbols_lines \
-	sideband sandbox symbols_kernel union old
+LONG := bounded_large bounded retain copy segments_damage segments symbols_sources unwind_damage \
+	symbols_lines sideband sandbox symbols_kernel union old
 UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
 # An emulated kernel takes one CPU for a minute: these compute on the other one meanwhile.
 BESIDE_KERNELS := $(wordlist 1,4,$(UNIT_LONG))
