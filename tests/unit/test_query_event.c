@@ -127,6 +127,8 @@ static void units(struct store *s)
 		assert_string_equal(query_counts(info), want[i].counts);
 		assert_string_equal(info->event->name, want[i].name);
 		assert_int_equal(info->amounts, want[i].amounts);
+		if (info->amounts)
+			assert_int_equal(info->event->period, 1);
 		assert_int_equal(query_has_values(info), want[i].values);
 		assert_int_equal(info->grain, want[i].grain);
 		query_close(q);
