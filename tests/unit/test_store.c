@@ -392,6 +392,50 @@ static void reader_beside_writer(void **state)
 	remove_tree(dir);
 }
 
+/* A store whose directory was moved, replaced or emptied is no longer there for its writer. */
+static void moved_away(void **state)
+{
+	struct store_writer *w;
+	struct err err = { 0 };
+	char dir[64], store[80], other[80], header[100];
+	(void)state;
+	temp_dir(dir);
+	snprintf(store, sizeof(store), "%s/a", dir);
+	snprintf(other, sizeof(other), "%s/b", dir);
+	snprintf(header, sizeof(header), "%s/HEADER", store);
+	assert_int_equal(store_writer_open(&w, store, &model_meta, &err), 0);
+	assert_true(store_writer_is_there(w));
+	assert_int_equal(rename(store, other), 0);
+	assert_false(store_writer_is_there(w));
+	assert_int_equal(mkdir(store, 0700), 0);
+	assert_false(store_writer_is_there(w));
+	assert_int_equal(rmdir(store), 0);
+	assert_int_equal(rename(other, store), 0);
+	assert_true(store_writer_is_there(w));
+	assert_int_equal(unlink(header), 0);
+	assert_false(store_writer_is_there(w));
+	store_writer_close(w);
+	remove_tree(dir);
+}
+
+/* How long each level is kept, and how much memory a writer has, where nobody says otherwise. */
+static void defaults(void **state)
+{
+	static const int64_t days[9] = { 7, 30, 60, 90, 180, 400, 800, 0, 0 };
+	struct store_options o;
+	(void)state;
+	memset(&o, 0xff, sizeof(o));
+	store_options_default(&o);
+	for (int i = 0; i < 9; i++)
+		assert_int_equal(o.keep_ns[i], days[i] * 86400 * 1000000000);
+	assert_int_equal(o.grace_ns, 20000000000);
+	assert_int_equal(o.wide_sets, 4096);
+	assert_int_equal(o.symbols_bytes, 16777216);
+	assert_int_equal(o.symbols_memory, 25165824);
+	assert_int_equal(o.tracks_ns, 0);
+	assert_int_equal(o.max_bytes, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +449,8 @@ int main(void)
 		cmocka_unit_test(other_versions),
 		cmocka_unit_test(counters_may_grow),
 		cmocka_unit_test(reader_beside_writer),
+		cmocka_unit_test(moved_away),
+		cmocka_unit_test(defaults),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
