@@ -204,8 +204,10 @@ static void test_snapshot_across(void **state)
 	snprintf(copy, sizeof(copy), "%s/copy", base);
 	snprintf(other, sizeof(other), "%s/copy///", away);
 	struct store_writer *w = tracked_store(&m, dir, 20);
+	const mode_t mask = umask(0);
 	assert_int_equal(store_snapshot(dir, copy, NULL, &near, &err), 0);
 	assert_int_equal(store_snapshot(dir, other, NULL, &far, &err), 0);
+	umask(mask);
 	other[strlen(other) - 3] = 0;
 	assert_int_equal(near.windows, 20);
 	assert_int_equal(far.windows, 20);
@@ -220,6 +222,14 @@ static void test_snapshot_across(void **state)
 		assert_int_equal(far.linked, 0);
 		assert_int_equal(far.copied, near.copied + near.linked);
 		assert_true(far.bytes_copied > near.bytes_copied);
+	}
+	/* Nobody else may read a copy, whatever the umask */
+	static const char *const made[] = { "", "seg", TRACKS_DIR };
+	for (size_t i = 0; i < 3; i++) {
+		char path[120];
+		snprintf(path, sizeof(path), "%s/%s", copy, made[i]);
+		assert_int_equal(stat(path, &st[0]), 0);
+		assert_int_equal(st[0].st_mode & 0777, 0700);
 	}
 	check_whole(copy);
 	check_whole(other);
