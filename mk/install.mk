@@ -6,7 +6,8 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 SYSTEMD := $(PREFIX)/lib/systemd/system
-UNITS := ascribe.service ascribe-keeper.service ascribe-keeper.socket system-ascribe.slice
+UNITS := ascribe.service ascribe-keeper.service ascribe-keeper.socket ascribe-web@.service \
+	ascribe-web.socket system-ascribe.slice
 TMPFILES := $(PREFIX)/lib/tmpfiles.d
 MAN1 := $(PREFIX)/share/man/man1
 # What the help and the manual refer to, and whoever labels programs.

@@ -18,7 +18,10 @@ static void print_user(const struct role *r)
 	else if (r->user == ROLE_TARGET_USER)
 		printf("the target's");
 	else
-		printf("%" PRIu32 "%s", r->user, r->keeps_group ? ", the recorder's group" : "");
+		printf("%" PRIu32 "%s", r->user,
+		       r->keeps_group
+			       ? ", the recorder's group; in its unit a user that systemd chooses"
+			       : "");
 }
 
 static void print_capabilities(uint64_t bits)

@@ -14,8 +14,8 @@ ok "and the one of all" sh -c "grep -q 'EXIT STATUS' root/opt/a/share/man/man1/a
 ok "completions" sh -c 'cd root/opt/a/share && ls bash-completion/completions/ascribe zsh/site-functions/_ascribe fish/vendor_completions.d/ascribe.fish'
 ok "what the help refers to" sh -c '(root/opt/a/bin/ascribe daemon --help; root/opt/a/bin/ascribe report --help; cat root/opt/a/share/man/man1/*) | grep -o "docs/[a-z]*\.md" | sort -u |
 	while read -r f; do ls "root/opt/a/share/doc/ascribe/${f#docs/}" || exit 1; done'
-for unit in ascribe ascribe-keeper; do
-	ok "the unit $unit names it" grep -q 'ExecStart=/opt/a/bin/ascribe daemon' \
+for unit in ascribe ascribe-keeper ascribe-web@; do
+	ok "the unit $unit names it" grep -qE 'ExecStart=/opt/a/bin/ascribe (daemon|serve)' \
 		root/opt/a/lib/systemd/system/$unit.service
 done
 ok "a header compiles" sh -c 'echo "#include <ascribe/label.h>" | cc -xc -Iroot/opt/a/include -fsyntax-only -'
@@ -50,7 +50,7 @@ if command -v systemd-analyze >/dev/null; then
 	ok "systemd reads the units" sh -c "! systemd-analyze verify --man=no $units/*ascribe* 2>&1 | grep ascribe"
 	# docs/security.md says what each part of the rest is for.
 	scores=
-	for most in ascribe=1.5 ascribe-keeper=3.7; do
+	for most in ascribe=1.5 ascribe-web@=0.3 ascribe-keeper=3.7; do
 		unit=${most%=*}.service
 		score=$(systemd-analyze security --offline=true "$units/$unit" 2>/dev/null |
 			sed -n 's/.*: \([0-9.]*\) .*/\1/p' | tail -1)

@@ -1,86 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The package's units under a real systemd, process 1 of namespaces of its own: start, reload,
-# restart, captures, stop, the keeper and the recorder killed, an upgrade from the single unit
-# before; who may connect to the keeper. It finds no other unit. As root, with systemd and overlays.
-. "$(dirname "$0")/lib.bash"
-needs_recording
-[ -x /lib/systemd/systemd ] || skip "no systemd"
-root=$(realpath "$here/../..")
-units=usr/lib/systemd/system
-mkdir cg inside upper
-# The cgroups of this boot are one tree, whoever mounts it.
-mount -t cgroup2 cgroup2 cg 2>/dev/null || skip "no cgroup2 can be mounted"
-leave() {
-	remove_cgroups cg/ascribe-units-$$
-	umount -l cg
-}
-at_end=leave
-mkdir cg/ascribe-units-$$ || skip "no cgroup can be made"
-mount -t tmpfs none inside && mkdir inside/{up,work,all} &&
-	mount -t overlay -o "lowerdir=/,upperdir=inside/up,workdir=inside/work" none inside/all ||
-	skip "no overlay can be mounted"
-umount inside/all inside
-make -C "$root" --no-print-directory -s BUILD="$(realpath --relative-to="$root" "$build")" \
-	DESTDIR="$dir/upper" PREFIX=/usr install >make.log 2>&1 ||
-	bad "make install: $(tail -1 make.log)"
-# Of all units it finds those of the package alone. The log of each is a file.
-mv "upper/$units" upper/units
-units=units
-for u in ascribe ascribe-keeper; do
-	mkdir "upper/$units/$u.service.d"
-	printf '[Service]\nStandardOutput=append:/var/log/%s\nStandardError=append:/var/log/%s\n' $u $u \
-		>"upper/$units/$u.service.d/log.conf"
-done
+# The package's units under a real systemd: start, reload, restart, captures, stop, the keeper and
+# the recorder killed, an upgrade from the single unit before; who may connect to the keeper. That
+# of the server has a test of its own, web_unit.sh.
+. "$(dirname "$0")/units.bash"
+make_upper
 # The unit of a package before this one: one for all processes.
-mkdir -p upper/before
-sed -e '/^Requires=/d; /^After=/d; /^Standard/d; /KEEPER_FD/d; /^Slice/d; /^Inaccessible/d' \
+sed -e '/^Requires=/d; /^Wants=/d; /^After=/d; /^Standard/d; /KEEPER_FD/d; /^Slice/d; /^Inaccessible/d' \
 	-e '/^PrivateNetwork/d; /^ProtectKernel[TL]/d' \
 	-e "s/^CapabilityBoundingSet=.*/$(grep ^Capability "upper/$units/ascribe-keeper.service")/" \
 	-e 's/^StateDirectory=.*/&\nCacheDirectory=ascribe/' \
 	-e 's/^RestrictAddressFamilies=.*/& AF_INET AF_INET6/' \
 	-e 's/^SystemCallFilter=@system-service.*/& perf_event_open open_by_handle_at/' \
 	"upper/$units/ascribe.service" >upper/before/ascribe.service
-cat >upper/etc/ascribe/ascribe.yaml <<'Y'
-store: /var/lib/ascribe
-listen: [unix:/run/ascribe/http.sock, 127.0.0.1:4041]
-token-file: /etc/ascribe/token
-capture-token-file: /etc/ascribe/capture.token
-memory-max: 1GiB
+libc=$(ldd /bin/true | awk '$1 == "libc.so.6" { print $3 }')
+cat >>upper/etc/ascribe/ascribe.yaml <<Y
 postgres: "host=/nowhere user=nobody"
 debuginfod: [http://127.0.0.1:1]
 push: [{url: "http://127.0.0.1:1"}]
+event: [cpu-clock, "sched:sched_process_exec", "uprobe:$libc:exit", off-cpu]
 Y
-libc=$(ldd /bin/true | awk '$1 == "libc.so.6" { print $3 }')
-echo "event: [cpu-clock, \"sched:sched_process_exec\", \"uprobe:$libc:exit\", off-cpu]" \
-	>>upper/etc/ascribe/ascribe.yaml
-make_tokens all capture
-cp -p all.token upper/etc/ascribe/token
-cp -p capture.token upper/etc/ascribe/
-cp "$here/ask_always.py" upper/before/
-boot() {
-	echo "$BASHPID" >cg/ascribe-units-$$/cgroup.procs
-	exec unshare -m -p -C -n -f --kill-child \
-		bash "$here/boot_systemd" "$dir/inside" "$dir/upper" "/$units"
-}
-background boot >boot.log 2>&1
-boot=$pid
-one() { systemd=$(pgrep -P "$boot" -x systemd); }
-within 30 one || { bad "systemd does not start: $(tail -1 boot.log)" && finish; }
-inside() { nsenter -t "$systemd" -a "$@"; }
-sd() { inside systemctl "$@"; }
-ok "systemd runs" within 30 sd is-active default.target
-main() { sd show -P MainPID "${1:-ascribe}"; }
-active() { [ "$(sd is-active "$1")" = "${2:-active}" ]; }
-status() {
-	inside curl -gsS -u ":$(cat capture.token)" --max-time 10 -o /run/body \
-		-w '%{http_code}' "$@"
-}
-serves() { [ "$(status http://127.0.0.1:4041/metrics)" = 200 ]; }
-says() { inside grep -q -- "$1" "/var/log/${2:-ascribe}"; }
-stored() { inside ascribe stat /var/lib/ascribe --json 2>/dev/null | jq .stored; }
-grows() { [ "$(stored)" -gt "$1" ]; }
-records() { local n; n=$(stored) && within 60 grows "${n:-0}"; }
+boot_units
 
 ok "it starts, and is ready" sd start ascribe
 ok "it serves" within 30 serves
@@ -97,28 +37,18 @@ ok "a tracepoint" within 60 tries hit sched:sched_process_exec
 ok "a probe of a library" within 60 tries hit "uprobe:$libc:exit"
 waited() { inside sleep 0.1 && report --by comm --event off-cpu | grep -qw sleep; }
 ok "waits" within 60 waited
-field() { inside sed -n "s/^$2:[[:space:]]*//p" "/proc/$1/status"; }
 for set in CapInh CapPrm CapEff CapBnd CapAmb; do
 	ok "the recorder's unit has no capability: $set" test $((16#$(field "$(main)" $set))) = 0
 done
-net() { inside readlink "/proc/$1/ns/net"; }
 ok "nor a network" test "$(net "$(main)")" != "$(net 1)"
 ok "which the keeper's has" test "$(net "$(main ascribe-keeper)")" = "$(net 1)"
-group() {
-	inside cat "/sys/fs/cgroup/system.slice/system-ascribe.slice/$1/cgroup.procs" | sort -n
-}
-names() {
-	local p
-	for p in $(group "$1"); do inside cat "/proc/$p/comm"; done 2>/dev/null | sort -u |
-		tr '\n' ' '
-}
 ok "two processes are in the recorder's unit" \
 	test "$(names ascribe.service)" = "ascribe ascribe-notify "
 runs() { names ascribe-keeper.service | grep -qw -- "$1"; }
-for name in ascribe-keeper ascribe-nursery ascribe-web ascribe-pushkee ascribe-sql \
-	ascribe-debugin; do
+for name in ascribe-keeper ascribe-nursery ascribe-pushkee ascribe-sql ascribe-debugin; do
 	ok "in the keeper's: $name" within 30 runs $name
 done
+ok "one process is in the unit of the server" test "$(names "$(web)")" = "ascribe-web "
 check() {
 	inside ascribe check 2>/dev/null | awk '$2 ~ /^ascribe/' >said
 	grep -q ascribe-web said && ! grep -q Differs said
@@ -164,22 +94,6 @@ ok "the same keeper" test "$(main ascribe-keeper)" = "$keeper"
 ok "it records at another rate" records
 
 # ---- restart, while somebody asks every 10 ms ----
-asks() { # what, command...: none is refused meanwhile
-	local what=$1 asker status
-	shift
-	inside rm -f /before/changed
-	inside python3 /before/ask_always.py 4041 /run/ascribe/http.sock /before/changed 60 \
-		>asked 2>&1 &
-	asker=$!
-	sleep 1
-	ok "$what" "$@"
-	ok "it serves again" within 30 serves
-	sleep 1
-	inside touch /before/changed
-	wait $asker
-	status=$?
-	ok "no request was refused: $(tail -1 asked)" test $status = 0
-}
 before=$(main)
 asks "restart" sd restart ascribe
 ok "by another recorder" test "$(main)" != "$before"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/processes.h"
 
-#include "daemon/keeper_unit.h"
+#include "daemon/units.h"
 #include "sandbox/roles.h"
 #include "util/array.h"
 
@@ -23,6 +23,7 @@
 
 struct process {
 	int tgid, parent;
+	bool has_unit; /* of its own: systemd has chosen its user */
 	char name[NAME_MAX_BYTES];
 };
 
@@ -115,22 +116,42 @@ static const struct process *parent_of(const struct processes *all, const struct
  */
 static void join_keeper(const struct processes *all, struct process *keeper)
 {
-	char own[4096], peer[4096];
+	char own[UNIT_CGROUP_BYTES], peer[UNIT_CGROUP_BYTES];
 	const struct process *parent = parent_of(all, keeper);
 	if ((parent && is_daemon(parent)) || !read_file(keeper->tgid, "cgroup", own, sizeof(own)))
 		return;
 	for (size_t i = 0; i < all->n; i++)
 		if (is_daemon(&all->v[i]) &&
 		    read_file(all->v[i].tgid, "cgroup", peer, sizeof(peer)) &&
-		    daemon_is_recorder_unit(own, peer))
+		    unit_is_beside(own, peer, UNIT_RECORDER))
 			keeper->parent = all->v[i].tgid;
+}
+
+/* What serves in a unit beside the keeper's is its keeper's. */
+static void join_web(struct processes *all, const struct process *keeper)
+{
+	char own[UNIT_CGROUP_BYTES], peer[UNIT_CGROUP_BYTES];
+	if (!read_file(keeper->tgid, "cgroup", own, sizeof(own)))
+		return;
+	for (size_t i = 0; i < all->n; i++) {
+		struct process *p = &all->v[i];
+		if (!strcmp(p->name, roles[ROLE_WEB].name) &&
+		    read_file(p->tgid, "cgroup", peer, sizeof(peer)) &&
+		    unit_is_beside(own, peer, UNIT_WEB)) {
+			p->parent = keeper->tgid;
+			p->has_unit = true;
+		}
+	}
 }
 
 static void join_keepers(struct processes *all)
 {
-	for (size_t i = 0; i < all->n; i++)
-		if (!strcmp(all->v[i].name, roles[ROLE_KEEPER].name))
-			join_keeper(all, &all->v[i]);
+	for (size_t i = 0; i < all->n; i++) {
+		if (strcmp(all->v[i].name, roles[ROLE_KEEPER].name) != 0)
+			continue;
+		join_keeper(all, &all->v[i]);
+		join_web(all, &all->v[i]);
+	}
 }
 
 /* Return the first daemon among p and its ancestors: one that captures is another one's child. */
@@ -258,6 +279,18 @@ static void compare_user(const struct rights *r, const struct rights *of_daemon,
 	}
 }
 
+/* Of a process with a unit of its own: any user but those of the others. */
+static void compare_unit_user(const struct rights *r, const struct rights *of_daemon,
+			      struct text *to)
+{
+	for (size_t i = 0; i < 4; i++) {
+		if (r->user[i] && r->user[i] != of_daemon->user[1])
+			continue;
+		add(to, "its user should be one that systemd has chosen for it (DynamicUser=); ");
+		return;
+	}
+}
+
 static void compare_limits(const struct rights *r, const struct role *role, struct text *to)
 {
 	for (size_t i = 0; i < role->n_limits; i++) {
@@ -272,13 +305,16 @@ static void compare_limits(const struct rights *r, const struct role *role, stru
 	}
 }
 
-static void compare(const struct rights *r, const struct rights *of_daemon, enum role_id who,
-		    struct text *to)
+static void compare(const struct process *p, const struct rights *r, const struct rights *of_daemon,
+		    enum role_id who, struct text *to)
 {
 	const struct role *role = &roles[who];
 	const uint64_t have = r->effective | r->permitted | r->inheritable | r->ambient,
 		       more = have & ~role_keeps(who, have);
-	compare_user(r, of_daemon, role, to);
+	if (p->has_unit)
+		compare_unit_user(r, of_daemon, to);
+	else
+		compare_user(r, of_daemon, role, to);
 	if (more) {
 		add(to, "it should not have ");
 		add_capabilities(to, more);
@@ -327,6 +363,8 @@ static void look_at_keeper(const struct processes *all, const struct process *p,
 	}
 	if (p->tgid == of->tgid && read_child(all, of, ROLE_NOTIFIER, &r))
 		of_daemon->base = r.filters;
+	if (p->has_unit) /* nobody else has the filters of that unit alone */
+		of_daemon->base = 0;
 }
 
 /* False: one of them has ended. */
@@ -344,7 +382,7 @@ static bool judge(const struct processes *all, const struct process *p, const st
 	if (who == N_ROLES)
 		add(&other, "the table has no such process of a daemon; ");
 	else
-		compare(&r, &of_daemon, who, &other);
+		compare(p, &r, &of_daemon, who, &other);
 	if (other.n)
 		differs[other.n - 2] = 0; /* without the last separator */
 	return true;
@@ -362,7 +400,9 @@ int processes_look(processes_tell tell, void *ctx)
 		bool there = of && judge(&all, &p, of, rights, differs);
 		if (there && *differs) {
 			poll(NULL, 0, AGAIN_MS);
-			there = read_process(p.tgid, &p) && judge(&all, &p, of, rights, differs);
+			there = read_process(p.tgid, &p);
+			p.has_unit = all.v[i].has_unit;
+			there = there && judge(&all, &p, of, rights, differs);
 		}
 		if (there)
 			tell(ctx, p.name, rights, differs);

@@ -3,6 +3,8 @@
 
 #include "daemon/rights.h"
 #include "daemon/socket_store.h"
+#include "daemon/units.h"
+#include "daemon/web_start.h"
 #include "opt/debuginfod.h"
 #include "sandbox/channel.h"
 #include "sandbox/roles.h"
@@ -18,11 +20,8 @@
 #include <unistd.h>
 
 #define VARIABLE "ASCRIBE_KEEPER_FD"
-#define RECORDER_UNIT "ascribe.service"
-#define KEEPER_UNIT "ascribe-keeper.service"
 #define JOIN_NS 30000000000ull /* systemd starts the keeper, on a busy host */
 #define NEXT_MS 2000	       /* for another connection, when one was of no use */
-#define CGROUP_BYTES 4096
 
 /* What comes with the recorder's end of the channel, in this order; `what` has their bits. */
 enum { CHANNEL, DOWNLOADS, PODS, SQL, N_GIVEN };
@@ -86,7 +85,7 @@ int daemon_join_keeper(struct daemon *d, struct err *err)
 	if (rc)
 		return err_set(err, rc,
 			       "ascribe-keeper, which has the rights to record, %s: look at: "
-			       "journalctl -u " KEEPER_UNIT,
+			       "journalctl -u " UNIT_KEEPER,
 			       rc == -ETIMEDOUT ? "does not answer" : "has ended");
 	daemon_use_keeper(fds[CHANNEL], (pid_t)h.value);
 	d->joined = true;
@@ -95,53 +94,14 @@ int daemon_join_keeper(struct daemon *d, struct err *err)
 
 /* ---- the keeper ---- */
 
-static bool has_line(const char *text, const char *line)
-{
-	const size_t len = strlen(line);
-	for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
-		if (strcspn(text, "\n") == len && !strncmp(text, line, len))
-			return true;
-	return false;
-}
-
-/* systemd has one hierarchy of several: where we are in our unit. */
-bool daemon_is_recorder_unit(const char *own, const char *peer)
-{
-	char line[CGROUP_BYTES];
-	for (; *own; own += strcspn(own, "\n"), own += *own == '\n') {
-		snprintf(line, sizeof(line), "%.*s", (int)strcspn(own, "\n"), own);
-		char *unit = strrchr(line, '/');
-		if (!unit || strcmp(unit + 1, KEEPER_UNIT) != 0)
-			continue;
-		snprintf(unit + 1, sizeof(KEEPER_UNIT), "%s", RECORDER_UNIT);
-		if (has_line(peer, line))
-			return true;
-	}
-	return false;
-}
-
-static void read_cgroup(const char *who, char ret[CGROUP_BYTES])
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%s/cgroup", who);
-	FILE *f = fopen(path, "re");
-	ret[f ? fread(ret, 1, CGROUP_BYTES - 1, f) : 0] = 0;
-	if (f)
-		fclose(f);
-}
-
 /* systemd connected as the process that became the recorder: its number. 0: it is another one. */
 static pid_t recorder_at(int fd)
 {
-	char own[CGROUP_BYTES], peer[CGROUP_BYTES], pid[24];
 	struct ucred who;
 	socklen_t size = sizeof(who);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) || who.uid != geteuid())
 		return 0;
-	snprintf(pid, sizeof(pid), "%d", (int)who.pid);
-	read_cgroup("self", own);
-	read_cgroup(pid, peer);
-	return daemon_is_recorder_unit(own, peer) ? who.pid : 0;
+	return unit_has(UNIT_RECORDER, who.pid) ? who.pid : 0;
 }
 
 /* systemd has shut the recorder's half of the connection: both are shut where it has ended. */
@@ -163,7 +123,7 @@ static int accept_recorder(int listener, int *ret, struct err *err)
 		if (fd < 0)
 			return err_sys(err, -errno, "accept");
 		if (!recorder_at(fd))
-			fputs("ascribe-keeper: somebody who is not " RECORDER_UNIT " was refused\n",
+			fputs("ascribe-keeper: somebody who is not " UNIT_RECORDER " was refused\n",
 			      stderr);
 		else if (!has_ended(fd)) {
 			*ret = fd;
@@ -203,7 +163,7 @@ int daemon_be_keeper(struct daemon *d, struct err *err)
 	int rc = socket_store_take_one(&listener)
 			 ? 0
 			 : err_set(err, -ENOTCONN,
-				   "--" DAEMON_KEEPER ": started by " KEEPER_UNIT " alone");
+				   "--" DAEMON_KEEPER ": started by " UNIT_KEEPER " alone");
 	rc = rc ? rc : accept_recorder(listener, &recorder, err);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
@@ -212,5 +172,6 @@ int daemon_be_keeper(struct daemon *d, struct err *err)
 	if (!rc && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		rc = err_sys(err, -errno, "socketpair");
 	rc = rc ? rc : give(d, recorder, pair[0], err);
+	web_start_in_units();
 	return rc ? rc : daemon_serve_rights(d, pair[1], err);
 }

@@ -34,10 +34,4 @@ int daemon_join_keeper(struct daemon *d, struct err *err);
  */
 int daemon_be_keeper(struct daemon *d, struct err *err);
 
-/*
- * True where the process that connected runs as our user in the recorder's unit, beside the unit of
- * this process. own, peer: texts of /proc/PID/cgroup.
- */
-bool daemon_is_recorder_unit(const char *own, const char *peer);
-
 #endif

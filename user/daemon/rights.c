@@ -3,6 +3,7 @@
 
 #include "collect/rights.h"
 #include "daemon/log.h"
+#include "daemon/web_start.h"
 #include "http/listen.h"
 #include "push/pusher.h"
 #include "sandbox/confine.h"
@@ -20,7 +21,7 @@
 
 /* All that takes a capability in the life of a daemon. */
 static keeper_op *const ops[] = { COLLECTOR_OPS, listen_op,  listen_stale_op,
-				  serving_op,	 capture_op, pusher_op };
+				  web_start_op,	 capture_op, pusher_op };
 #define N_OPS (sizeof(ops) / sizeof(ops[0]))
 
 /* Those of pusher_op and capture_op; not the option of a keeper's unit, which no capture is. */

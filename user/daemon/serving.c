@@ -2,7 +2,7 @@
 #include "daemon/serving.h"
 
 #include "client/web.h"
-#include "sandbox/anew.h"
+#include "daemon/web_start.h"
 #include "sandbox/kept.h"
 #include "util/clock.h"
 #include "util/memory_file.h"
@@ -77,27 +77,6 @@ static int write_config(const struct serving_setup *setup, struct buf *out, stru
 
 /* ---- the process ---- */
 
-/* Of the environment it knows the time zone. */
-int serving_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
-{
-	const char *zone = getenv("TZ");
-	char text[300];
-	char *argv[] = { (char *)"ascribe", (char *)"serve", (char *)"--web", NULL };
-	char *envp[] = { zone ? text : NULL, NULL };
-	snprintf(text, sizeof(text), "TZ=%s", zone ? zone : "");
-	pid_t pid;
-	int rc = q->n_fds == 1 ? anew_spawn(argv, envp, q->fds, 1, &pid) : -EBADMSG;
-	if (rc)
-		return err_sys(err, rc, "starting the process that serves");
-	return kept_started(ret, pid, err);
-}
-
-static int spawn(int fd, pid_t *ret, struct err *err)
-{
-	const struct keeper_question q = { .fds = &fd, .n_fds = 1 };
-	return kept_start(serving_op, &q, ret, err);
-}
-
 /* Those that listen: somebody may hold the address of another one. How many. */
 static size_t add_sockets(const struct serving *s, int *fd)
 {
@@ -150,20 +129,13 @@ static void disconnect(struct serving *s)
 
 static int start(struct serving *s, struct err *err)
 {
-	int pair[2];
 	s->began_ns = now_ns();
 	s->asked_ns = 0;
 	s->limit_unsent = s->audit_unsent = s->told = false;
 	s->starts++;
 	const int lacking = http_sockets_mend(s->setup.sockets, err);
 	int rc = http_sockets_open_n(s->setup.sockets) ? 0 : lacking;
-	if (!rc && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		rc = err_sys(err, -errno, "starting the process that serves");
-	if (!rc) {
-		s->fd = pair[0];
-		rc = spawn(pair[1], &s->pid, err);
-		close(pair[1]);
-	}
+	rc = rc ? rc : web_start(&s->fd, &s->pid, err);
 	own_leave_out(OWN_SERVER, s->pid);
 	rc = rc ? rc : send_config(s, err);
 	if (rc)
@@ -263,6 +235,8 @@ static bool is_whole(const union web_to_recorder *r, size_t len)
 	case WEB_ALIVE:
 	case WEB_CAPTURE_END:
 		return len == sizeof(r->plain);
+	case WEB_HERE:
+		return len == sizeof(r->here);
 	case WEB_FAILED:
 		return len == sizeof(r->failed);
 	case WEB_PROFILE:
@@ -288,7 +262,9 @@ int serving_take(struct serving *s, union web_to_recorder *ret)
 		disconnect(s);
 		return -EPIPE;
 	}
-	if (ret->what == WEB_UP) {
+	if (ret->what == WEB_HERE) {
+		s->pid = s->pid || ret->here.pid <= 0 ? s->pid : ret->here.pid;
+	} else if (ret->what == WEB_UP) {
 		s->up = !s->ending;
 	} else if (ret->what == WEB_ALIVE) {
 		s->asked_ns = 0;

@@ -17,7 +17,7 @@
 #define ASCRIBE_DAEMON_SERVING_H
 
 #include "daemon/web_messages.h"
-#include "sandbox/keeper.h"
+#include "util/err.h"
 #include "util/buf.h"
 
 #include <sys/types.h>
@@ -34,12 +34,9 @@ struct serving_setup {
 	int64_t rules_from_ns; /* windows that begin then or later count */
 };
 
-/* For the keeper's table: starts the process. */
-keeper_op serving_op;
-
 struct serving {
 	int fd;	   /* -1: no process is connected */
-	pid_t pid; /* 0: none */
+	pid_t pid; /* 0: none, or it has not told */
 	bool wanted, up, ending;
 	bool told;	   /* a state, since its start */
 	bool limit_unsent; /* the budget in config */

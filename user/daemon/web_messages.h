@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the recorder and the process that serves (ascribe-web) tell each other: one packet each, of
- * fixed size but for texts, over a SOCK_SEQPACKET pair. Both are this program on this host, so
- * packets are C structures.
+ * fixed size but for texts, over a SOCK_SEQPACKET connection. Both are this program on this host,
+ * so packets are C structures.
  *
  *   recorder                                    ascribe-web
+ *     <-------  WEB_HERE                          its number, before it reads anything
  *     WEB_CONFIG with descriptors  ------->       first, once
  *     <-------  WEB_UP, or WEB_FAILED             it serves, or why it cannot
  *     WEB_STATE  ------------------------->       after each change, every 5 s at least
@@ -42,6 +43,7 @@ enum web_message {
 	WEB_CAPTURE_END,
 	WEB_NEW_AUDIT,
 	WEB_FREEZE,
+	WEB_HERE,
 };
 
 /* Descriptors of WEB_CONFIG, in this order; a bit for each of those that are sent. */
@@ -101,6 +103,11 @@ struct web_plain {
 	uint32_t what;
 };
 
+struct web_here {
+	uint32_t what;
+	int32_t pid; /* the first one counts, where the recorder does not know it */
+};
+
 struct web_failed {
 	uint32_t what;
 	char text[WEB_TEXT_MAX];
@@ -135,6 +142,7 @@ struct web_done {
 union web_to_recorder {
 	uint32_t what;
 	struct web_plain plain;
+	struct web_here here;
 	struct web_failed failed;
 	struct web_profile profile;
 	struct web_capture capture;

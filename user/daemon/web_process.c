@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -191,7 +192,10 @@ static int confine(const struct web *w, struct err *err)
 	};
 	keep_time_zone();
 	if (fchdir(w->fd[WEB_STORE]))
-		return err_sys(err, -errno, "cannot enter the store");
+		return err_sys(
+			err, -errno,
+			"cannot enter the store: as a unit this process needs the recorder's "
+			"group (Group= of ascribe-web@.service)");
 	int rc = confine_rights(ROLE_WEB, CONFINE_KEEP_ALL);
 	/* A change of user clears what was asked for before. */
 	if (!rc && (prctl(PR_SET_PDEATHSIG, SIGKILL) || prctl(PR_SET_DUMPABLE, 0)))
@@ -221,9 +225,17 @@ static int begin(struct web *w, struct http_server **ret, struct err *err)
 	return rc ? rc : http_open(ret, &w->http, &w->sockets, err);
 }
 
+/* systemd stops the unit: end as if the recorder wanted it, with what has begun answered. */
+static void asked_to_end(int sig)
+{
+	(void)sig;
+	shutdown(ANEW_FD, SHUT_RD);
+}
+
 int web_process_run(void)
 {
 	static struct web w;
+	const struct web_here here = { .what = WEB_HERE, .pid = getpid() };
 	const struct web_plain up = { .what = WEB_UP };
 	struct web_failed failed = { .what = WEB_FAILED };
 	struct http_server *server;
@@ -232,10 +244,12 @@ int web_process_run(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_DUMPABLE, 0); /* it has a token */
 	confine_signals();
+	signal(SIGTERM, asked_to_end);
 	syscall(SYS_close_range, ANEW_FD + 1, ~0u, 0);
 	setpriority(PRIO_PROCESS, 0, 0); /* the recorder has a higher one */
 	keep_little_memory();
 	int rc = web_link_init(&w.link, ANEW_FD);
+	rc = rc ? rc : web_link_send(&w.link, &here, sizeof(here));
 	rc = rc ? rc : begin(&w, &server, &err);
 	if (rc) {
 		snprintf(failed.text, sizeof(failed.text), "%s", err.text);

@@ -68,8 +68,10 @@ static int keep_capabilities(enum role_id who)
 			prctl(PR_CAPBSET_DROP, c, 0, 0, 0); /* without CAP_SETPCAP it stays */
 	keep[0].effective = keep[0].permitted = (uint32_t)keeps;
 	keep[1].effective = keep[1].permitted = (uint32_t)(keeps >> 32);
-	return syscall(SYS_capset, &head, keep) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno
-											  : 0;
+	/* Where there are none, a unit may forbid even to give them up. */
+	if (memcmp(have, keep, sizeof(keep)) != 0 && syscall(SYS_capset, &head, keep))
+		return -errno;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
 /* Bytes of private writable memory that we have now. */

@@ -18,19 +18,31 @@ struct answer {
 };
 
 static unsigned alive; /* in the keeper: not reaped */
+static bool (*elsewhere)(pid_t pid, bool end);
+
+void kept_elsewhere(bool (*look)(pid_t pid, bool end))
+{
+	elsewhere = look;
+}
+
+static bool is_child(pid_t pid)
+{
+	siginfo_t info;
+	return pid > 0 && !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
+}
 
 int kept_op(const struct keeper_question *q, struct keeper_answer *ret, struct err *err)
 {
 	struct question c = { 0 };
 	struct answer a = { 0 };
-	siginfo_t info;
 	if (q->len == sizeof(c))
 		memcpy(&c, q->bytes, sizeof(c));
-	if (c.pid <= 0 || waitid(P_PID, (id_t)c.pid, &info, WEXITED | WNOHANG | WNOWAIT))
-		return err_set(err, -ECHILD, "process %d is no child of this one", (int)c.pid);
-	if (c.kill)
+	const bool child = is_child(c.pid);
+	if (!child && (c.pid <= 0 || !elsewhere || !elsewhere(c.pid, c.kill)))
+		return err_set(err, -ECHILD, "process %d is not kept by this one", (int)c.pid);
+	if (child && c.kill)
 		kill(c.pid, SIGKILL);
-	else
+	else if (child)
 		a.ended = wait4(c.pid, &a.end.status, WNOHANG, &a.end.used) == c.pid;
 	alive -= a.ended;
 	memcpy(ret->bytes, &a, sizeof(a));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Children of the keeper: they may have another user, whom a recorder without capabilities cannot
- * signal. Their numbers are their own until kept_has_ended. Without a keeper: children of this
- * process.
+ * Children of the keeper, and who is kept elsewhere: they may have another user, whom a recorder
+ * without capabilities cannot signal. Numbers of children are their own until kept_has_ended.
+ * Without a keeper: children of this process.
  */
 #ifndef ASCRIBE_SANDBOX_KEPT_H
 #define ASCRIBE_SANDBOX_KEPT_H
@@ -13,6 +13,12 @@
 #include <sys/types.h>
 
 keeper_op kept_op; /* for the keeper's table */
+
+/*
+ * In the keeper: who may be killed though it is no child, because others start and reap it. look:
+ * true where this is such a process, as long as it lives; end: kill it, too.
+ */
+void kept_elsewhere(bool (*look)(pid_t pid, bool end));
 
 struct kept_end {
 	int status; /* of waitpid */

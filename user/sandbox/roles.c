@@ -276,7 +276,8 @@ const struct role roles[N_ROLES] = {
 		/* Connections and files of the store; memory of profiles and of counters. */
 		LIMITS({ RLIMIT_DATA, ROLE_AS_ASKED }, NO_CORE, { RLIMIT_FSIZE, 64 * MIB },
 		       { RLIMIT_NOFILE, 16384 }),
-		.started = "executed anew by ascribe-keeper, with `listen`",
+		.started = "by systemd, by ascribe-web.socket, for ascribe-keeper's unit; else "
+			   "executed anew by ascribe-keeper; with `listen`",
 		.again = "when it has ended, or does not answer for 30 s; at a reload",
 	},
 };
