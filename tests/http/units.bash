@@ -43,6 +43,16 @@ make_upper() {
 	mkdir upper/before
 	cp "$here/ask_always.py" upper/before/
 }
+# The unit of a package before this one: one for all processes.
+single_unit() {
+	sed -e '/^Requires=/d; /^Wants=/d; /^After=/d; /^Standard/d; /KEEPER_FD/d; /^Slice/d; /^Inaccessible/d' \
+		-e '/^PrivateNetwork/d; /^ProtectKernel[TL]/d' \
+		-e "s/^CapabilityBoundingSet=.*/$(grep ^Capability "upper/$units/ascribe-keeper.service")/" \
+		-e 's/^StateDirectory=.*/&\nCacheDirectory=ascribe/' \
+		-e 's/^RestrictAddressFamilies=.*/& AF_INET AF_INET6/' \
+		-e 's/^SystemCallFilter=@system-service.*/& perf_event_open open_by_handle_at/' \
+		"upper/$units/ascribe.service"
+}
 leave() {
 	remove_cgroups cg/ascribe-units-$$
 	umount -l cg

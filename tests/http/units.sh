@@ -5,14 +5,7 @@
 # of the server has a test of its own, web_unit.sh.
 . "$(dirname "$0")/units.bash"
 make_upper
-# The unit of a package before this one: one for all processes.
-sed -e '/^Requires=/d; /^Wants=/d; /^After=/d; /^Standard/d; /KEEPER_FD/d; /^Slice/d; /^Inaccessible/d' \
-	-e '/^PrivateNetwork/d; /^ProtectKernel[TL]/d' \
-	-e "s/^CapabilityBoundingSet=.*/$(grep ^Capability "upper/$units/ascribe-keeper.service")/" \
-	-e 's/^StateDirectory=.*/&\nCacheDirectory=ascribe/' \
-	-e 's/^RestrictAddressFamilies=.*/& AF_INET AF_INET6/' \
-	-e 's/^SystemCallFilter=@system-service.*/& perf_event_open open_by_handle_at/' \
-	"upper/$units/ascribe.service" >upper/before/ascribe.service
+single_unit >upper/before/ascribe.service
 libc=$(ldd /bin/true | awk '$1 == "libc.so.6" { print $3 }')
 cat >>upper/etc/ascribe/ascribe.yaml <<Y
 postgres: "host=/nowhere user=nobody"
