@@ -99,8 +99,7 @@ BESIDE := $(addprefix tests/, \
 	http/metric_rules.sh http/capture.sh record/flood.sh http/errors.sh \
 	http/peers.sh record/calls.sh record/heap.sh record/leak.sh record/args.sh \
 	record/durations.sh record/periods.sh record/tracks.sh record/perfetto.sh http/freeze.sh \
-	http/heatmap.sh http/restart_waits.sh http/units.sh http/web_unit.sh \
-	http/deb_units.sh)
+	http/heatmap.sh http/restart_waits.sh http/units.sh http/web_unit.sh)
 BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/speedscope.sh \
 	e2e/bundle.sh web/pure.sh)
