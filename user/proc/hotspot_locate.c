@@ -101,7 +101,7 @@ static const struct {
 #define N_SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 struct reading {
-	struct hotspot_memory *m;
+	struct pages *m;
 	uint64_t offset[HOTSPOT_SYMBOLS]; /* what stands at the symbols */
 	struct tables t;
 	char *missing; /* HOTSPOT_MISSING_MAX */
@@ -117,9 +117,9 @@ static int lacks(struct reading *r, const char *type, const char *field)
 /* Read a text whose address stands at `at`. False: there is none, or one too long to be wanted. */
 static bool read_text(struct reading *r, uint64_t at, char out[TEXT_MAX])
 {
-	uint64_t text = hotspot_word(r->m, at);
+	uint64_t text = pages_word(r->m, at);
 	size_t n = 0;
-	while (text && n < TEXT_MAX && hotspot_read(r->m, text + n, out + n, 1) && out[n])
+	while (text && n < TEXT_MAX && pages_read(r->m, text + n, out + n, 1) && out[n])
 		n++;
 	if (!text || n == TEXT_MAX || (!n && out[0]))
 		return false;
@@ -151,11 +151,11 @@ static void take_struct(struct reading *r, uint64_t entry, const char *type, con
 		if (strcmp(type, w->type) != 0 || strcmp(field, w->field) != 0)
 			continue;
 		if (w->need == STATIC) {
-			uint64_t at = hotspot_word(r->m, entry + r->offset[HOTSPOT_STRUCT_ADDRESS]);
+			uint64_t at = pages_word(r->m, entry + r->offset[HOTSPOT_STRUCT_ADDRESS]);
 			memcpy(to + w->to, &at, sizeof(at));
 			return;
 		}
-		uint64_t at = hotspot_word(r->m, entry + r->offset[HOTSPOT_STRUCT_OFFSET]);
+		uint64_t at = pages_word(r->m, entry + r->offset[HOTSPOT_STRUCT_OFFSET]);
 		read_text(r, entry + r->offset[HOTSPOT_STRUCT_KIND], kind);
 		struct hotspot_field f = { (uint16_t)at, width_of(kind) };
 		if (at < OFFSET_MAX)
@@ -167,7 +167,7 @@ static void take_struct(struct reading *r, uint64_t entry, const char *type, con
 static void take_type(struct reading *r, uint64_t entry, const char *type)
 {
 	for (size_t i = 0; i < N_SIZES; i++) {
-		uint64_t n = hotspot_word(r->m, entry + r->offset[HOTSPOT_TYPE_SIZE]);
+		uint64_t n = pages_word(r->m, entry + r->offset[HOTSPOT_TYPE_SIZE]);
 		uint16_t size = (uint16_t)n;
 		if (!strcmp(type, sizes[i].type) && n <= sizes[i].max)
 			memcpy((uint8_t *)&r->t + sizes[i].to, &size, sizeof(size));
@@ -177,7 +177,7 @@ static void take_type(struct reading *r, uint64_t entry, const char *type)
 static void take_int(struct reading *r, uint64_t entry, const char *name)
 {
 	int32_t v = 0;
-	if (!hotspot_read(r->m, entry + r->offset[HOTSPOT_INT_VALUE], &v, sizeof(v)))
+	if (!pages_read(r->m, entry + r->offset[HOTSPOT_INT_VALUE], &v, sizeof(v)))
 		return;
 	if (!strcmp(name, "frame::interpreter_frame_sender_sp_offset"))
 		r->t.sender_sp = v == HOTSPOT_SENDER_SP;
@@ -192,7 +192,7 @@ static void read_table(struct reading *r, enum hotspot_table table, enum hotspot
 	char type[TEXT_MAX], field[TEXT_MAX];
 	uint64_t at = r->offset[table];
 	for (unsigned i = 0; at && i < ENTRIES_MAX; i++, at += r->offset[stride]) {
-		if (!hotspot_word(r->m, at + r->offset[name]))
+		if (!pages_word(r->m, at + r->offset[name]))
 			return;
 		if (!read_text(r, at + r->offset[name], type))
 			continue;
@@ -218,7 +218,7 @@ static int read_tables(struct reading *r, const uint64_t at[HOTSPOT_SYMBOLS])
 #undef X
 	};
 	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++) {
-		if (!hotspot_read(r->m, at[i], &r->offset[i], sizeof(r->offset[i])))
+		if (!pages_read(r->m, at[i], &r->offset[i], sizeof(r->offset[i])))
 			return -EFAULT;
 		/* Filled by constructors: not yet while the library is being loaded */
 		if (!r->offset[HOTSPOT_STRUCTS])
@@ -296,7 +296,7 @@ static int read_heap(struct reading *r, uint64_t at, struct hotspot_heap *ret)
 
 static int read_interpreter(struct reading *r, struct hotspot_jvm *ret)
 {
-	uint64_t queue = hotspot_word(r->m, r->t.interpreter);
+	uint64_t queue = pages_word(r->m, r->t.interpreter);
 	int64_t from, bytes;
 	if (!queue || !hotspot_field(r->m, queue, r->t.stub_buffer, &from) ||
 	    !hotspot_field(r->m, queue, r->t.stub_limit, &bytes) || !from)
@@ -311,7 +311,7 @@ static int read_interpreter(struct reading *r, struct hotspot_jvm *ret)
 static int read_heaps(struct reading *r, struct hotspot_jvm *ret)
 {
 	const struct tables *t = &r->t;
-	uint64_t array = hotspot_word(r->m, t->heaps), end = 0;
+	uint64_t array = pages_word(r->m, t->heaps), end = 0;
 	int64_t n, data;
 	if (!array || !hotspot_field(r->m, array, t->heaps_len, &n) ||
 	    !hotspot_field(r->m, array, t->heaps_data, &data) || !n)
@@ -321,7 +321,7 @@ static int read_heaps(struct reading *r, struct hotspot_jvm *ret)
 	ret->base = UINT64_MAX;
 	for (int64_t i = 0; i < n; i++) {
 		struct hotspot_heap *h = &ret->heap[i];
-		int rc = read_heap(r, hotspot_word(r->m, (uint64_t)data + 8 * (uint64_t)i), h);
+		int rc = read_heap(r, pages_word(r->m, (uint64_t)data + 8 * (uint64_t)i), h);
 		if (rc)
 			return rc;
 		ret->base = h->low < ret->base ? h->low : ret->base;
@@ -331,22 +331,32 @@ static int read_heaps(struct reading *r, struct hotspot_jvm *ret)
 	return end - ret->base <= CACHE_MAX ? 0 : lacks(r, "CodeCache", "_heaps");
 }
 
+bool hotspot_field(struct pages *m, uint64_t at, struct hotspot_field f, int64_t *ret)
+{
+	uint64_t v = 0;
+	unsigned shift = 64 - 8 * f.bytes;
+	if (!f.bytes || f.bytes > 8 || !pages_read(m, at + f.at, &v, f.bytes))
+		return false;
+	*ret = (int64_t)(v << shift) >> shift;
+	return true;
+}
+
 int hotspot_serve_locate(const struct reader_request *q, struct buf *out)
 {
 	struct hotspot_jvm jvm;
 	uint64_t at[HOTSPOT_SYMBOLS];
 	char missing[HOTSPOT_MISSING_MAX] = "";
 	int32_t major = 0;
-	struct reading r = { .m = hotspot_memory_of(q->tgid), .missing = missing };
+	struct reading r = { .m = pages_of(q->tgid), .missing = missing };
 	memset(&jvm, 0, sizeof(jvm));
-	if (!hotspot_from_text(q->text, at, sizeof(at)))
+	if (!pages_from_text(q->text, at, sizeof(at)))
 		return -EINVAL;
 	int rc = read_tables(&r, at);
 	rc = rc ? rc : check_tables(&r);
 	rc = rc ? rc : measure_blob(&r);
 	rc = rc ? rc : read_heaps(&r, &jvm);
 	rc = rc ? rc : read_interpreter(&r, &jvm);
-	if (!rc && hotspot_read(r.m, r.t.major, &major, sizeof(major)) && major > 0 && major < 1000)
+	if (!rc && pages_read(r.m, r.t.major, &major, sizeof(major)) && major > 0 && major < 1000)
 		r.t.l.major = (uint16_t)major;
 	jvm.layout = r.t.l;
 	/* What is missing is an answer, too. */
@@ -363,7 +373,7 @@ int proc_hotspot_locate(uint32_t tgid, const uint64_t at[HOTSPOT_SYMBOLS], struc
 	const struct reader_request q = { .op = READ_HOTSPOT, .tgid = tgid };
 	struct buf reply = BUF_INIT;
 	int32_t code = -EFAULT;
-	hotspot_to_text(at, HOTSPOT_SYMBOLS * sizeof(at[0]), text);
+	pages_to_text(at, HOTSPOT_SYMBOLS * sizeof(at[0]), text);
 	int rc = reader_ask(&q, text, &reply, NULL);
 	if (!rc && reply.len == sizeof(code) + HOTSPOT_MISSING_MAX + sizeof(*ret)) {
 		memcpy(&code, reply.data, sizeof(code));

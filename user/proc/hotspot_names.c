@@ -24,7 +24,7 @@
 #define STREAM_LAST 25
 
 struct naming {
-	struct hotspot_memory *m;
+	struct pages *m;
 	const struct hotspot_jvm *jvm;
 	const struct hotspot_layout *l;
 	struct buf *out;
@@ -59,7 +59,7 @@ static bool read_symbol(struct naming *g, uint64_t at, char out[SYMBOL_MAX + 1])
 		return false;
 	size_t len = (size_t)n & 0xffff;
 	len = len < SYMBOL_MAX ? len : SYMBOL_MAX;
-	if (!hotspot_read(g->m, at + g->l->symbol_body.at, out, len))
+	if (!pages_read(g->m, at + g->l->symbol_body.at, out, len))
 		return false;
 	out[len] = 0;
 	for (size_t i = 0; i < len; i++)
@@ -127,7 +127,7 @@ static void format(struct text *t, const char *klass, const char *name, const ch
 
 static uint64_t pool_entry(struct naming *g, uint64_t pool, int64_t length, int64_t i)
 {
-	return i > 0 && i < length ? hotspot_word(g->m, pool + g->l->pool_bytes + 8 * (uint64_t)i)
+	return i > 0 && i < length ? pages_word(g->m, pool + g->l->pool_bytes + 8 * (uint64_t)i)
 				   : 0;
 }
 
@@ -179,7 +179,7 @@ static uint64_t blob_at(struct naming *g, uint64_t pc)
 			continue;
 		uint64_t at = (pc - h->low) >> (h->shift & 31);
 		for (unsigned hop = 0; hop < HOPS_MAX; hop++) {
-			if (!hotspot_read(g->m, h->segments + at, &back, 1) || !back)
+			if (!pages_read(g->m, h->segments + at, &back, 1) || !back)
 				break;
 			if (back == 0xff || back > at)
 				return 0;
@@ -273,7 +273,7 @@ static bool read_number(struct naming *g, uint64_t *io_at, uint32_t *ret)
 	uint8_t excluded = g->l->major >= STREAM_NO_ZEROS, b;
 	uint32_t low = 256 - 64 - excluded, sum = 0;
 	for (unsigned i = 0; i < 5; i++) {
-		if (!hotspot_read(g->m, (*io_at)++, &b, 1) || b < excluded)
+		if (!pages_read(g->m, (*io_at)++, &b, 1) || b < excluded)
 			return false;
 		uint32_t v = b - excluded;
 		sum += v << (6 * i);
@@ -298,7 +298,7 @@ static size_t read_chain(struct naming *g, const struct scopes *s, uint64_t offs
 		if (!read_number(g, &at, &sender) || !read_number(g, &at, &index) || !index ||
 		    index > 1u << 20 || sender >= (uint64_t)scope)
 			return 0;
-		out[n++] = hotspot_word(g->m, s->metadata + 8 * (uint64_t)(index - 1));
+		out[n++] = pages_word(g->m, s->metadata + 8 * (uint64_t)(index - 1));
 		scope = sender;
 	}
 	return n && !scope && out[n - 1] == s->method ? n : 0;
@@ -341,8 +341,8 @@ static int add_blob(struct naming *g, uint64_t name)
 {
 	char text[64];
 	size_t n = 0;
-	while (n < sizeof(text) - 1 && hotspot_read(g->m, name + n, text + n, 1) &&
-	       text[n] >= 0x20 && text[n] < 0x7f)
+	while (n < sizeof(text) - 1 && pages_read(g->m, name + n, text + n, 1) && text[n] >= 0x20 &&
+	       text[n] < 0x7f)
 		n++;
 	text[n] = 0;
 	return n ? buf_add(g->out, text, n + 1) : -ESTALE;
@@ -366,7 +366,7 @@ static int name_address(struct naming *g, uint64_t pc)
 	int64_t name, method;
 	char text[8] = "";
 	if (!blob || !hotspot_field(g->m, blob, g->l->name, &name) ||
-	    !hotspot_read(g->m, (uint64_t)name, text, sizeof(text)))
+	    !pages_read(g->m, (uint64_t)name, text, sizeof(text)))
 		return -ESTALE;
 	if (memcmp(text, "nmethod", sizeof(text)) == 0 || memcmp(text, "native n", 8) == 0)
 		return hotspot_field(g->m, blob, g->l->method, &method)
@@ -378,8 +378,8 @@ static int name_address(struct naming *g, uint64_t pc)
 int hotspot_serve_names(const struct reader_request *q, struct buf *out)
 {
 	static struct hotspot_jvm jvm;
-	struct naming g = { hotspot_memory_of(q->tgid), &jvm, &jvm.layout, out };
-	if (!hotspot_from_text(q->text, &jvm, sizeof(jvm)) || !jvm.layout.pc_bytes)
+	struct naming g = { pages_of(q->tgid), &jvm, &jvm.layout, out };
+	if (!pages_from_text(q->text, &jvm, sizeof(jvm)) || !jvm.layout.pc_bytes)
 		return -EINVAL;
 	switch (HOTSPOT_KIND(q->a)) {
 	case HOTSPOT_COMPILED:
@@ -398,7 +398,7 @@ int proc_hotspot_names(uint32_t tgid, const struct hotspot_jvm *jvm, uint64_t wo
 {
 	char text[2 * sizeof(*jvm) + 1];
 	const struct reader_request q = { .op = READ_HOTSPOT_NAMES, .tgid = tgid, .a = word };
-	hotspot_to_text(jvm, sizeof(*jvm), text);
+	pages_to_text(jvm, sizeof(*jvm), text);
 	int rc = reader_ask(&q, text, ret_names, NULL);
 	if (!rc && (!ret_names->len || ret_names->data[ret_names->len - 1] ||
 		    ret_names->len > HOTSPOT_CALLS_MAX * HOTSPOT_NAME_MAX))

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/hotspot.h"
 
-#include "store/writer.h"
-#include "util/array.h"
+#include "stacks/words.h"
 #include "util/clock.h"
-#include "util/idhash.h"
-#include "util/quota.h"
-#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_MAX (1u << 17) /* of all processes; 40 bytes each and 4 for each frame */
 /* A JVM that is being started is looked at so often, and so long; then with the others */
 #define START_MS 20
 #define START_NS 5000000000ull
@@ -27,26 +22,11 @@ struct state {
 	uint64_t since_ns, next_ns;
 };
 
-struct name {
-	uint64_t from_ns, word;
-	uint32_t tgid, user;
-	uint32_t first, n; /* in frames */
-};
-
 struct hotspots {
-	struct store_writer *store;
-	struct procs *procs;
-	struct frame_reasons *reasons; /* NULL: not asked for */
-	struct hotspot_code *codes;    /* NULL: none */
+	struct words words;
+	struct hotspot_code *codes; /* NULL: none */
 	bool taken[HOTSPOT_CODES];
 	uint32_t n_starting; /* states that are not settled */
-	struct name *names;
-	size_t n, cap;
-	uint32_t *frames;
-	size_t n_frames, frames_cap;
-	struct idhash hash;
-	struct quota quota;
-	uint32_t module; /* string of the store */
 	struct hotspots_stats stats;
 };
 
@@ -73,9 +53,7 @@ int hotspots_new(struct hotspots **ret, struct store_writer *w, struct procs *pr
 	struct hotspots *h = calloc(1, sizeof(*h));
 	if (!h)
 		return -ENOMEM;
-	h->store = w;
-	h->procs = procs;
-	h->quota.max = NAMES_MAX;
+	words_init(&h->words, w, procs);
 	procs_on_end(procs, PROC_HOTSPOT, on_end, h);
 	*ret = h;
 	return 0;
@@ -83,7 +61,7 @@ int hotspots_new(struct hotspots **ret, struct store_writer *w, struct procs *pr
 
 void hotspots_note_reasons(struct hotspots *h, struct frame_reasons *r)
 {
-	h->reasons = r;
+	h->words.reasons = r;
 }
 
 void hotspots_share(struct hotspots *h, struct hotspot_code *codes)
@@ -95,15 +73,14 @@ void hotspots_free(struct hotspots *h)
 {
 	if (!h)
 		return;
-	free(h->names);
-	free(h->frames);
-	idhash_fini(&h->hash);
+	words_fini(&h->words);
 	free(h);
 }
 
 void hotspots_stats(const struct hotspots *h, struct hotspots_stats *ret)
 {
 	*ret = h->stats;
+	ret->forgotten = h->words.forgotten;
 }
 
 /* ---- processes ---- */
@@ -242,149 +219,24 @@ uint32_t hotspots_add_ranges(const struct proc_image *im, uint64_t upto, struct 
 
 /* ---- names ---- */
 
-static bool same_name(const void *ctx, uint32_t id, const void *key)
+static int add_frame(struct hotspots *h, const char *name, uint32_t *ret)
 {
-	const struct name *a = &((const struct hotspots *)ctx)->names[id], *b = key;
-	return a->word == b->word && a->from_ns == b->from_ns && a->tgid == b->tgid;
-}
-
-static uint32_t hash_of(struct hotspots *h, const struct name *n)
-{
-	const uint64_t key[3] = { n->word, n->from_ns, n->tgid };
-	return idhash_hash(&h->hash, key, sizeof(key));
-}
-
-static struct name *find(struct hotspots *h, const struct proc_image *im, uint64_t word)
-{
-	const struct name key = { .from_ns = im->from_ns, .word = word, .tgid = im->tgid };
-	uint32_t id = idhash_find(&h->hash, hash_of(h, &key), same_name, h, &key);
-	return id == IDHASH_NONE ? NULL : &h->names[id];
-}
-
-/* Keep the names that `keep` wants. */
-static void keep_names(struct hotspots *h, bool (*keep)(void *ctx, const struct name *n), void *ctx)
-{
-	size_t n = 0, n_frames = 0;
-	for (size_t i = 0; i < h->n; i++) {
-		struct name e = h->names[i];
-		if (!keep(ctx, &e)) {
-			quota_give(&h->quota, e.user, 1);
-			continue;
-		}
-		memmove(h->frames + n_frames, h->frames + e.first, e.n * sizeof(*h->frames));
-		e.first = (uint32_t)n_frames;
-		n_frames += e.n;
-		h->names[n++] = e;
-	}
-	h->n = n;
-	h->n_frames = n_frames;
-	idhash_clear(&h->hash);
-	for (size_t i = 0; i < n && !idhash_reserve(&h->hash); i++)
-		idhash_put(&h->hash, hash_of(h, &h->names[i]), (uint32_t)i);
-}
-
-static bool is_of_other(void *ctx, const struct name *n)
-{
-	return n->user != *(const uint32_t *)ctx;
-}
-
-struct alive {
-	struct procs *procs;
-	uint64_t from_ns;
-	uint32_t tgid;
-	bool is;
-};
-
-static bool is_alive(void *ctx, const struct name *n)
-{
-	struct alive *a = ctx;
-	if (a->tgid != n->tgid || a->from_ns != n->from_ns) {
-		const struct proc_image *im = procs_find(a->procs, n->tgid, n->from_ns);
-		a->tgid = n->tgid;
-		a->from_ns = n->from_ns;
-		a->is = im && im->from_ns == n->from_ns;
-	}
-	return a->is;
+	return words_add_frame(&h->words, name, "[java]", "", 0, ret);
 }
 
 void hotspots_forget(struct hotspots *h)
 {
-	struct alive a = { .procs = h->procs };
-	for (size_t i = 0; i < h->n; i++)
-		if (!is_alive(&a, &h->names[i])) {
-			keep_names(h, is_alive, &a);
-			return;
-		}
-}
-
-static bool no_name(void *ctx, const struct name *n)
-{
-	(void)ctx;
-	(void)n;
-	return false;
+	words_forget(&h->words);
 }
 
 int hotspots_renewed(struct hotspots *h)
 {
-	int rc = store_add_string(h->store, "[java]", 6, &h->module);
-	for (size_t i = 0; !rc && i < h->n_frames; i++) {
-		uint32_t old = h->frames[i];
-		const struct wait_frame says =
-			h->reasons ? *frame_reasons_get(h->reasons, old) : (struct wait_frame){ 0 };
-		rc = store_carry_frame(h->store, old, &h->frames[i]);
-		if (!rc && h->reasons)
-			frame_reasons_put(h->reasons, h->frames[i], &says);
-	}
-	if (rc) /* better no names than wrong ones */
-		keep_names(h, no_name, NULL);
-	return rc;
-}
-
-static int add_frame(struct hotspots *h, const char *name, uint32_t *ret)
-{
-	struct store_frame f = { .kind = FRAME_USER, .module = h->module };
-	struct buf text = BUF_INIT;
-	int rc = utf8_repair(&text, name, strlen(name));
-	rc = rc ? rc : buf_add_u8(&text, 0);
-	rc = rc ? rc
-		: store_add_string(h->store, (const char *)text.data, text.len - 1, &f.function);
-	rc = rc ? rc
-		: frame_reasons_add(
-			  h->reasons, h->store, &f,
-			  &(struct frame_names){ (const char *)text.data, "[java]", NULL }, ret);
-	buf_fini(&text);
-	return rc;
+	return words_renewed(&h->words);
 }
 
 int hotspots_unnamed(struct hotspots *h, uint32_t *ret)
 {
 	return add_frame(h, "[java]", ret);
-}
-
-/* Keep a name, unless it is known. When there is no room, the user's others go. */
-static int keep_name(struct hotspots *h, struct proc_image *im, uint64_t word,
-		     const uint32_t *frames, size_t n)
-{
-	struct name e = { im->from_ns, word, im->tgid, proc_image_user(im), 0, (uint32_t)n };
-	if (find(h, im, word))
-		return 0;
-	if (!quota_take(&h->quota, e.user, 1)) {
-		keep_names(h, is_of_other, &e.user);
-		h->stats.forgotten++;
-		if (!quota_take(&h->quota, e.user, 1))
-			return -ENOSPC;
-	}
-	if (ARRAY_RESERVE(h->names, h->cap, h->n + 1) ||
-	    ARRAY_RESERVE(h->frames, h->frames_cap, h->n_frames + n) || idhash_reserve(&h->hash)) {
-		quota_give(&h->quota, e.user, 1);
-		return -ENOMEM;
-	}
-	e.first = (uint32_t)h->n_frames;
-	memcpy(h->frames + e.first, frames, n * sizeof(*frames));
-	h->n_frames += n;
-	h->names[h->n] = e;
-	idhash_put(&h->hash, hash_of(h, &e), (uint32_t)h->n++);
-	return 0;
 }
 
 /* The word that stands for all places of a compiled method. */
@@ -406,9 +258,9 @@ static int take_names(struct hotspots *h, struct proc_image *im, uint64_t word,
 	*ret_n = n;
 	h->stats.names++;
 	if (HOTSPOT_IS_FRAME(word))
-		keep_name(h, im, word, out, n);
+		words_keep(&h->words, im, word, out, n);
 	if (HOTSPOT_KIND(word) == HOTSPOT_COMPILED)
-		keep_name(h, im, without_place(word), &out[n - 1], 1);
+		words_keep(&h->words, im, without_place(word), &out[n - 1], 1);
 	return 0;
 }
 
@@ -416,7 +268,8 @@ int hotspots_frames(struct hotspots *h, const struct proc_image *im, uint64_t wo
 		    uint32_t out[HOTSPOT_CALLS_MAX], size_t *ret_n)
 {
 	const struct state *s = im->layer[PROC_HOTSPOT];
-	const struct name *known = find(h, im, word);
+	size_t n_known = 0;
+	const uint32_t *known = words_find(&h->words, im, word, &n_known);
 	struct buf names = BUF_INIT;
 	int rc = -ESTALE;
 	if (!known && s && s->jvm.n_heaps) {
@@ -429,10 +282,10 @@ int hotspots_frames(struct hotspots *h, const struct proc_image *im, uint64_t wo
 	}
 	/* The code is gone; the method may have been named at another place. */
 	if (!known && HOTSPOT_KIND(word) == HOTSPOT_COMPILED)
-		known = find(h, im, without_place(word));
+		known = words_find(&h->words, im, without_place(word), &n_known);
 	if (!known)
 		return -ENOENT;
-	memcpy(out, h->frames + known->first, known->n * sizeof(*out));
-	*ret_n = known->n;
+	memcpy(out, known, n_known * sizeof(*out));
+	*ret_n = n_known;
 	return 0;
 }
