@@ -331,20 +331,9 @@ __noinline int hotspot_interpreted(__u32 unused)
 	__u64 sender = c->frame[HOTSPOT_SENDER_SP - HOTSPOT_BCP];
 	if (sender < fp + 16 || sender - fp > HOTSPOT_FRAME_MAX)
 		sender = fp + 16;
+	s->method = c->frame[HOTSPOT_METHOD - HOTSPOT_BCP];
 	s->method_at = fp + 8 * HOTSPOT_METHOD;
 	return hotspot_leave(s, c->frame[1 - HOTSPOT_BCP], sender, c->frame[-HOTSPOT_BCP], fp + 8);
-}
-
-/* Replace the address of the state's frame in its stack. */
-__noinline int hotspot_put(__u32 unused)
-{
-	struct unwind_state *s = unwind_state();
-	__u32 half = s ? s->half : 0;
-	struct half *h = bpf_map_lookup_elem(&halves, &half);
-	__u64 *out = h && s ? stack_part(arena_ptr(h, h->arena_used), s->at, 1) : 0;
-	if (out && s->word && !unused)
-		*out = s->word;
-	return 0;
 }
 
 /* To the caller of the state's frame, in a code heap: 0, the counter that says why not, or -1. */
@@ -362,7 +351,7 @@ __noinline int hotspot_step(__u32 unused)
 	} else if (!hotspot_find(0)) {
 		end = hotspot_compiled((__u32)hotspot_name(0));
 	}
-	hotspot_put(0);
+	unwind_put(0);
 	return end;
 }
 

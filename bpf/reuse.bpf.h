@@ -8,9 +8,9 @@
  * those words are. The next walk of the thread goes on by rules until it comes to a recorded frame
  * with the same pc, sp and fp. From there on one read of the stack shows whether the words are the
  * same as well. As far as they are, so are the callers. The walk by rules continues at the last of
- * these. Interpreted frames of HotSpot have a third word, the method.
+ * these. Interpreted frames of HotSpot, and those of V8, have a third word, the method.
  *
- * A slot holds one thread's steps, in 2.1 KiB. It is found by the thread's id, so threads of one
+ * A slot holds one thread's steps, in 3 KiB. It is found by the thread's id, so threads of one
  * CPU share slots: eight, and fewer where there are many CPUs.
  */
 #ifndef ASCRIBE_REUSE_BPF_H
@@ -34,9 +34,10 @@ enum reuse_mode {
 struct reuse_frame {
 	__u64 pc, sp, fp;
 	__u64 word;	      /* what stands for it in the stack; 0: its pc */
+	__u64 method;	      /* what is at method_off */
 	__u16 pc_off, fp_off; /* bytes above the callee's sp */
 	__u16 by_fp;
-	__u16 method_off; /* above its own sp: where the method of `word` stands; 0: not needed */
+	__u16 method_off; /* above its own sp: where that stands; 0: nowhere */
 };
 
 struct reuse_slot {
@@ -146,6 +147,7 @@ __noinline int reuse_record(void)
 	if (!first) { /* the callee, which has been walked by now */
 		struct reuse_frame *callee = reuse_frame(slot, n - 1);
 		callee->word = s->word;
+		callee->method = s->method;
 		callee->method_off = (__u16)method_off;
 	}
 	struct reuse_frame *f = reuse_frame(slot, n);
@@ -210,8 +212,8 @@ static __always_inline __u64 reuse_differs(const struct reuse_cpu *r,
 	      same = f->fp ^ callee->fp;
 	__u64 is_same = ((__u64)(f->fp_off ^ REUSE_SAME) - 1) >> 63; /* 1: fp was not saved */
 	barrier_var(is_same);
-	__u64 method = reuse_word_differs(r, off + callee->method_off, bytes,
-					  HOTSPOT_METHOD_OF(callee->word), false),
+	__u64 method =
+		      reuse_word_differs(r, off + callee->method_off, bytes, callee->method, false),
 	      no_method = ((__u64)callee->method_off - 1) >> 63;
 	barrier_var(no_method);
 	return differ | (saved & (is_same - 1)) | (same & -is_same) | (method & (no_method - 1));

@@ -125,12 +125,30 @@ static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
 	return bpf_probe_read_user(to, n, (void *)at);
 }
 
+/* Put the state's word in the place of its frame's address in its stack. -1. */
+__noinline int unwind_put(__u32 unused)
+{
+	struct unwind_state *s = unwind_state();
+	__u32 half = s ? s->half : 0;
+	struct half *h = bpf_map_lookup_elem(&halves, &half);
+	__u64 *out = h && s ? stack_part(arena_ptr(h, h->arena_used), s->at, 1) : 0;
+	if (out && s->word && !unused)
+		*out = s->word;
+	return -1;
+}
+
 #include "hotspot.bpf.h"
 #include "reuse.bpf.h"
+#include "v8.bpf.h"
 
 static __always_inline int unwind_made(struct unwind_state *s)
 {
 	return hotspot_step(0);
+}
+
+static __always_inline int unwind_unruled(struct unwind_state *s)
+{
+	return s->v8 ? v8_step(0) : -1;
 }
 
 #if defined(UNWIND_FOR_ARM64)
@@ -149,8 +167,11 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	if (!im)
 		return 0;
 	struct proc_entry *e = proc_find(im);
-	if (e && e->ranges)
+	if (e && e->ranges) {
+		if (UNWIND_LIST_V8(e->ranges))
+			v8_begin(im);
 		return e->ranges;
+	}
 	struct task_struct *t = bpf_get_current_task_btf();
 	if (!(t->flags & PF_FORKNOEXEC))
 		return 0;
@@ -164,6 +185,8 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	if (!e)
 		/* A server that only waits for its children would never be sampled itself */
 		ask_about(&of);
+	if (e && UNWIND_LIST_V8(e->ranges))
+		v8_begin(im);
 	return e ? e->ranges : 0;
 }
 

@@ -28,6 +28,7 @@ struct unwind_state {
 	__u64 reg[UNWIND_REGS];	   /* of the leaf, by DWARF number */
 	struct unwind_range range; /* the one that was found last */
 	__u32 first, n;		   /* the process's ranges */
+	__u32 v8;		   /* 1 + index of its V8's layout; 0: none (v8_wire.h) */
 	__u32 leaf;
 	__u32 exact; /* pc is the instruction itself, not behind a call */
 	__u32 by_fp; /* the last frame was found by the frame pointer */
@@ -42,7 +43,8 @@ struct unwind_state {
 	__u32 sp_lost;	 /* arm64: sp is only known to be no lower */
 	__u32 lr_known;	 /* arm64: reg[UNWIND_ARM_LR] is this frame's, though it is not the leaf */
 	__u64 word;	 /* what stands for this frame in its stack; 0: its address */
-	__u64 method_at; /* where the method of that word stands in the frame; 0: not needed */
+	__u64 method;	 /* what that word depends on, */
+	__u64 method_at; /* and where it stands in the frame; 0: nowhere */
 	__u32 half, at;	 /* of the program: where the frame's word is in the arena */
 };
 
@@ -70,6 +72,12 @@ static __always_inline bool unwind_is_known(struct unwind_state *s);
  * unwind_step; -1: by the frame pointer.
  */
 static __always_inline int unwind_made(struct unwind_state *s);
+
+/*
+ * There is no rule for the state's frame. Set s->word, if it is known. As unwind_step; -1: by the
+ * frame pointer.
+ */
+static __always_inline int unwind_unruled(struct unwind_state *s);
 
 /* n bytes at `at` of the process. 0, or negative when they cannot all be read. */
 static __always_inline long unwind_read(void *to, __u32 n, __u64 at);
@@ -363,7 +371,7 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 	struct unwind_state *s = unwind_state();
 	if (!s || unused)
 		return COUNTER_unwind_no_rule;
-	s->word = s->method_at = 0;
+	s->word = s->method = s->method_at = 0;
 	__u64 at = s->exact ? s->pc : s->pc - 1;
 	if (!is_code(s, at)) {
 		/* What a signal handler returns to may be the first of its mapping. */
@@ -378,7 +386,7 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 		return end < 0 ? unwind_by_fp(1) : end;
 	}
 	__u32 id = unwind_find_rule(s, at);
-	int end = id ? unwind_by_rule(s, id) : -1;
+	int end = id ? unwind_by_rule(s, id) : unwind_unruled(s);
 	return end < 0 ? unwind_by_fp(1) : end;
 }
 
@@ -394,7 +402,8 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 	s->pc_at = s->fp_at = 0;
 	s->range.start = s->range.end = s->range.page = 0;
 	s->first = (__u32)ranges;
-	s->n = (__u32)(ranges >> 32);
+	s->n = UNWIND_LIST_N(ranges);
+	s->v8 = UNWIND_LIST_V8(ranges);
 }
 
 /*

@@ -136,6 +136,11 @@ struct unwind_range {
 /* Code that a runtime makes, which the program can walk: n_pages says where it is described */
 #define UNWIND_PAGE_MADE (~1u)
 
+/* proc_entry.ranges: the first of a list, how many, 1 + the index of V8's layout or 0. */
+#define UNWIND_LIST(first, n, v8) ((__u64)(v8) << 48 | (__u64)(n) << 32 | (__u32)(first))
+#define UNWIND_LIST_N(list) ((__u32)((list) >> 32) & 0xffff)
+#define UNWIND_LIST_V8(list) ((__u32)((list) >> 48))
+
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
 _Static_assert(sizeof(struct unwind_page) == 8, "unwind_page");
 _Static_assert(sizeof(struct unwind_range) == 32, "unwind_range");

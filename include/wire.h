@@ -260,7 +260,7 @@ struct half {
 
 /* Of the BPF side's own structures, so that user space can size their tables. */
 #define CPU_RUN_BYTES 64
-#define REUSE_SLOT_BYTES 2592
+#define REUSE_SLOT_BYTES 3104
 
 /* Index of a half in its table, of the id. */
 #define HALF_INDEX(id) ((id) & 0xffff)
@@ -289,7 +289,7 @@ struct proc_entry {
 		__u64 key_table;
 	} slot[PROC_SLOTS];
 	/*
-	 * of struct unwind_range: how many << 32 | the first; 0: not known yet. Written in one
+	 * of struct unwind_range: UNWIND_LIST of unwind_wire.h; 0: not known yet. Written in one
 	 * piece
 	 */
 	__u64 ranges;
@@ -311,6 +311,7 @@ enum wire_kind {
 	 * a stack of this process leads to where nothing was mapped when its ranges were published
 	 */
 	WIRE_NEW_MAPPING = 5,
+	WIRE_V8 = 8, /* a function of JavaScript is on a stack for the first time */
 };
 
 struct wire_record {
@@ -324,6 +325,7 @@ struct wire_record {
 		__u64 at_ns;  /* WIRE_NEW_PROCESS: when it was sampled, BOOTTIME */
 		/* WIRE_NEW_MAPPING: where its stack led; it may be a return address */
 		__u64 pc;
+		__u64 word; /* WIRE_V8: of v8_wire.h */
 	};
 	union {
 		__u64 key_table; /* address in the process */

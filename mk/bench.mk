@@ -100,6 +100,7 @@ bench-unwind: $(BUILD)/bench/unwind_replay
 bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/chains
 bench-unwind: ## what unwinding by rules costs, and perf's stacks, as root
 	$(Q)tests/bench/unwind.sh $(BUILD)
+	$(Q)tests/bench/v8.sh $(BUILD)
 	$(Q)tests/bench/unwind_perf.sh $(BUILD)
 
 $(BUILD)/bench/bench_symbols: tests/bench/bench_symbols.c $(BUILD)/libascribe.a

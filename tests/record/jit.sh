@@ -63,7 +63,7 @@ checked() { # what must be there and what not (@: its number), command
 	grep -E "$want" check.out | grep -v "$without"
 }
 if command -v node >/dev/null; then
-	ok "check: a node without" checked '^note  Node .*--perf-basic-prof' '^$' node \
+	ok "check: a node without" checked '^(ok|note) *Node ' '[( ]@[,)]' node \
 		-e 'setTimeout(() => 0, 20000)'
 	ok "check: a node with" checked '^(ok|note) *Node ' '[( ]@[,)]' node \
 		--perf-basic-prof -e 'setTimeout(() => 0, 20000)'

@@ -10,6 +10,7 @@
 #define ROWS 40
 
 static uint64_t lengths[N_METRICS], requests[SILENT], nameless, refused;
+static uint64_t native[QUERY_OWN_NAMES], natives;
 static char dir[64];
 
 static uint32_t stack_of(struct store_writer *w, const char *function, uint64_t offset)
@@ -48,6 +49,10 @@ static void put_window(struct model *m, struct store_writer *w, bool kept)
 		nameless += kept ? n : 0;
 		put(w, OWN_JOBS_REFUSED, stack_of(w, "x", 0), n);
 		refused += kept ? n : 0;
+		snprintf(process, sizeof(process), "V8 without %u", who);
+		put(w, OWN_NATIVE, stack_of(w, process, 0), n);
+		native[who < QUERY_OWN_NAMES ? who : 0] += kept ? n : 0;
+		natives += kept ? n : 0;
 		put(w, "cpu-clock", stack_of(w, "main", 0), n);
 	}
 }
@@ -86,6 +91,16 @@ static void all_is_summed(void **state)
 	for (unsigned i = 0; i < N_METRICS; i++)
 		assert_int_equal(o.metric[i].total, lengths[i]);
 	assert_int_equal(o.jobs_refused, refused);
+	assert_int_equal(o.n_native, QUERY_OWN_NAMES);
+	uint64_t told = 0;
+	for (size_t i = 0; i < o.n_native; i++) {
+		const unsigned who = (unsigned)strtoul(o.native[i].what + 11, NULL, 10);
+		told += o.native[i].processes;
+		/* The last one has the others' processes, too */
+		if (i < o.n_native - 1 && who && who < QUERY_OWN_NAMES)
+			assert_int_equal(o.native[i].processes, native[who]);
+	}
+	assert_int_equal(told, natives);
 	assert_int_equal(o.n_silent, QUERY_OWN_NAMES);
 	for (size_t i = 0; i < o.n_silent; i++) {
 		const unsigned who = (unsigned)strtoul(o.silent[i].name + 5, NULL, 10);
@@ -114,7 +129,7 @@ static void others_say_nothing(void **state)
 	assert_int_equal(query_own(f->s, INT64_MIN, INT64_MAX, &o, &err), 0);
 	for (unsigned i = 0; i < N_METRICS; i++)
 		assert_int_equal(o.metric[i].total, 0);
-	assert_int_equal(o.n_silent + o.other_requests + o.jobs_refused, 0);
+	assert_int_equal(o.n_silent + o.other_requests + o.jobs_refused + o.n_native, 0);
 	query_own_fini(&o);
 	fixture_teardown(&fixture);
 }

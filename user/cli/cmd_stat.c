@@ -152,6 +152,16 @@ static void print_silent(const struct query_own *own)
 		       (unsigned long long)own->jobs_refused);
 }
 
+static void print_native(const struct query_own *own)
+{
+	if (own->n_native)
+		printf("\n%-50s %12s\n", "stacks that stay native, unknown version", "processes");
+	for (size_t i = 0; i < own->n_native; i++) {
+		text_put(stdout, own->native[i].what, 50);
+		printf(" %12llu\n", (unsigned long long)own->native[i].processes);
+	}
+}
+
 static int print_text(const struct store *s, const struct account *t, const struct query_own *own)
 {
 	const struct store_meta *m = store_meta(s);
@@ -181,6 +191,7 @@ static int print_text(const struct store *s, const struct account *t, const stru
 	printf(", %.1f MiB resident\n", (double)t->own_rss / 1048576);
 	print_own(own->metric);
 	print_silent(own);
+	print_native(own);
 	if (t->all.fired != t->all.stored + lost)
 		cmd_warn("the counts do not add up: the store was written by a faulty version");
 	return 0;

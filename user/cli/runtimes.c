@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/runtimes.h"
 
+#include "symbols/symbols.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PROCESSES_MAX 65536
@@ -15,7 +18,9 @@
 const struct runtime_advice runtime_advice[N_RUNTIMES] = {
 	[RUNTIME_JAVA] = { "Java", "without -XX:+PreserveFramePointer: stacks end in Java code",
 			   "start them with it, or with JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer" },
-	[RUNTIME_NODE] = { "Node", "without --perf-basic-prof: JavaScript has no names",
+	[RUNTIME_NODE] = { "Node",
+			   "a V8 of an unknown version without --perf-basic-prof: JavaScript has no "
+			   "names",
 			   "start them with it, or with NODE_OPTIONS=--perf-basic-prof" },
 };
 
@@ -72,6 +77,54 @@ static enum runtime runtime_of(const char *tgid)
 #define JAVA_IS_WALKED false
 #endif
 
+/* A V8 that publishes how its frames look needs no option, either: include/v8_wire.h. */
+#define FILES_MAX 16
+
+static struct node_file {
+	dev_t dev;
+	ino_t ino;
+	bool known;
+	char missing[V8_MISSING_MAX];
+} files[FILES_MAX];
+static size_t n_files;
+
+/* Files that many processes run are read once. NULL: it cannot be read, or there are too many. */
+static const struct node_file *node_file(const char *tgid)
+{
+	char path[64];
+	struct stat st;
+	struct binary_v8 v;
+	struct node_file *f = files;
+	snprintf(path, sizeof(path), "/proc/%s/exe", tgid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st))
+		goto out;
+	while (f < files + n_files && (f->dev != st.st_dev || f->ino != st.st_ino))
+		f++;
+	if (f == files + n_files && n_files < FILES_MAX) {
+		*f = (struct node_file){ .dev = st.st_dev, .ino = st.st_ino };
+		n_files++;
+		if (!binary_v8_of(fd, &v)) {
+			memcpy(f->missing, v.missing, sizeof(f->missing));
+			f->known = !v.missing[0];
+		}
+	}
+out:
+	if (fd >= 0)
+		close(fd);
+	return f < files + n_files ? f : NULL;
+}
+
+static bool is_walked(const char *tgid, enum runtime r, struct runtime_count *c)
+{
+	if (r == RUNTIME_JAVA)
+		return JAVA_IS_WALKED;
+	const struct node_file *f = node_file(tgid);
+	if (f && f->missing[0])
+		memcpy(c->missing, f->missing, sizeof(c->missing));
+	return f && f->known;
+}
+
 static void look_at(const char *tgid, char *text, struct runtime_count *ret)
 {
 	enum runtime r = runtime_of(tgid);
@@ -80,8 +133,7 @@ static void look_at(const char *tgid, char *text, struct runtime_count *ret)
 	size_t n = read_strings(tgid, "cmdline", text);
 	bool with = has(text, n, how[r].option, "");
 	n = read_strings(tgid, "environ", text);
-	with = with || has(text, n, how[r].variable, how[r].option) ||
-	       (r == RUNTIME_JAVA && JAVA_IS_WALKED);
+	with = with || has(text, n, how[r].variable, how[r].option) || is_walked(tgid, r, &ret[r]);
 	ret[r].n++;
 	if (with)
 		return;

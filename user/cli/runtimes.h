@@ -21,6 +21,7 @@ extern const struct runtime_advice runtime_advice[N_RUNTIMES];
 struct runtime_count {
 	uint32_t n, n_without;
 	uint32_t tgid[4];
+	char missing[64]; /* Node: what its V8 lacks of what would spare the option; or empty */
 };
 void runtimes_look(struct runtime_count ret[N_RUNTIMES]);
 

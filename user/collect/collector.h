@@ -20,6 +20,7 @@
 #include "sandbox/downloads.h"
 #include "sandbox/keeper.h"
 #include "stacks/hotspot.h"
+#include "stacks/v8.h"
 #include "stacks/jit.h"
 #include "stacks/resolve.h"
 #include "stacks/unwinding.h"
@@ -129,6 +130,7 @@ struct collector_progress {
 	struct reader_silence silence; /* in the windows so far */
 	struct jits_stats jit;
 	struct hotspots_stats java;
+	struct v8s_stats v8;
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

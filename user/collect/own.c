@@ -88,12 +88,25 @@ static int add_silence(struct store_writer *w, const struct reader_silence *s)
 	return rc;
 }
 
-int own_add(struct own_metrics *o, struct store_writer *w, const struct reader_silence *silence,
-	    uint64_t jobs_refused)
+static int add_native(struct own_metrics *o, struct store_writer *w, const struct own_counts *n)
 {
-	int rc = add_silence(w, silence);
-	o->next_jobs = jobs_refused;
-	rc = rc ? rc : add_count(w, OWN_JOBS_REFUSED, NULL, jobs_refused - o->told_jobs);
+	static const char *const what[OWN_RUNTIMES] = { "HotSpot without ", "V8 without v8dbg_" };
+	char name[128];
+	int rc = 0;
+	for (unsigned i = 0; !rc && i < OWN_RUNTIMES; i++) {
+		o->next_native[i] = n->native[i];
+		snprintf(name, sizeof(name), "%s%s", what[i], n->missing[i]);
+		rc = add_count(w, OWN_NATIVE, name, n->native[i] - o->told_native[i]);
+	}
+	return rc;
+}
+
+int own_add(struct own_metrics *o, struct store_writer *w, const struct own_counts *n)
+{
+	int rc = add_silence(w, n->silence);
+	o->next_jobs = n->jobs_refused;
+	rc = rc ? rc : add_count(w, OWN_JOBS_REFUSED, NULL, n->jobs_refused - o->told_jobs);
+	rc = rc ? rc : add_native(o, w, n);
 	for (unsigned m = 0; !rc && m < N_METRICS; m++) {
 		hist_snapshot_fini(&o->next[m]);
 		rc = metric_snapshot(m, &o->next[m], NULL);
@@ -106,6 +119,7 @@ int own_add(struct own_metrics *o, struct store_writer *w, const struct reader_s
 void own_committed(struct own_metrics *o)
 {
 	o->told_jobs = o->next_jobs;
+	memcpy(o->told_native, o->next_native, sizeof(o->told_native));
 	for (unsigned m = 0; m < N_METRICS; m++) {
 		struct hist_snapshot old = o->told[m];
 		o->told[m] = o->next[m];

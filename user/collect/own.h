@@ -8,6 +8,8 @@
  *   OWN_SILENT        requests that a process did not answer; the frame's function is "comm[tgid]",
  *                     none for all others
  *   OWN_JOBS_REFUSED  jobs for which the sandbox had no room
+ *   OWN_NATIVE        processes with a runtime of an unknown version, whose stacks stay native; the
+ *                     frame's function is "RUNTIME without MEMBER"
  *
  * Not thread-safe; one per process.
  */
@@ -21,21 +23,28 @@
 
 #define OWN_METRICS "[ascribe]" /* the module of the buckets */
 
+enum own_runtime { OWN_HOTSPOT, OWN_V8, OWN_RUNTIMES };
+
+struct own_counts {
+	const struct reader_silence *silence; /* of this window */
+	/* Since the start: */
+	uint64_t jobs_refused;
+	uint64_t native[OWN_RUNTIMES];	   /* processes */
+	const char *missing[OWN_RUNTIMES]; /* of the last of them */
+};
+
 struct own_metrics {
 	struct hist_snapshot told[N_METRICS]; /* what is in the windows committed */
 	struct hist_snapshot next[N_METRICS]; /* with those of the window being written */
 	uint64_t told_jobs, next_jobs;	      /* the same of jobs that were refused */
+	uint64_t told_native[OWN_RUNTIMES], next_native[OWN_RUNTIMES];
 };
 
 void own_init(struct own_metrics *o);
 void own_fini(struct own_metrics *o);
 
-/*
- * Rows of the window that is about to be committed: 0 or -errno, and then some may be missing.
- * silence: of this window. jobs_refused: since the start.
- */
-int own_add(struct own_metrics *o, struct store_writer *w, const struct reader_silence *silence,
-	    uint64_t jobs_refused);
+/* Rows of the window that is about to be committed: 0 or -errno, and then some may be missing. */
+int own_add(struct own_metrics *o, struct store_writer *w, const struct own_counts *n);
 /* It was committed: what was added is not added again. */
 void own_committed(struct own_metrics *o);
 

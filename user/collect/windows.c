@@ -102,6 +102,20 @@ void windows_close(struct collector *c)
 	c->next_window_ns = (int64_t)(((uint64_t)c->end_ns / window + 1) * window);
 }
 
+static void add_own(struct collector *c, const struct reader_silence *silence,
+		    const struct sandbox_stats *parsing)
+{
+	struct hotspots_stats java;
+	struct v8s_stats v8;
+	hotspots_stats(resolver_hotspots(c->resolver), &java);
+	v8s_stats(resolver_v8s(c->resolver), &v8);
+	own_add(&c->own, c->store,
+		&(struct own_counts){ silence,
+				      parsing->full,
+				      { java.unknown, v8.unknown },
+				      { java.missing, v8.missing } });
+}
+
 int windows_write(struct collector *c, struct err *err)
 {
 	struct store_totals t;
@@ -128,7 +142,7 @@ int windows_write(struct collector *c, struct err *err)
 		proc_reader_silence(&silence);
 		sandbox_stats(c->sandbox, &parsing);
 		/* Without memory, parts of it are missing */
-		own_add(&c->own, c->store, &silence, parsing.full);
+		add_own(c, &silence, &parsing);
 		store_set_instants(c->store, instants_give(&c->instants, c->other_stack));
 		rc = store_commit_window(c->store, c->t0_ns, t1, c->closing_end_boot_ns, &t, err);
 		if (rc) {

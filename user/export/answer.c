@@ -501,6 +501,20 @@ static json_t *silent_json(const struct query_own *own)
 	return all;
 }
 
+/* [{"runtime": "V8 without ...", "processes": n}, ...] */
+static json_t *native_json(const struct query_own *own)
+{
+	json_t *all = json_array();
+	for (size_t i = 0; all && i < own->n_native; i++) {
+		json_t *o = json_object();
+		int rc = json_put(o, "runtime", json_string_of(own->native[i].what));
+		rc = rc ? rc : json_put(o, "processes", json_count(own->native[i].processes));
+		if (json_array_append_new(all, json_done(o, rc)))
+			return json_done(all, -ENOMEM);
+	}
+	return all;
+}
+
 json_t *answer_account(const struct store *s, const struct account *t, const struct query_own *own)
 {
 	const struct store_meta *m = store_meta(s);
@@ -510,6 +524,7 @@ json_t *answer_account(const struct store *s, const struct account *t, const str
 	rc = rc ? rc : json_put(self, "unanswered", silent_json(own));
 	rc = rc ? rc : json_put(self, "unanswered_others", json_count(own->other_requests));
 	rc = rc ? rc : json_put(self, "jobs_refused", json_count(own->jobs_refused));
+	rc = rc ? rc : json_put(self, "runtimes_unknown", native_json(own));
 	rc = json_put(o, "own", json_done(self, rc));
 	rc = rc ? rc : add_totals(o, &t->all, m);
 	rc = rc ? rc : json_put(o, "outside", json_count(t->outside));

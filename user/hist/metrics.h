@@ -58,6 +58,7 @@ int metric_snapshot(enum metric m, struct hist_snapshot *s, struct err *err);
 /* Events of a store, with counts of the recorder beside its histograms: collect/own.h. */
 #define OWN_SILENT "ascribe_reads_unanswered"
 #define OWN_JOBS_REFUSED "ascribe_jobs_refused"
+#define OWN_NATIVE "ascribe_runtimes_unknown"
 
 /* Values for which there was no memory. */
 uint64_t metrics_lost(void);

@@ -94,6 +94,7 @@ enum proc_layer {
 	PROC_LABELS,  /* user/attribute/labelling.c */
 	PROC_UNWIND,  /* user/stacks/unwinding.c */
 	PROC_HOTSPOT, /* user/stacks/hotspot.c */
+	PROC_V8,      /* user/stacks/v8.c */
 	PROC_LAYERS
 };
 

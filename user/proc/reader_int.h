@@ -26,6 +26,7 @@ enum reader_op {
 	OPEN_PATH,
 	READ_HOTSPOT,	    /* text: addresses of its tables. See hotspot.h */
 	READ_HOTSPOT_NAMES, /* a: the frame. text: struct hotspot_jvm */
+	READ_V8_NAME,	    /* a: the frame. text: struct v8_layout */
 	ROOT_OPEN,	    /* a: the name of the root for later requests */
 	ROOT_FILE,	    /* a: as above, b: the user. text: the path */
 	ROOT_TMP_FILE,	    /* the same in its /tmp */

@@ -5,6 +5,7 @@
  */
 #include "proc/reader.h"
 #include "proc/hotspot_int.h"
+#include "proc/v8_int.h"
 #include "proc/proc_int.h"
 #include "proc/reader_int.h"
 
@@ -521,6 +522,8 @@ int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd)
 		return hotspot_serve_locate(q, out);
 	case READ_HOTSPOT_NAMES:
 		return hotspot_serve_names(q, out);
+	case READ_V8_NAME:
+		return v8_serve_name(q, out);
 	case READER_OPS:
 		break;
 	}

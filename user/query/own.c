@@ -12,7 +12,7 @@
 #define SILENT_MAX 4096 /* names that are told apart */
 
 /* Events of a store that are ours: a metric plus one, or one of these. */
-enum { NOT_OURS, SILENT = N_METRICS + 1, JOBS_REFUSED };
+enum { NOT_OURS, SILENT = N_METRICS + 1, JOBS_REFUSED, NATIVE };
 
 struct silent {
 	uint32_t frame; /* its name */
@@ -46,6 +46,24 @@ static int add_silent(struct own *o, uint32_t frame, uint64_t requests)
 	return 0;
 }
 
+/* Beyond the first few they are not told apart: there are few versions. */
+static void add_native(struct own *o, const struct store_frame *f, uint64_t processes)
+{
+	struct query_own *r = o->ret;
+	size_t len = 0, i = 0;
+	const char *what = store_string(o->store, f->function, &len);
+	while (i < r->n_native &&
+	       !(what && strlen(r->native[i].what) == len && !memcmp(r->native[i].what, what, len)))
+		i++;
+	i = i < QUERY_OWN_NAMES ? i : QUERY_OWN_NAMES - 1;
+	if (i == r->n_native) {
+		r->n_native++;
+		snprintf(r->native[i].what, sizeof(r->native[i].what), "%.*s", (int)len,
+			 what ? what : "");
+	}
+	r->native[i].processes += processes;
+}
+
 static int on_row(void *ctx, const struct store_row *row)
 {
 	struct own *o = ctx;
@@ -59,6 +77,8 @@ static int on_row(void *ctx, const struct store_row *row)
 		return 0;
 	if (kind == JOBS_REFUSED)
 		o->ret->jobs_refused += row->samples;
+	else if (kind == NATIVE)
+		add_native(o, f, row->samples);
 	else if (kind == SILENT && !f->function)
 		o->ret->other_requests += row->samples;
 	else if (kind == SILENT)
@@ -76,6 +96,8 @@ static uint8_t kind_of(const char *event)
 		return SILENT;
 	if (!strcmp(event, OWN_JOBS_REFUSED))
 		return JOBS_REFUSED;
+	if (!strcmp(event, OWN_NATIVE))
+		return NATIVE;
 	for (unsigned m = 0; m < N_METRICS; m++) {
 		char name[100];
 		snprintf(name, sizeof(name), "%s" LENGTHS_SUFFIX, metric_name(m));

@@ -17,6 +17,11 @@ struct query_own {
 	size_t n_silent;
 	uint64_t other_requests; /* of the other processes that did not answer */
 	uint64_t jobs_refused;
+	struct query_native {
+		char what[128]; /* RUNTIME without MEMBER */
+		uint64_t processes;
+	} native[QUERY_OWN_NAMES]; /* runtimes whose stacks stayed native */
+	size_t n_native;
 };
 
 /*

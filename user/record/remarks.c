@@ -120,6 +120,21 @@ static void print_java(const struct hotspots_stats *j)
 			 j->no_room);
 }
 
+static void print_v8(const struct v8s_stats *v)
+{
+	if (v->unknown)
+		cmd_warn("JavaScript: %" PRIu64
+			 " processes run a V8 of an unknown version (v8dbg_%s "
+			 "is missing or wrong): their functions have no names; start them with "
+			 "--perf-basic-prof",
+			 v->unknown, v->missing);
+	if (v->no_room)
+		cmd_warn("JavaScript: %" PRIu64
+			 " processes found no place in the table of versions "
+			 "of V8: their functions have no names; record fewer versions at a time",
+			 v->no_room);
+}
+
 void remarks_print(const struct collector_progress *p)
 {
 	print_processes(p);
@@ -133,6 +148,7 @@ void remarks_print(const struct collector_progress *p)
 	print_silence(&p->reading, &p->silence);
 	print_jit(&p->jit);
 	print_java(&p->java);
+	print_v8(&p->v8);
 }
 
 void remarks_explain(const struct collector_progress *p)
@@ -150,4 +166,8 @@ void remarks_explain(const struct collector_progress *p)
 		"explain: Java: code heaps of %" PRIu64 " JVMs, %" PRIu64 " frames named, %" PRIu64
 		" whose code was gone, names dropped %" PRIu64 " times\n",
 		p->java.jvms, p->java.names, p->java.stale, p->java.forgotten);
+	fprintf(stderr,
+		"explain: JavaScript: %" PRIu64 " processes, %" PRIu64 " functions named, %" PRIu64
+		" frames whose function was gone, names dropped %" PRIu64 " times\n",
+		p->v8.programs, p->v8.names, p->v8.stale, p->v8.forgotten);
 }

@@ -19,6 +19,7 @@
 	X(selected) \
 	X(chosen) \
 	X(hotspot_codes) \
+	X(v8_layouts) \
 	X(unwind_ranges) \
 	X(unwind_pages) \
 	X(unwind_rules) \

@@ -43,6 +43,7 @@ int sampler_map_unwind(struct sampler *s, struct err *err)
 		  (void **)&s->unwind.rules },
 		{ MAP_hotspot_codes, HOTSPOT_CODES * sizeof(*s->unwind.hotspot),
 		  (void **)&s->unwind.hotspot },
+		{ MAP_v8_layouts, V8_LAYOUTS * sizeof(*s->unwind.v8), (void **)&s->unwind.v8 },
 	};
 	return sampler_map_tables(s, table, sizeof(table) / sizeof(table[0]), err);
 }
@@ -117,6 +118,8 @@ void sampler_unmap_unwind(struct sampler *s)
 		munmap(s->unwind.rules, UNWIND_RULES * sizeof(*s->unwind.rules));
 	if (s->unwind.hotspot)
 		munmap(s->unwind.hotspot, HOTSPOT_CODES * sizeof(*s->unwind.hotspot));
+	if (s->unwind.v8)
+		munmap(s->unwind.v8, V8_LAYOUTS * sizeof(*s->unwind.v8));
 	sampler_unmap_shards(s);
 	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
 		if (s->shard_made[i])

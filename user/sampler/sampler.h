@@ -14,6 +14,7 @@
 #include <linux/types.h>
 #include <stddef.h>
 #include "hotspot_wire.h"
+#include "v8_wire.h"
 #include "wire.h"
 
 #define SAMPLER_PROCESSES 16384u
@@ -293,6 +294,7 @@ struct sampler_unwind {
 	struct unwind_page *pages;    /* [UNWIND_PAGES] */
 	struct unwind_rule *rules;    /* [UNWIND_RULES] */
 	struct hotspot_code *hotspot; /* [HOTSPOT_CODES], include/hotspot_wire.h */
+	struct v8_layout *v8;	      /* [V8_LAYOUTS], include/v8_wire.h */
 };
 void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret);
 int sampler_add_shard(struct sampler *s, unsigned shard);

@@ -56,10 +56,10 @@ void range_lists_put(struct range_lists *all, struct range_list *l);
 /* Free the lists without references, after no CPU can be reading them. */
 void range_lists_collect(struct range_lists *all, struct sampler *s);
 
-/* Store a list in struct proc_entry. */
-static inline uint64_t range_list_word(const struct range_list *l)
+/* Store a list in struct proc_entry, and 1 + the index of V8's layout or 0. */
+static inline uint64_t range_list_word(const struct range_list *l, uint32_t v8)
 {
-	return l ? (uint64_t)l->n << 32 | l->first : 0;
+	return l ? UNWIND_LIST(l->first, l->n, v8) : 0;
 }
 
 #endif

@@ -25,6 +25,7 @@ struct resolver {
 	struct inlined *inlined;
 	struct jits *jits;
 	struct hotspots *hotspots;
+	struct v8s *v8s;
 	struct resolver_detail detail;
 	struct user_frame user[USER_FRAMES_MAX]; /* of the stack in hand */
 	bool eval[USER_FRAMES_MAX];
@@ -49,6 +50,7 @@ int resolver_renewed(struct resolver *r)
 	rc = rc ? rc : store_add_frame(r->store, &unknown, &r->frames.unknown);
 	rc = rc ? rc : jits_renewed(r->jits);
 	rc = rc ? rc : hotspots_renewed(r->hotspots);
+	rc = rc ? rc : v8s_renewed(r->v8s);
 	return rc ? rc : modules_renewed(r->modules);
 }
 
@@ -66,6 +68,7 @@ int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolize
 	rc = rc ? rc : kernel_frames_new(&r->kernel, &r->frames, ret_warning);
 	rc = rc ? rc : jits_new(&r->jits, w, symbolizer, procs);
 	rc = rc ? rc : hotspots_new(&r->hotspots, w, procs);
+	rc = rc ? rc : v8s_new(&r->v8s, w, procs);
 	rc = rc ? rc : inlined_new(&r->inlined, &r->frames);
 	rc = rc ? rc : resolver_renewed(r);
 	if (rc) {
@@ -81,6 +84,7 @@ void resolver_note_reasons(struct resolver *r, struct frame_reasons *reasons)
 	r->frames.reasons = reasons;
 	jits_note_reasons(r->jits, reasons);
 	hotspots_note_reasons(r->hotspots, reasons);
+	v8s_note_reasons(r->v8s, reasons);
 }
 
 void resolver_free(struct resolver *r)
@@ -89,6 +93,7 @@ void resolver_free(struct resolver *r)
 		return;
 	jits_free(r->jits);
 	hotspots_free(r->hotspots);
+	v8s_free(r->v8s);
 	inlined_free(r->inlined);
 	kernel_frames_free(r->kernel);
 	modules_free(r->modules);
@@ -112,11 +117,17 @@ void resolver_forget(struct resolver *r)
 {
 	jits_forget(r->jits);
 	hotspots_forget(r->hotspots);
+	v8s_forget(r->v8s);
 }
 
 struct hotspots *resolver_hotspots(const struct resolver *r)
 {
 	return r->hotspots;
+}
+
+struct v8s *resolver_v8s(const struct resolver *r)
+{
+	return r->v8s;
 }
 
 void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret)
@@ -219,7 +230,7 @@ static uint32_t locate(struct resolver *r, const struct proc_image *im, const ui
 		       uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		if (HOTSPOT_IS_FRAME(user[i])) {
+		if (HOTSPOT_IS_FRAME(user[i]) || V8_IS_FRAME(user[i])) {
 			r->user[i] = (struct user_frame){ .im = im, .at = user[i] };
 			continue;
 		}
@@ -266,6 +277,13 @@ static int frames_of(struct resolver *r, const struct user_frame *u, bool put_of
 {
 	struct symbol sym;
 	*ret_n = 1;
+	if (V8_IS_FRAME(u->at)) {
+		int rc = u->im ? v8s_frame(r->v8s, u->im, u->at, out) : -ENOENT;
+		if (!rc || (rc == -EINPROGRESS && put_off))
+			return rc;
+		flags->jit_unnamed = true;
+		return v8s_unnamed(r->v8s, out);
+	}
 	if (u->im && (HOTSPOT_IS_FRAME(u->at) || hotspots_hold(u->im, u->at))) {
 		int rc = hotspots_frames(r->hotspots, u->im, u->at, out, ret_n);
 		if (!rc || (rc == -EINPROGRESS && put_off))

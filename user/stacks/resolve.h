@@ -14,6 +14,7 @@
 #include "proc/proc.h"
 #include "stacks/frame_reasons.h"
 #include "stacks/hotspot.h"
+#include "stacks/v8.h"
 #include "stacks/jit.h"
 #include "stacks/module.h"
 #include "store/writer.h"
@@ -164,6 +165,7 @@ void resolver_forget(struct resolver *r);
 
 /* Who finds and names Java code; borrowed. */
 struct hotspots *resolver_hotspots(const struct resolver *r);
+struct v8s *resolver_v8s(const struct resolver *r);
 
 void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret);
 

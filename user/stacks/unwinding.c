@@ -47,6 +47,7 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 	u->op = config->op;
 	sampler_unwind(s, &u->shared);
 	hotspots_share(resolver_hotspots(r), u->shared.hotspot);
+	v8s_share(resolver_v8s(r), u->shared.v8);
 	struct unwind_pool_config cfg = { .pages = u->shared.pages,
 					  .rules = u->shared.rules,
 					  .rows_bytes_max = budget,
@@ -131,7 +132,7 @@ static void publish(struct unwinding *u, struct process *p, struct range_list *l
 	range_lists_put(&u->lists, p->list);
 	p->list = l;
 	sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id,
-			   range_list_word(l));
+			   range_list_word(l, p->image ? v8s_layout(p->image) : 0));
 	if (l && !p->used.listed)
 		list_append(&u->used, &p->used);
 	else if (!l)
@@ -384,6 +385,18 @@ static int look_for_java(struct unwinding *u, struct proc_image *im)
 	return 0;
 }
 
+/* Look for V8 in the same way. */
+static void look_for_v8(struct unwinding *u, struct proc_image *im)
+{
+	const struct proc_map *m;
+	struct binary_v8 at;
+	for (struct file_place p = { 0 }; !v8s_knows(im) && (m = next_file(im, &p));) {
+		struct binary *b = resolver_binary(u->resolver, im, m);
+		if (b && !binary_v8(b, &at))
+			v8s_found(resolver_v8s(u->resolver), im, &at);
+	}
+}
+
 /* False: there was no time to ask for all. */
 static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 {
@@ -398,6 +411,7 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 		uint64_t now = proc_now_ns();
 		p->grace_ns = !rc ? 0 : p->grace_ns ? p->grace_ns : now + UNWINDING_GRACE_NS;
 		int java = look_for_java(u, im);
+		look_for_v8(u, im);
 		if (now >= p->grace_ns)
 			make_ranges(u, p, im);
 		p->late = rc || java || !proc_image_mapped(im);
@@ -447,7 +461,7 @@ void unwinding_known(struct unwinding *u, const struct proc_image *im)
 	const struct process *p = im->layer[PROC_UNWIND];
 	if (p && p->list)
 		sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id,
-				   range_list_word(p->list));
+				   range_list_word(p->list, v8s_layout(im)));
 }
 
 void unwinding_missed(struct unwinding *u, const struct proc_id *id, uint64_t pc)

@@ -240,6 +240,14 @@ int binary_hotspot(const struct binary *b, struct binary_hotspot *ret)
 	return 0;
 }
 
+int binary_v8(const struct binary *b, struct binary_v8 *ret)
+{
+	if (!b->facts.v8.found)
+		return -ENOENT;
+	*ret = b->facts.v8;
+	return 0;
+}
+
 static int lines_fd(const struct binary *b)
 {
 	return b->facts.has & FACT_DWARF ? b->fd : b->debug_lines ? b->debug_fd : -1;

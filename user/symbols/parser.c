@@ -5,6 +5,7 @@
 #include "symbols/gopclntab.h"
 #include "symbols/hotspot.h"
 #include "symbols/python.h"
+#include "symbols/v8.h"
 
 #include <elf.h>
 #include <endian.h>
@@ -37,8 +38,10 @@ int facts_encode(const struct elf_image *img, struct buf *out)
 	uint32_t crc = 0;
 	struct binary_python py = { 0 };
 	struct binary_hotspot hs = { 0 };
+	struct binary_v8 v8 = { 0 };
 	python_find(img, &py);
 	hotspot_find(img, &hs);
+	v8_find(img, &v8);
 	if (debuglink_read(img, link, &crc))
 		link[0] = '\0';
 	int rc = buf_add_u32(out, img->machine);
@@ -65,6 +68,11 @@ int facts_encode(const struct elf_image *img, struct buf *out)
 	rc = rc ? rc : buf_add_u64(out, py.eval_size);
 	for (size_t i = 0; !rc && i < HOTSPOT_SYMBOLS; i++)
 		rc = buf_add_u64(out, hs.at[i]);
+	rc = rc ? rc : buf_add_u8(out, (uint8_t)v8.found);
+	if (v8.found) {
+		rc = rc ? rc : buf_add(out, &v8.layout, sizeof(v8.layout));
+		rc = rc ? rc : buf_add(out, v8.missing, sizeof(v8.missing));
+	}
 	rc = rc ? rc : buf_add_u32(out, crc);
 	return rc ? rc : buf_add(out, link, strlen(link) + 1);
 }
@@ -92,6 +100,20 @@ static int decode_loads(struct elf_image *img, struct cursor *c)
 	return 0;
 }
 
+static int decode_v8(struct binary_v8 *v, struct cursor *c)
+{
+	v->found = cursor_u8(c);
+	if (!v->found)
+		return 0;
+	const uint8_t *layout = cursor_bytes(c, sizeof(v->layout)),
+		      *missing = cursor_bytes(c, sizeof(v->missing));
+	if (!layout || !missing || v->found != 1 || missing[sizeof(v->missing) - 1])
+		return -EBADMSG;
+	memcpy(&v->layout, layout, sizeof(v->layout));
+	memcpy(v->missing, missing, sizeof(v->missing));
+	return 0;
+}
+
 int facts_decode(struct facts *ret, const struct buf *in)
 {
 	struct facts f = { .img = { .fd = -1 } };
@@ -114,6 +136,7 @@ int facts_decode(struct facts *ret, const struct buf *in)
 	f.python.eval_size = cursor_u64(&c);
 	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
 		f.hotspot.at[i] = cursor_u64(&c);
+	rc = rc ? rc : decode_v8(&f.v8, &c);
 	f.link_crc = cursor_u32(&c);
 	size_t left = cursor_left(&c);
 	const uint8_t *link = left <= sizeof(f.link) ? cursor_bytes(&c, left) : NULL;

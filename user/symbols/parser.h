@@ -27,6 +27,7 @@ struct facts {
 	uint32_t link_crc;
 	struct binary_python python; /* version 0: it is none */
 	struct binary_hotspot hotspot;
+	struct binary_v8 v8;
 };
 
 #define FACT_SYMTAB 1u

@@ -14,6 +14,8 @@
 #define ASCRIBE_SYMBOLS_SYMBOLS_H
 
 #include "hotspot_tables.h"
+#include <linux/types.h>
+#include "v8_wire.h"
 #include "sandbox/sandbox.h"
 #include "util/err.h"
 
@@ -247,6 +249,17 @@ struct binary_hotspot {
 	uint64_t at[HOTSPOT_SYMBOLS]; /* all 0: it is none */
 };
 int binary_hotspot(const struct binary *b, struct binary_hotspot *ret);
+
+/* A file that holds V8, by what it publishes for debuggers. -ENOENT: it does not. */
+#define V8_MISSING_MAX 64
+struct binary_v8 {
+	uint32_t found;
+	struct v8_layout layout;
+	char missing[V8_MISSING_MAX]; /* not empty: what is missing or wrong, layout is void */
+};
+int binary_v8(const struct binary *b, struct binary_v8 *ret);
+/* The same of a file, borrowed, in a worker of a sandbox that this process starts. */
+int binary_v8_of(int fd, struct binary_v8 *ret);
 
 /*
  * Does the file lack symbols or DWARF that a separate debug file may have? Then: where it may be,

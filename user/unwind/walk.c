@@ -70,6 +70,12 @@ static __always_inline int unwind_made(struct unwind_state *s)
 	return -1;
 }
 
+static __always_inline int unwind_unruled(struct unwind_state *s)
+{
+	(void)s;
+	return -1;
+}
+
 #if defined(UNWIND_FOR_ARM64)
 static __always_inline __u64 unwind_address_mask(void)
 {
