@@ -43,6 +43,7 @@ OFTEN := $(addprefix tests/, \
 	record/top.sh record/top_metrics.sh record/why.sh record/waits_long.sh record/namespace.sh \
 	record/python.sh record/python_waits.sh record/durations.sh record/probes.sh \
 	record/locks.sh record/latency.sh record/tracks.sh record/waker.sh record/hotspot.sh \
+	record/v8.sh \
 	models/check.sh \
 	cli/terminal.sh)
 # What takes minutes: in `make test-all` alone.

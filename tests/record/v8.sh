@@ -295,4 +295,25 @@ for node in $(nodes); do
 	"$ascribe" export v8 --format folded >v8.folded 2>/dev/null
 	ok "$version, moving" python3 -I -S moving.py v8.folded
 done
+
+# ---- stripped; and of a version that is not known, by the name of one number ----
+mkdir other
+node=$(nodes | head -1)
+if command -v strip >/dev/null && strip -o other/node "$node"; then
+	truth "stripped" 20000 other/node
+fi
+sed 's/v8dbg_class_Script__name__/v8dbg_class_Script__nome__/' "$node" >other/node
+chmod +x other/node
+rm -rf v8
+ok "unknown: recorded" "$ascribe" record -F 499 -o v8 -- other/node truth.js 1000 24 20000
+cp ok.err said
+ok "unknown: it is said" grep 'V8 of an unknown version.*Script__name__' said
+ok "unknown: in stat" grep -x 'V8 without v8dbg_class_Script__name__  *1' <(
+	"$ascribe" stat v8 2>/dev/null)
+ok "unknown" rooted v8 97
+background other/node -e 'setTimeout(() => 0, 60000)' >/dev/null
+sleep 1
+ok "unknown: in check" grep "^note  Node .*[( ]${pid}[,)].*Script__name__.*--perf-basic-prof" <(
+	"$ascribe" check 2>&1)
+kill "$pid" 2>/dev/null
 finish

@@ -46,8 +46,9 @@ static void test_share(void **state)
 	}
 	assert_int_equal(all.free.used, MAPPINGS);
 	assert_int_equal(first->refs, CHILDREN);
-	assert_memory_equal(shared + (uint32_t)range_list_word(first), r, sizeof(r));
-	assert_int_equal(range_list_word(first) >> 32, MAPPINGS);
+	assert_memory_equal(shared + (uint32_t)range_list_word(first, 0), r, sizeof(r));
+	assert_int_equal(range_list_word(first, 0) >> 32, MAPPINGS);
+	assert_int_equal(range_list_word(first, 3) >> 48, 3);
 	/* Other files behind the same addresses are another list. */
 	assert_int_equal(range_lists_get(&all, r, MAPPINGS, code, 1, 0, &l, &made), 0);
 	assert_true(made && l != first);

@@ -3,6 +3,7 @@
 
 #include "proc/v8.h"
 #include "stacks/words.h"
+#include "util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +14,12 @@
 struct state {
 	struct v8s *of;
 	uint32_t layout; /* 1 + index; 0: none */
+	uint64_t told_s; /* second in which `told` functions were reported */
+	uint32_t told;
 };
+
+/* Functions of a process that are named in a second before its rows are read */
+#define TOLD_MAX 2000
 
 struct place {
 	struct v8_layout layout;
@@ -174,8 +180,16 @@ int v8s_frame(struct v8s *v, const struct proc_image *im, uint64_t word, uint32_
 
 void v8s_told(struct v8s *v, const struct proc_image *im, uint64_t word)
 {
+	struct state *s = im ? im->layer[PROC_V8] : NULL;
+	uint64_t now_s = clock_ns(CLOCK_MONOTONIC) / 1000000000;
 	uint32_t frame;
-	if (im && V8_IS_FRAME(word))
+	if (!s || !V8_IS_FRAME(word))
+		return;
+	if (s->told_s != now_s) {
+		s->told_s = now_s;
+		s->told = 0;
+	}
+	if (s->told++ < TOLD_MAX)
 		v8s_frame(v, im, word, &frame);
 }
 
