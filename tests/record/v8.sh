@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# JavaScript without options, for each Node that is here: interpreted, baseline and optimized code,
-# closures, classes and async functions, against what the program says that it did. Then code that
-# is freed and moved while it is named, and what only looks like V8, and lies.
+# JavaScript without options, for the Node that is here and, in make test-all, two more:
+# interpreted, baseline and optimized code, closures, classes and async functions, against what the
+# program says that it did. Then code that is freed and moved while it is named, and what only looks
+# like V8, and lies.
 . "$(dirname "$0")/lib.bash"
 [ "$(uname -m)" = x86_64 ] || skip "only x86-64 code is walked"
 
@@ -153,14 +154,17 @@ if command -v cc >/dev/null; then
 fi
 
 command -v node >/dev/null || finish
-top=$here/../.. # Node 22 and 24 come from npm
-NODE_MODULES=$top/build/npm/node/node_modules
-if [ ! -f "$NODE_MODULES/.fetched" ] ||
-	[ "$top/tests/tools/node/package-lock.json" -nt "$NODE_MODULES/.fetched" ]; then
-	(cd "$top" && CI= tools/fetch-npm tests/tools/node build/npm/node "Node 22 and 24")
+nodes() { realpath "$(command -v node)"; }
+if [ -n "${ASCRIBE_TEST_ALL:-}" ]; then # Node 22 and 24 come from npm
+	top=$here/../..
+	NODE_MODULES=$top/build/npm/node/node_modules
+	nodes() { realpath -qe "$(command -v node)" "$NODE_MODULES"/*/bin/node | sort -u; }
+	if [ ! -f "$NODE_MODULES/.fetched" ] ||
+		[ "$top/tests/tools/node/package-lock.json" -nt "$NODE_MODULES/.fetched" ]; then
+		(cd "$top" && CI= tools/fetch-npm tests/tools/node build/npm/node "Node 22 and 24")
+	fi
+	[ "$(nodes | wc -l)" -gt 1 ] || bad "Node 22 and 24 of npm are not there"
 fi
-nodes() { realpath -qe "$(command -v node)" "$NODE_MODULES"/*/bin/node | sort -u; }
-[ "$(nodes | wc -l)" -gt 1 ] || [ -z "${CI:-}" ] || bad "Node 22 and 24 of npm are not there"
 
 # The bodies are too long to be inlined: a function that is inlined has no frame.
 body=$(for _ in $(seq 40); do echo 'x = (Math.imul(x, 1664525) + 1013904223) | 0; x ^= x >>> 7;'; done)
@@ -186,7 +190,14 @@ $body
 	}
 }
 class Walk {
-	down(depth, n, f) { return depth ? this.down(depth - 1, n, f) + 1 : f(n); }
+	down(depth, n, f) {
+		if (n < 0) {
+			let x = n | 0;
+$body
+			sink ^= x;
+		}
+		return depth ? this.down(depth - 1, n, f) + 1 : f(n);
+	}
 }
 async function work(ms, depth, n) {
 	const walk = new Walk(), other = new Other(), three = makeThree(3), one = other.one;
