@@ -12,6 +12,7 @@ run() {
 
 run grown 40 --json >grown.json 2>grown.err
 status=$?
+[ -s grown.json ] || bad "compare-runs: $(cat grown.err)"
 check "a function that does 40% more fails the gate, and it alone" d=grown.json -- \
 	"$status == 1 and [r['verdict'] for r in d['gate']['rules']] == ['broken', 'holds']" \
 	"d['gate']['rules'][0]['why']"

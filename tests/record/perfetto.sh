@@ -149,7 +149,7 @@ assert slept > .7 * len(stacks) > 2, (slept, len(stacks), stacks[-2:])
 # Labels of the work are annotations of its waits.
 tenants = collections.Counter(a.string_value for b, e, w in t.waits for a in w.debug_annotations
                               if a.name == 'tenant')
-assert set(tenants) == {'a', 'b'}, tenants
+assert {'a', 'b'} <= set(tenants), tenants # and of what else runs here
 assert any(w.name == 'runq' for *_, w in t.waits)
 print(len(t.samples), 'samples,', len(t.waits), 'waits,', found, 'of', len(pauses), 'pauses,',
       len(t.stacks), 'stacks')
@@ -191,7 +191,7 @@ exits 0 '' "$ascribe" export tracked --format perfetto --by tenant -o wide.perfe
 ok "waits that overlap" $python -c '
 from decoded import Trace
 t = Trace("wide.perfetto")
-assert len(t.processes) == 3 and sum(d.name == "waits" for d in t.tracks.values()) > 1'
+assert len(t.processes) >= 3 and sum(d.name == "waits" for d in t.tracks.values()) > 1'
 exits 1 'record with --tracks' "$ascribe" export plain --format perfetto -o plain.perfetto
 ok "without times no file" test ! -e plain.perfetto
 exits 1 'only cpu, off, runq and wall have times' \

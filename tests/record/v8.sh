@@ -279,7 +279,7 @@ truth() { # what, iterations, command...
 	local what=$1 n=$2
 	shift 2
 	rm -rf v8
-	ok "$what: recorded" "$ascribe" record -q -F 499 -o v8 -- "$@" truth.js 4000 24 "$n"
+	ok "$what: recorded" "$ascribe" record -q -F 499 -o v8 -- "$@" truth.js 6000 24 "$n"
 	"$ascribe" export v8 --format folded >v8.folded 2>/dev/null
 	ok "$what" python3 -I -S judge.py v8.folded 24 "$(tail -1 ok.out)"
 	ok "$what" rooted v8 97
