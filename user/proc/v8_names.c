@@ -12,6 +12,7 @@
 #include "proc/reader_int.h"
 #include "proc/v8.h"
 #include "proc/v8_int.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -151,35 +152,19 @@ struct text {
 	uint16_t high; /* the first half of a pair; 0: none */
 };
 
-static void add_byte(struct text *t, uint32_t c)
-{
-	t->out[t->n++] = (char)c;
-}
-
 /* Add a character as UTF-8, where there is room. */
 static void add_character(struct text *t, uint16_t c)
 {
 	if (t->n + 5 > V8_TEXT_MAX)
 		return;
+	uint32_t code = c < 0x20 || c == 0x7f ? '?' : c;
 	if (t->high && c >> 10 == 0x37) {
-		uint32_t pair = 0x10000 + ((t->high & 0x3ffu) << 10 | (c & 0x3ffu));
-		add_byte(t, 0xf0 | pair >> 18);
-		add_byte(t, 0x80 | (pair >> 12 & 0x3f));
-		add_byte(t, 0x80 | (pair >> 6 & 0x3f));
-		add_byte(t, 0x80 | (pair & 0x3f));
+		code = 0x10000 + ((t->high & 0x3ffu) << 10 | (c & 0x3ffu));
 	} else if (c >> 10 == 0x36) {
 		t->high = c;
 		return;
-	} else if (c < 0x80) {
-		add_byte(t, c < 0x20 || c == 0x7f ? '?' : c);
-	} else if (c < 0x800) {
-		add_byte(t, 0xc0u | c >> 6);
-		add_byte(t, 0x80u | (c & 0x3f));
-	} else {
-		add_byte(t, 0xe0u | c >> 12);
-		add_byte(t, 0x80u | (c >> 6 & 0x3f));
-		add_byte(t, 0x80u | (c & 0x3f));
 	}
+	t->n += utf8_put(t->out + t->n, code);
 	t->high = 0;
 }
 

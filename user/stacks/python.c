@@ -6,6 +6,7 @@
 #include "util/array.h"
 #include "util/idhash.h"
 #include "util/quota.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -156,21 +157,7 @@ static size_t to_utf8(const uint8_t *text, size_t bytes, size_t width, char out[
 			c |= (uint32_t)text[i + 2] << 16 | (uint32_t)text[i + 3] << 24;
 		if (c < 0x20 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
 			c = '?';
-		if (c < 0x80) {
-			out[n++] = (char)c;
-		} else if (c < 0x800) {
-			out[n++] = (char)(0xc0 | c >> 6);
-			out[n++] = (char)(0x80 | (c & 0x3f));
-		} else if (c < 0x10000) {
-			out[n++] = (char)(0xe0 | c >> 12);
-			out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
-			out[n++] = (char)(0x80 | (c & 0x3f));
-		} else {
-			out[n++] = (char)(0xf0 | c >> 18);
-			out[n++] = (char)(0x80 | (c >> 12 & 0x3f));
-			out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
-			out[n++] = (char)(0x80 | (c & 0x3f));
-		}
+		n += utf8_put(out + n, c);
 	}
 	return n;
 }

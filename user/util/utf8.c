@@ -38,6 +38,15 @@ unsigned utf8_code(const char *s, size_t n)
 	return code;
 }
 
+size_t utf8_put(char out[4], unsigned code)
+{
+	const size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+	for (size_t i = n; i > 1; i--, code >>= 6)
+		out[i - 1] = (char)(0x80 | (code & 0x3f));
+	out[0] = (char)(n == 1 ? code : (0xf00u >> n & 0xff) | code);
+	return n;
+}
+
 bool utf8_is_hidden(const char *s, size_t n)
 {
 	static const struct {

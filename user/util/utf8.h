@@ -26,6 +26,9 @@ void utf8_show(char *text, const char *kept);
 /* Its number. */
 unsigned utf8_code(const char *s, size_t n);
 
+/* The opposite: write the character of a number up to 0x1fffff. Return its length. */
+size_t utf8_put(char out[4], unsigned code);
+
 /* Is all of the text UTF-8? */
 bool utf8_is_whole(const char *s, size_t len);
 
