@@ -376,18 +376,20 @@ static uint64_t random_tick_ns(uint64_t period_ns)
 int event_open_jittered(const struct event *e, int cpu, int *ret_fd, struct err *err)
 {
 	struct event ticking = *e;
-	if (event_is_clock(e))
+	if (event_is_clock(e)) {
 		ticking.attr.sample_period = random_tick_ns(e->attr.sample_period);
+		ticking.attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
+	}
 	return event_open(&ticking, cpu, ret_fd, err);
 }
 
 int event_count(int fd, uint64_t *ret)
 {
-	uint64_t v;
-	ssize_t n = read(fd, &v, sizeof(v));
-	if (n != (ssize_t)sizeof(v))
+	uint64_t v[2]; /* the count; of a clock its time as well */
+	ssize_t n = read(fd, v, sizeof(v));
+	if (n != (ssize_t)sizeof(v[0]) && n != (ssize_t)sizeof(v))
 		return n < 0 ? -errno : -EIO;
-	*ret = v;
+	*ret = v[n / (ssize_t)sizeof(v[0]) - 1];
 	return 0;
 }
 

@@ -85,7 +85,11 @@ int event_open_jittered(const struct event *e, int cpu, int *ret_fd, struct err 
 /* True if each sample of this event stands for a fixed time. */
 bool event_is_clock(const struct event *e);
 
-/* Return the count since opening: nanoseconds for clocks, hits for the others. 0 or -errno. */
+/*
+ * Return the count since opening: nanoseconds for clocks, hits for the others. 0 or -errno. A clock
+ * gives the time that it was enabled. Its count stands still while the kernel throttles it: after
+ * perf_event_max_sample_rate / HZ interrupts without a tick, as on an idle CPU.
+ */
 int event_count(int fd, uint64_t *ret);
 
 #endif
