@@ -35,7 +35,7 @@ TAIL := $(addprefix tests/, \
 	http/peers.sh record/calls.sh record/leak.sh record/args.sh record/periods.sh \
 	http/restart_waits.sh http/units.sh http/web_unit.sh http/deb_units.sh \
 	labels/languages.sh record/java_locks.sh record/pgo.sh)
-# What costs most, and what other scripts also reach: each runs every third day.
+# What costs most, and what other scripts also reach: each runs every fifth day.
 OFTEN := $(addprefix tests/, \
 	http/budget.sh http/pods.sh http/bad.sh http/full.sh http/keeper.sh http/freeze.sh \
 	http/heatmap.sh http/web_process.sh http/ingest.sh http/rights.sh http/pyroscope.sh \
@@ -43,7 +43,7 @@ OFTEN := $(addprefix tests/, \
 	record/top.sh record/top_metrics.sh record/why.sh record/waits_long.sh record/namespace.sh \
 	record/python.sh record/python_waits.sh record/durations.sh record/probes.sh \
 	record/locks.sh record/latency.sh record/tracks.sh record/waker.sh record/hotspot.sh \
-	record/v8.sh \
+	record/v8.sh record/jit.sh record/blame.sh record/filter.sh record/gate.sh \
 	models/check.sh \
 	cli/terminal.sh)
 # What takes minutes: in `make test-all` alone.
@@ -58,7 +58,7 @@ export TURN
 # The part of a list whose turn is not today: each has its turn once in so many days.
 not_today = $(if $(ASCRIBE_TEST_ALL),,$(shell \
 	printf '%s\n' $(1) | awk 'NR % $(2) != $(TURN) % $(2)'))
-TAIL_OUT := $(call not_today,$(TAIL),10) $(call not_today,$(OFTEN),3) \
+TAIL_OUT := $(call not_today,$(TAIL),10) $(call not_today,$(OFTEN),5) \
 	$(if $(ASCRIBE_TEST_ALL),,$(SLOWEST))
 UNIT_OUT := $(call not_today,$(UNIT_TAIL),10)
 # An emulated kernel runs a third of its tests.
