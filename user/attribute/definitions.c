@@ -154,8 +154,7 @@ static bool has_room(struct labelling *l, struct labelled *p, const struct proc_
 		return false;
 	if (!p || (p->n_sets < l->sets_max && p->bytes < PROC_BYTES_MAX))
 		return true;
-	if (!p->full.listed)
-		list_append(&l->full, &p->full);
+	list_set(&l->full, &p->full, true);
 	sampler_stop_labels(l->sampler, o->tgid, o->start_ns, true);
 	return false;
 }

@@ -225,8 +225,8 @@ void labelling_new_process(struct labelling *l, struct proc_image *im, const str
 	/* Later than others: we have no labels, but many files */
 	if (id->tgid == (uint32_t)getpid())
 		due_put(&l->due, &k->due, proc_now_ns() + LATE_NS);
-	else if (!k->fresh.listed)
-		list_append(&l->fresh, &k->fresh);
+	else
+		list_set(&l->fresh, &k->fresh, true);
 }
 
 void labelling_mapped(struct labelling *l, const struct proc_image *im, const struct proc_map *m)

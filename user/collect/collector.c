@@ -29,11 +29,12 @@
 /* Between two looks at what parsers answered, while more is on its way, */
 #define GO_ON_NS (NS / 50)
 #define LOOK_AGAIN_NS (NS / 10) /* and where no answer came, */
-/* And at rows that wait for names: it asks for all of their names */
-#define ROWS_GO_ON_NS (NS / 10)
 /* And times the CPU time that was used since the last look: it may be for thousands of processes */
 #define GO_ON_SHARE 3
-#define PARSER_SERVES 64 /* files until the parsing child is replaced */
+/* And at rows that wait for names: it asks for all of their names */
+#define ROWS_GO_ON_NS (NS / 10)
+#define ROWS_GO_ON_SHARE 9 /* times the CPU time that the last such look took */
+#define PARSER_SERVES 64   /* files until the parsing child is replaced */
 /*
  * Read records of the BPF programs that follow each other together. A pause of 10 ms on 5 CPUs
  * fills half of the ring `copies` at most (bpf/copy.bpf.h); more CPUs have shorter pauses.
@@ -273,6 +274,20 @@ static uint64_t go_on_at(const struct collector *c, bool answered, bool idle)
 	return c->go_on_ns + (pause > GO_ON_SHARE * spent ? pause : GO_ON_SHARE * spent);
 }
 
+/* Look at the rows that wait for names, unless that was done lately. */
+static void look_at_rows(struct collector *c, uint64_t now, bool idle)
+{
+	uint64_t pause = idle ? 0 : ROWS_GO_ON_NS, begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (pause < ROWS_GO_ON_SHARE * c->rows_spent_ns)
+		pause = ROWS_GO_ON_SHARE * c->rows_spent_ns;
+	if (!rows_wait(c) || (!c->stopped && now < c->rows_ns + pause))
+		return;
+	c->rows_ns = now;
+	rows_go_on(c, false);
+	c->rows_spent_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	c->go_on_cpu_ns += c->rows_spent_ns; /* no reason to let labels and rules wait */
+}
+
 /*
  * Go on with what waits for parsers or readers: at once when nothing more is on its way, else now
  * and then. Return ms until the next look.
@@ -298,10 +313,7 @@ static int parse_go_on(struct collector *c, bool idle)
 	unwinding_go_on(c->unwinding);
 	labelling_go_on(c->labelling);
 	copies_go_on(c->copies);
-	if (waits && (idle || c->stopped || now >= c->rows_ns + ROWS_GO_ON_NS)) {
-		c->rows_ns = now;
-		rows_go_on(c, false);
-	}
+	look_at_rows(c, now, idle);
 	return rows_wait(c) ? (int)(LOOK_AGAIN_NS / 1000000) : -1;
 }
 

@@ -119,7 +119,8 @@ struct collector {
 	uint64_t closing_ns;			     /* BOOTTIME: write it then at the latest */
 	/* sandbox_stats.answered and reader_stats.moved at the last parse_go_on */
 	uint64_t answered;
-	uint64_t rows_ns; /* BOOTTIME of the last rows_go_on */
+	uint64_t rows_ns; /* BOOTTIME of the last rows_go_on, and the CPU time that it took */
+	uint64_t rows_spent_ns;
 	/* BOOTTIME, and CPU time of this thread, at the last parse_go_on */
 	uint64_t go_on_ns, go_on_cpu_ns;
 	struct collector_detail detail;

@@ -35,11 +35,10 @@ struct inlined {
 	struct frames *frames;
 	struct batch batch[BATCHES_MAX];
 	struct places *places;
-	uint64_t spent_ns; /* since the drain began, */
-	uint64_t most_ns;  /* limit of spent_ns */
-	struct wanted *wanted;
-	size_t n_wanted, cap_wanted;
-	bool sorted; /* nothing was added since the last sort */
+	uint64_t spent_ns;     /* since the drain began, */
+	uint64_t most_ns;      /* limit of spent_ns */
+	struct wanted *wanted; /* the first n_sorted by place, each place once */
+	size_t n_wanted, n_sorted, cap_wanted;
 	bool paused;
 };
 
@@ -63,6 +62,7 @@ static void forget_wanted(struct inlined *x, size_t from)
 	for (size_t i = from; i < x->n_wanted; i++)
 		module_put(x->wanted[i].module);
 	x->n_wanted = from;
+	x->n_sorted = x->n_sorted < from ? x->n_sorted : from;
 }
 
 void inlined_free(struct inlined *x)
@@ -186,15 +186,30 @@ static void batch_end(struct inlined *x, struct batch *b)
 
 /* ---- what is wanted ---- */
 
+static int by_vaddr(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static int by_place(const void *pa, const void *pb)
+{
+	const struct wanted *a = pa, *b = pb;
+	if (a->module != b->module)
+		return a->module < b->module ? -1 : 1;
+	return a->vaddr < b->vaddr ? -1 : a->vaddr > b->vaddr;
+}
+
+/* True if this place was sent, or waits for that: what is set aside asks again and again. */
 static bool is_asked(const struct inlined *x, const struct wanted *w)
 {
 	for (size_t i = 0; i < BATCHES_MAX; i++) {
 		const struct batch *b = &x->batch[i];
-		for (size_t k = 0; b->module == w->module && k < b->n; k++)
-			if (b->vaddr[k] == w->vaddr)
-				return true;
+		if (b->module == w->module &&
+		    bsearch(&w->vaddr, b->vaddr, b->n, sizeof(b->vaddr[0]), by_vaddr))
+			return true;
 	}
-	return false;
+	return x->n_sorted && bsearch(w, x->wanted, x->n_sorted, sizeof(*w), by_place);
 }
 
 static bool want(struct inlined *x, const struct wanted *w)
@@ -205,17 +220,22 @@ static bool want(struct inlined *x, const struct wanted *w)
 	    ARRAY_RESERVE(x->wanted, x->cap_wanted, x->n_wanted + 1))
 		return false;
 	x->wanted[x->n_wanted++] = *w;
-	x->sorted = false;
 	module_hold(w->module);
 	return true;
 }
 
-static int by_place(const void *pa, const void *pb)
+static void sort_wanted(struct inlined *x)
 {
-	const struct wanted *a = pa, *b = pb;
-	if (a->module != b->module)
-		return a->module < b->module ? -1 : 1;
-	return a->vaddr < b->vaddr ? -1 : a->vaddr > b->vaddr;
+	size_t n = 0;
+	if (x->n_sorted == x->n_wanted)
+		return;
+	qsort(x->wanted, x->n_wanted, sizeof(*x->wanted), by_place);
+	for (size_t i = 0; i < x->n_wanted; i++)
+		if (n && !by_place(&x->wanted[n - 1], &x->wanted[i]))
+			module_put(x->wanted[i].module);
+		else
+			x->wanted[n++] = x->wanted[i];
+	x->n_wanted = x->n_sorted = n;
 }
 
 /* Return the batch of this module, or a free one; NULL: all are in use. */
@@ -231,46 +251,34 @@ static struct batch *batch_find(struct inlined *x, const struct module *m)
 	return found;
 }
 
-/*
- * Make a batch of the addresses of one file, v[n], each once. Those without room stay wanted: they
- * are moved to the front of v, and their number is returned.
- */
+/* Make a batch of the first of n addresses of one file. Return how many: the others stay wanted. */
 static size_t make_batch(struct inlined *x, struct wanted *v, size_t n)
 {
 	struct batch *b = batch_find(x, v->module);
-	size_t left = 0;
 	if (!b || b->module)
-		return n;
+		return 0;
 	*b = (struct batch){ .module = v->module, .begin_ns = clock_ns(CLOCK_MONOTONIC) };
 	module_hold(b->module);
-	for (size_t i = 0; i < n; i++) {
-		if (b->n && b->vaddr[b->n - 1] == v[i].vaddr) {
-			module_put(v[i].module);
-		} else if (b->n == BATCH_MAX) {
-			v[left++] = v[i];
-		} else {
-			b->vaddr[b->n] = v[i].vaddr;
-			b->offset[b->n++] = v[i].offset;
-			module_put(v[i].module);
-		}
+	for (; b->n < n && b->n < BATCH_MAX; b->n++) {
+		b->vaddr[b->n] = v[b->n].vaddr;
+		b->offset[b->n] = v[b->n].offset;
+		module_put(v[b->n].module);
 	}
-	return left;
+	return b->n;
 }
 
 static void make_batches(struct inlined *x)
 {
 	size_t left = 0;
-	if (!x->sorted)
-		qsort(x->wanted, x->n_wanted, sizeof(*x->wanted), by_place);
-	x->sorted = true;
+	sort_wanted(x);
 	for (size_t i = 0, end; i < x->n_wanted; i = end) {
 		for (end = i; end < x->n_wanted && x->wanted[end].module == x->wanted[i].module;)
 			end++;
-		size_t stay = make_batch(x, &x->wanted[i], end - i);
-		memmove(&x->wanted[left], &x->wanted[i], stay * sizeof(*x->wanted));
-		left += stay;
+		i += make_batch(x, &x->wanted[i], end - i);
+		memmove(&x->wanted[left], &x->wanted[i], (end - i) * sizeof(*x->wanted));
+		left += end - i;
 	}
-	x->n_wanted = left;
+	x->n_wanted = x->n_sorted = left;
 }
 
 void inlined_ask(struct inlined *x)

@@ -14,6 +14,8 @@
 #define IDLE_NS 10000000000ull
 /* Of opening files and publishing before samples are looked after again */
 #define TICK_NS 20000000ull
+/* Between two looks at a process whose files are late, times what a look took: it has thousands */
+#define AGAIN_SHARE 15
 
 static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
 {
@@ -86,27 +88,8 @@ void unwinding_free(struct unwinding *u)
 
 static void set_waits(struct unwinding *u, struct process *p, bool waits)
 {
-	struct list *l = &u->waiting[p->id.tgid == (uint32_t)getpid() ? OURSELVES : OTHERS];
-	if (!waits)
-		list_remove(l, &p->waits);
-	else if (!p->waits.listed)
-		list_append(l, &p->waits);
-}
-
-static void set_lacks(struct unwinding *u, struct process *p, bool lacks)
-{
-	if (!lacks)
-		list_remove(&u->lacking, &p->lacks);
-	else if (!p->lacks.listed)
-		list_append(&u->lacking, &p->lacks);
-}
-
-static void set_partial(struct unwinding *u, struct process *p, bool partial)
-{
-	if (!partial)
-		list_remove(&u->partial, &p->partial);
-	else if (!p->partial.listed)
-		list_append(&u->partial, &p->partial);
+	bool ours = p->id.tgid == (uint32_t)getpid();
+	list_set(&u->waiting[ours ? OURSELVES : OTHERS], &p->waits, waits);
 }
 
 static bool any_waits(const struct unwinding *u)
@@ -133,10 +116,7 @@ static void publish(struct unwinding *u, struct process *p, struct range_list *l
 	p->list = l;
 	sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id,
 			   range_list_word(l, p->image ? v8s_layout(p->image) : 0));
-	if (l && !p->used.listed)
-		list_append(&u->used, &p->used);
-	else if (!l)
-		list_remove(&u->used, &p->used);
+	list_set(&u->used, &p->used, l);
 }
 
 static void on_end(void *ctx, struct proc_image *im)
@@ -146,8 +126,8 @@ static void on_end(void *ctx, struct proc_image *im)
 	im->layer[PROC_UNWIND] = NULL;
 	publish(u, p, NULL);
 	set_waits(u, p, false);
-	set_lacks(u, p, false);
-	set_partial(u, p, false);
+	list_set(&u->lacking, &p->lacks, false);
+	list_set(&u->partial, &p->partial, false);
 	u->n_processes--;
 	p->image = NULL;
 	if (p != u->current)
@@ -179,7 +159,7 @@ static bool evict_ranges(struct unwinding *u, const struct process *but, bool of
 	if (!p || p->used_ns + IDLE_NS > proc_now_ns())
 		return false;
 	publish(u, p, NULL);
-	set_partial(u, p, false);
+	list_set(&u->partial, &p->partial, false);
 	range_lists_collect(&u->lists, u->sampler);
 	u->stats.ranges_evicted++;
 	return true;
@@ -352,7 +332,7 @@ static void make_ranges(struct unwinding *u, struct process *p, struct proc_imag
 	}
 	if (p->image) {
 		publish(u, p, l);
-		set_partial(u, p, partial);
+		list_set(&u->partial, &p->partial, partial);
 		p->used_ns = proc_now_ns();
 	} else {
 		range_lists_put(&u->lists, l);
@@ -371,70 +351,69 @@ static void want_program(struct unwinding *u, const struct proc_image *im)
 	}
 }
 
-/* Look for HotSpot among the files of a process. -EINPROGRESS: look again. */
-static int look_for_java(struct unwinding *u, struct proc_image *im)
+/* Look for HotSpot and V8 among the files of a process. -EINPROGRESS: look again. */
+static int look_for_runtimes(struct unwinding *u, struct proc_image *im)
 {
 	const struct proc_map *m;
-	struct binary_hotspot at;
-	uint64_t bias;
+	bool java = false;
+	int rc = 0;
 	for (struct file_place p = { 0 }; (m = next_file(im, &p));) {
 		struct binary *b = resolver_binary(u->resolver, im, m);
-		if (b && !binary_hotspot(b, &at) && !binary_bias(b, m->start, m->pgoff, &bias))
-			return hotspots_look(resolver_hotspots(u->resolver), im, &at, bias);
+		struct binary_hotspot hotspot;
+		struct binary_v8 v8;
+		uint64_t bias;
+		if (!java && b && !binary_hotspot(b, &hotspot) &&
+		    !binary_bias(b, m->start, m->pgoff, &bias)) {
+			rc = hotspots_look(resolver_hotspots(u->resolver), im, &hotspot, bias);
+			java = true;
+		}
+		if (b && !v8s_knows(im) && !binary_v8(b, &v8))
+			v8s_found(resolver_v8s(u->resolver), im, &v8);
 	}
-	return 0;
-}
-
-/* Look for V8 in the same way. */
-static void look_for_v8(struct unwinding *u, struct proc_image *im)
-{
-	const struct proc_map *m;
-	struct binary_v8 at;
-	for (struct file_place p = { 0 }; !v8s_knows(im) && (m = next_file(im, &p));) {
-		struct binary *b = resolver_binary(u->resolver, im, m);
-		if (b && !binary_v8(b, &at))
-			v8s_found(resolver_v8s(u->resolver), im, &at);
-	}
+	return rc;
 }
 
 /* False: there was no time to ask for all. */
 static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 {
-	struct proc_image *im = procs_identify(u->procs, &p->id, proc_now_ns(), PROC_MAPS);
+	uint64_t begin = proc_now_ns();
+	struct proc_image *im = procs_identify(u->procs, &p->id, begin, PROC_MAPS);
 	if (im != p->image || im->to_ns != UINT64_MAX)
 		return true;
 	hold(u, im, 1);
 	resolver_want_program(u->resolver, im);
 	want_program(u, im);
 	int rc = compile_all(u, im, until_ns);
+	uint64_t now = proc_now_ns();
 	if (rc != -EAGAIN) {
-		uint64_t now = proc_now_ns();
 		p->grace_ns = !rc ? 0 : p->grace_ns ? p->grace_ns : now + UNWINDING_GRACE_NS;
-		int java = look_for_java(u, im);
-		look_for_v8(u, im);
+		int runtimes = look_for_runtimes(u, im);
 		if (now >= p->grace_ns)
 			make_ranges(u, p, im);
-		p->late = rc || java || !proc_image_mapped(im);
+		p->late = rc || runtimes || !proc_image_mapped(im);
 		if (p->image)
-			set_lacks(u, p, p->late || lacks_room(u, im));
+			list_set(&u->lacking, &p->lacks, p->late || lacks_room(u, im));
 	}
 	hold(u, im, -1u);
+	now = proc_now_ns();
+	p->again_ns = now + AGAIN_SHARE * (now - begin);
 	return rc != -EAGAIN;
 }
 
-/* True: it waits for nothing any more. */
-static bool update_next(struct unwinding *u, uint64_t until_ns)
+/* Look at the first process that waits; it is the last one then, if it still does. */
+static void update_next(struct unwinding *u, uint64_t until_ns)
 {
 	struct list_node *next =
 		u->waiting[OTHERS].first ? u->waiting[OTHERS].first : u->waiting[OURSELVES].first;
 	struct process *p = u->current = LIST_ENTRY(next, struct process, waits);
 	bool done = update(u, p, until_ns);
 	u->current = NULL;
-	if (!p->image) /* it has ended meanwhile */
+	if (!p->image) { /* it has ended meanwhile */
 		free(p);
-	else if (done)
-		set_waits(u, p, false);
-	return done;
+		return;
+	}
+	set_waits(u, p, false);
+	set_waits(u, p, !done);
 }
 
 void unwinding_new_process(struct unwinding *u, struct proc_image *im, const struct proc_id *id)
@@ -508,34 +487,40 @@ static void try_again(struct unwinding *u)
 		for (struct code *c = u->codes[b]; c; c = c->next)
 			if (c->no_room)
 				c->tried = false;
-	for (struct list_node *n = u->lacking.first; n; n = n->after) {
-		struct process *p = LIST_ENTRY(n, struct process, lacks);
-		if (room || p->late)
-			set_waits(u, p, true);
-	}
+	for (struct list_node *n = room ? u->lacking.first : NULL; n; n = n->after)
+		set_waits(u, LIST_ENTRY(n, struct process, lacks), true);
+	unwinding_go_on(u);
 }
 
 void unwinding_go_on(struct unwinding *u)
 {
+	const uint64_t now = proc_now_ns();
 	for (struct list_node *n = u->lacking.first; n; n = n->after) {
 		struct process *p = LIST_ENTRY(n, struct process, lacks);
-		if (p->late)
+		if (p->late && now >= p->again_ns)
 			set_waits(u, p, true);
+		else if (p->late && p->again_ns < u->retry_ns)
+			u->retry_ns = p->again_ns;
 	}
 }
 
 int unwinding_tick(struct unwinding *u)
 {
-	if (u->lacking.n && proc_now_ns() >= u->retry_ns)
+	uint64_t now = proc_now_ns(), until = now + TICK_NS;
+	if (u->lacking.n && now >= u->retry_ns)
 		try_again(u);
 	else if (hotspots_wait(resolver_hotspots(u->resolver)) >= 0)
 		unwinding_go_on(u);
-	uint64_t until = any_waits(u) ? proc_now_ns() + TICK_NS : 0;
-	while (any_waits(u))
-		if (!update_next(u, until) || (any_waits(u) && proc_now_ns() >= until))
+	while (any_waits(u)) {
+		update_next(u, until);
+		now = proc_now_ns();
+		if (any_waits(u) && now >= until)
 			return 0;
+	}
 	int java_ms = hotspots_wait(resolver_hotspots(u->resolver));
-	return java_ms >= 0 ? java_ms : u->lacking.n ? RETRY_MS : -1;
+	if (java_ms >= 0 || !u->lacking.n)
+		return java_ms;
+	return u->retry_ns > now ? (int)((u->retry_ns - now) / 1000000) + 1 : 0;
 }
 
 /* Unwind by the rules of an image. -EINPROGRESS: some are being compiled. */

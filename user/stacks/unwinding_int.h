@@ -32,6 +32,7 @@ struct process {
 	/* Of unwinding.lacking: one of its files found no room, or is not compiled yet: */
 	struct list_node lacks;
 	bool late;
+	uint64_t again_ns; /* from when it is looked at again while late */
 	/* Of unwinding.partial: its list has files that nobody wants yet */
 	struct list_node partial;
 	uint64_t grace_ns;     /* until when it waits for all of its files; 0: it does not */
@@ -56,7 +57,7 @@ struct unwinding {
 	struct list used;	 /* processes that have a list: who was sampled last is last */
 	struct process *current; /* which is being updated */
 	size_t n_codes, n_processes;
-	uint64_t retry_ns; /* when to look for room again */
+	uint64_t retry_ns; /* when to look again at those that lack something */
 	struct unwinding_stats stats;
 };
 

@@ -43,4 +43,13 @@ static inline void list_remove(struct list *l, struct list_node *n)
 	l->n--;
 }
 
+/* Have a node in the list, at its end where it is new there, or have it in none. */
+static inline void list_set(struct list *l, struct list_node *n, bool listed)
+{
+	if (!listed)
+		list_remove(l, n);
+	else if (!n->listed)
+		list_append(l, n);
+}
+
 #endif
