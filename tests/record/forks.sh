@@ -33,9 +33,11 @@ ok "vforks: the daemon grew by less than 12 MiB: $before to $after KiB" \
 kill -TERM "$daemon"
 wait "$daemon"
 ok "the daemon ends well" test $? = 0
+# A child that ends before it was looked at may have none, as the host is busy.
 "$ascribe" report daemon --by comm,exe --where '{comm="forks"}' --json >who.json 2>/dev/null
 ok "vforks: the children and their parent have their path" \
-	jq -e --arg exe "$forks" '.seconds > 0.5 and all(.rows[]; .key.exe == $exe)' who.json
+	jq -e --arg exe "$forks" '.seconds > 0.5 and all(.rows[]; .key.exe | . == $exe or . == null) and
+		([.rows[] | select(.key.exe) | .samples] | add) >= 0.97 * .samples' who.json
 
 # ---- a recording, by the kernel's account ----
 "$ascribe" record -F 99 -o store -- "$forks" fork "$(in_part 20000 51000)" 2>record.err &
