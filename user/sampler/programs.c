@@ -372,6 +372,12 @@ static int set_sizes(struct loading *l)
 
 /* ---- descriptors ---- */
 
+/* -1: it is not made. Of such a map libbpf 1.4 has a descriptor of something else. */
+static int map_fd(const struct bpf_map *map)
+{
+	return bpf_map__autocreate(map) ? bpf_map__fd(map) : -1;
+}
+
 static void measure(const struct loading *l, struct programs *p)
 {
 	struct bpf_map *map;
@@ -381,7 +387,7 @@ static void measure(const struct loading *l, struct programs *p)
 		n_possible > 0 && (unsigned)n_possible > l->n_cpus ? (size_t)n_possible : l->n_cpus;
 	bpf_object__for_each_map(map, l->skel->obj)
 	{
-		if (bpf_map__fd(map) < 0)
+		if (map_fd(map) < 0)
 			continue;
 		size_t n = map_bytes(map, n_cpus);
 		switch (bpf_map__type(map)) {
@@ -404,11 +410,11 @@ static int take_map_ids(const struct loading *l, struct programs *p)
 	{
 		struct bpf_map_info info = { 0 };
 		uint32_t len = sizeof(info);
-		if (bpf_map__fd(map) < 0)
+		if (map_fd(map) < 0)
 			continue;
 		if (p->n_maps == PROGRAM_MAPS_MAX)
 			return -E2BIG;
-		if (bpf_obj_get_info_by_fd(bpf_map__fd(map), &info, &len))
+		if (bpf_obj_get_info_by_fd(map_fd(map), &info, &len))
 			return -errno;
 		p->map_id[p->n_maps++] = info.id;
 	}
@@ -419,7 +425,7 @@ static int take_map_ids(const struct loading *l, struct programs *p)
 static int take_descriptors(const struct loading *l, struct programs *p)
 {
 	const int fd[N_PROGRAM_FDS] = {
-#define X(name) [MAP_##name] = bpf_map__fd(l->skel->maps.name),
+#define X(name) [MAP_##name] = map_fd(l->skel->maps.name),
 		PROGRAM_MAPS(X)
 #undef X
 #define X(name) [PROGRAM_##name] = bpf_program__fd(l->skel->progs.name),
