@@ -220,33 +220,24 @@ static int report(struct reading *r, struct report *opts)
 		 : r->filled.by_function
 			 ? query_table_counted(r->query, &r->filled.functions, &t, &err)
 			 : query_table(r->query, opts->by.n ? keys : NULL, opts->by.n, &t, &err);
-	if (rc) {
-		cmd_error("%s", err.text);
-		return EXIT_FAILED;
-	}
-	rc = open_lengths(r, opts, &err);
+	rc = rc ? rc : open_lengths(r, opts, &err);
 	rc = rc || !with_changes(opts) ? rc : report_changes_open(&opts->changes, r, opts, &err);
 	rc = rc || !opts->per ? rc : report_ratios_open(&opts->ratios, r, opts, t, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
-		report_changes_close(opts->changes);
-		query_lengths_free(opts->lengths);
-		query_table_free(t);
-		return EXIT_FAILED;
+	} else {
+		reading_step(r, "table");
+		rc = opts->filter.json ? print_json(r, opts, t, limit)
+				       : print_text(r, opts, t, limit);
+		reading_step(r, "print");
+		reading_explain(r);
+		if (rc == -ENOMEM)
+			cmd_error("out of memory");
 	}
-	reading_step(r, "table");
-	if (opts->filter.json)
-		rc = print_json(r, opts, t, limit);
-	else
-		rc = print_text(r, opts, t, limit);
 	query_table_free(t);
 	query_lengths_free(opts->lengths);
 	report_changes_close(opts->changes);
 	report_ratios_close(opts->ratios);
-	reading_step(r, "print");
-	reading_explain(r);
-	if (rc == -ENOMEM)
-		cmd_error("out of memory");
 	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
