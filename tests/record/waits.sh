@@ -82,6 +82,12 @@ check "all of them under the program's function, and for what" r=reasons.json o=
 	and sum(v for x, v in k.items() if x[0].startswith("convoy_")) > 0.98 * o["seconds"])
 	({(x["key"]["wait_in"], x["key"]["wait"]): x["seconds"] for x in r["rows"]})' \
 	'[(x["key"], round(x["seconds"], 3)) for x in r["rows"][:6]]'
+of convoy runq wait_in '{thread="convoy"}' >queued.json
+check "and their waits for a CPU under it, too" r=queued.json q=runq.json -- \
+	'sum(x["seconds"] for x in r["rows"] if (x["key"]["wait_in"] or "").startswith("convoy_")) >
+	0.9 * q["seconds"] > 0' '[(x["key"], round(x["seconds"], 3)) for x in r["rows"][:6]], q["seconds"]'
+exits 2 'cpu has no .wait_in.: ask by it with metric off or runq' \
+	"$ascribe" report convoy --metric cpu --by wait_in
 "$ascribe" why convoy --where '{tenant="x"}' >why.txt 2>&1
 ok "why names the function that waits for the lock, not libc's" sh -c \
 	"sed -n '/^BLOCKED/,/^\$/p' why.txt | awk '\$1 + 0 >= 1' >blocked && grep -Eq 'lock +convoy_write' blocked && ! grep -Eq 'futex|lll_lock|pthread' blocked"

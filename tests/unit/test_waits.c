@@ -373,9 +373,54 @@ static void selected(void **state)
 	assert_int_equal(query_open(&q, *state, &spec, &err), -EINVAL);
 }
 
+/* Waits for a CPU have a function, too. A key that an answer cannot have is refused. */
+static void keys_of_metrics(void **state)
+{
+	static const char *const in[] = { "wait_in" }, *const wait[] = { "comm", "wait" },
+				 *const by[] = { "by.function" };
+	struct query_spec spec = {
+		.metric = QUERY_RUNQ, .labels = QUERY_KEYS, .keys = in, .n_keys = 1
+	};
+	struct query *q = ask(*state, &spec);
+	struct query_table *t;
+	struct err err = { 0 };
+	assert_int_equal(query_table(q, in, 1, &t, &err), 0);
+	for (size_t k = 0; k < t->n_rows; k++) {
+		uint64_t sum = 0;
+		for (size_t i = 0; i < N_SAMPLES; i++)
+			sum += !strcmp(samples[i].in, t->rows[k].values[0]) ? SECOND : 0;
+		assert_true(t->rows[k].present[0]);
+		assert_int_equal(t->rows[k].samples, sum);
+	}
+	query_table_free(t);
+	query_close(q);
+	const struct {
+		enum query_metric metric;
+		const char *const *keys;
+		size_t n;
+		const char *says;
+	} refused[] = {
+		{ QUERY_RUNQ, wait, 2, "runq has no `wait`: ask by it with metric off" },
+		{ QUERY_CPU, in, 1, "cpu has no `wait_in`: ask by it with metric off or runq" },
+		{ QUERY_WALL, in, 1, "wall has no `wait_in`: ask by it with metric off or runq" },
+		{ QUERY_SAMPLES, wait, 2, "cpu-clock has no `wait`: ask by it with metric off" },
+		{ QUERY_OFF, by, 1, "off-cpu has no `by.function`: ask by it with metric waker" },
+	};
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		spec.metric = refused[i].metric;
+		spec.keys = refused[i].keys;
+		spec.n_keys = refused[i].n;
+		spec.from_ns = INT64_MIN;
+		spec.to_ns = INT64_MAX;
+		assert_int_equal(query_open(&q, *state, &spec, &err), -EINVAL);
+		assert_string_equal(err.text, refused[i].says);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(classes),
+					    cmocka_unit_test(keys_of_metrics),
 					    cmocka_unit_test(idle_left_out),
 					    cmocka_unit_test(selected) };
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -97,6 +97,11 @@ bool query_is_blocked(const char *event)
 	return !strcmp(event, WAIT_EVENT) || !strcmp(event, LATENCY_OFF_EVENT);
 }
 
+static bool is_of_waits(const char *event)
+{
+	return query_is_blocked(event) || !strcmp(event, metric_names[QUERY_RUNQ]);
+}
+
 /* The units of what the recorder stores: who imports profiles may give an event such a name. */
 static bool is_heap_event(const struct store_event *e, enum query_metric metric)
 {
@@ -266,6 +271,7 @@ int measures_choose(struct measures *m, struct query *q, const struct query_spec
 	for (uint32_t i = 0; !rc && i < store_n_events(q->store); i++) {
 		const char *name = store_event(q->store, i)->name;
 		m->of[i].blocked = query_is_blocked(name);
+		m->of[i].waits = is_of_waits(name);
 		m->of[i].labelled = !strcmp(name, LATENCY_OFF_EVENT);
 	}
 	return rc;

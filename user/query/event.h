@@ -14,7 +14,8 @@ struct measure {
 	bool seen;	     /* rows of it are in the answer */
 	bool value;	     /* a row adds its value */
 	uint64_t per_sample; /* else this much for each of its samples */
-	bool blocked;	     /* its stacks say why a thread waited */
+	bool blocked;	     /* its stacks say why a thread waited, */
+	bool waits;	     /* and where; also those of waits for a CPU */
 	bool idle;	     /* all of its rows are of idle waits */
 	/* Its threads have a label: a condition variable alone does not say that they are idle */
 	bool labelled;

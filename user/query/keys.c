@@ -5,6 +5,7 @@
 #include "query/query_int.h"
 #include "query/selector.h"
 
+#include <errno.h>
 #include <string.h>
 
 static bool is_thread_key(const char *key)
@@ -36,8 +37,21 @@ bool query_is_wait_key(const char *key)
 
 bool query_by_stack(const struct query *q, const char *key)
 {
-	bool waker = !strcmp(key, QUERY_WAKER_FUNCTION);
-	return waker ? q->woken : q->blocked && query_is_wait_key(key);
+	return (q->woken && !strcmp(key, QUERY_WAKER_FUNCTION)) ||
+	       (q->blocked && !strcmp(key, "wait")) || (q->waits && !strcmp(key, "wait_in"));
+}
+
+int query_check_key(const struct query *q, const char *key, struct err *err)
+{
+	struct err ignored;
+	bool has = true; /* a program may have a label of this name */
+	if (!q->info.event || !query_is_wait_key(key) || query_by_stack(q, key) ||
+	    store_has_key(q->store, key, &has, &ignored) || has)
+		return 0;
+	return err_set(err, -EINVAL, "%s has no `%s`: %s", q->info.event->name, key,
+		       !strcmp(key, "wait")	 ? "ask by it with metric off"
+		       : !strcmp(key, "wait_in") ? "ask by it with metric off or runq"
+						 : "ask by it with metric waker");
 }
 
 /* What the recorder says of any sample, also of that of an idle CPU. */

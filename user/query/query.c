@@ -34,9 +34,11 @@ static int choose(struct choice *c, struct query *q, const struct query_spec *sp
 	rc = rc ? rc : measures_choose(&c->measures, q, own, c->selector, err);
 	rc = rc ? rc : check_events(c, q, err);
 	rc = rc ? rc : waits_choose(&c->waits, q, &c->measures, own, c->selector, err);
-	for (size_t i = 0; !rc && own->labels == QUERY_KEYS && i < own->n_keys; i++)
-		if (query_by_stack(q, own->keys[i]))
+	for (size_t i = 0; !rc && i < own->n_keys; i++) {
+		rc = query_check_key(q, own->keys[i], err);
+		if (own->labels == QUERY_KEYS && query_by_stack(q, own->keys[i]))
 			own->labels = QUERY_KEYS_STACKS;
+	}
 	bool stacks = own->labels != QUERY_KEYS || c->waits.by_class;
 	return rc ? rc : plan_make(&c->plan, q, own, c->selector, &c->scope, stacks, err);
 }

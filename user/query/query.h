@@ -3,8 +3,8 @@
  * Questions to a store: which rows (selector, time range), and their merges: rows, tree, table.
  *
  * Labels seen by a query are the labels of the set plus the virtual label `event`. Blocked threads
- * (off-cpu) also have `wait`, the class of the wait, and in tables `wait_in`, the program's
- * function (query/waits.h). Wakers have `by.function`.
+ * (off-cpu) also have `wait`, the class of the wait. In tables they have `wait_in`, the program's
+ * function, as waits for a CPU (runq) do (query/waits.h). Wakers have `by.function`.
  */
 #ifndef ASCRIBE_QUERY_QUERY_H
 #define ASCRIBE_QUERY_QUERY_H
@@ -204,9 +204,9 @@ struct query;
 /*
  * Parse the selector, choose the windows, merge their rows. The store must outlive the query.
  * -EINVAL: a bad selector (the text shows the place; selector_parse gives it as a number), an
- * unknown event. -E2BIG: a regular expression that went over its limits. -EAGAIN: the question
- * shall end (store_limit). No matching data is no error. info.event is NULL in a store without
- * events.
+ * unknown event, a key that only other events have (`wait`, `wait_in`, `by.function`). -E2BIG: a
+ * regular expression that went over its limits. -EAGAIN: the question shall end (store_limit). No
+ * matching data is no error. info.event is NULL in a store without events.
  */
 int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err);
 void query_close(struct query *q);

@@ -17,7 +17,8 @@ struct query {
 	uint32_t event;		   /* id; UINT32_MAX: the store has none */
 	struct store_event metric; /* what info.event is with a metric */
 	bool rates;   /* of another event of that name, too: it was recorded at several rates */
-	bool blocked; /* its rows are of blocked threads: they have wait keys */
+	bool blocked; /* all its rows are of blocked threads: they have `wait` */
+	bool waits;   /* all its rows are of waits, blocked or for a CPU: they have `wait_in` */
 	bool woken;   /* its rows are of QUERY_WAKER: they have QUERY_WAKER_FUNCTION */
 	struct wait_reasons reasons;
 	uint64_t *counters; /* what info.lost and info.flagged point to */
@@ -29,6 +30,9 @@ struct query {
 
 /* Does the value of a key come from the stack? */
 bool query_by_stack(const struct query *q, const char *key);
+
+/* -EINVAL: rows of q have no value for this key, which comes from the stacks of other events. */
+int query_check_key(const struct query *q, const char *key, struct err *err);
 
 /* Give the label set (other) its id, in an empty pool. -ENOMEM. */
 int query_add_other(struct query *q);

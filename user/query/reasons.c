@@ -8,15 +8,17 @@ int waits_choose(struct wait_choice *w, struct query *q, const struct measures *
 {
 	*w = (struct wait_choice){ .idle = spec->idle, .named = selector_names_wait(sel) };
 	int rc = selector_match_wait(sel, "", &w->admits_others, err);
-	bool blocked = false, others = false;
+	bool blocked = false;
 	for (int i = 0; !rc && i < WAIT_CLASSES; i++)
 		rc = selector_match_wait(sel, wait_class_names[i], &w->admits[i], err);
+	q->blocked = q->waits = store_n_events(q->store);
 	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
-		blocked |= m->of[i].counts && m->of[i].blocked;
-		others |= m->of[i].counts && !m->of[i].blocked;
+		const struct measure *v = &m->of[i];
+		blocked |= v->counts && v->blocked;
+		q->blocked &= !v->counts || v->blocked;
+		q->waits &= !v->counts || v->waits;
 	}
 	w->by_class = w->named || (blocked && !w->idle);
-	q->blocked = blocked && !others;
 	q->woken = spec->metric == QUERY_WAKER;
 	if (!rc && w->named && spec->rest)
 		return err_set(err, -EINVAL,

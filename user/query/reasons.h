@@ -13,7 +13,10 @@ struct wait_choice {
 	bool admits_others;	   /* rows that are no waits */
 };
 
-/* Set q->blocked too. -EINVAL: `wait` in the selector of a comparison with the rest. */
+/*
+ * Set q->blocked, waits and woken too. -EINVAL: `wait` in the selector of a comparison with the
+ * rest.
+ */
 int waits_choose(struct wait_choice *w, struct query *q, const struct measures *m,
 		 const struct query_spec *spec, struct selector *sel, struct err *err);
 /*
