@@ -17,11 +17,11 @@
 #include "otel.bpf.h"
 #include "tls.bpf.h"
 
-/* By the index of the process in `procs`. */
+/* By the index of the process in `procs`; the last one is of all processes that are not there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* cfg.proc_mask + 1 */
+	__uint(max_entries, 1); /* cfg.proc_mask + 2 */
 	__type(key, __u32);
 	__type(value, struct proc_labels);
 } proc_labels SEC(".maps");

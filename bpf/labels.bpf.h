@@ -394,20 +394,23 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 		if (!is_hidden(im->tgid))
 			ret->flag = COUNTER_new_process;
 		ask_about_current(im); /* of a hidden process, for the path of its cgroup */
-		return 0;
+		if (!cfg.any_argument)
+			return 0;
+		index = cfg.proc_mask + 1; /* arguments need nothing of the process */
 	}
 	struct task_struct *t = bpf_get_current_task_btf();
 	if (!t->mm) /* exiting: without memory */
 		return 0;
 	__u64 tp = thread_pointer(t);
-	if (e->n_slots)
+	const __u32 n_sources = e ? e->n_sources : 0;
+	if (e && e->n_slots)
 		id = own = own_labels(index, tp, ret);
-	if (e->n_sources || cfg.any_argument) {
-		foreign = capture_foreign(index, e->n_sources, tp, &ret->failed);
+	if (n_sources || cfg.any_argument) {
+		foreign = capture_foreign(index, n_sources, tp, &ret->failed);
 		if (foreign)
 			id = id ? mix(id, foreign) | 1 : foreign;
 	}
-	if (e->labels_late)
+	if (e && e->labels_late)
 		ret->failed |= 1ull << (COUNTER_labels_late - COUNTER_labels_cut);
 	if (!id)
 		return 0;

@@ -49,8 +49,6 @@ check "text where there is none is left out, and counted" r=nowhere.json -- \
 	'r["samples"] == 201 and r["flagged"]["value_unknown"] >= 200' 'r["flagged"]'
 libc=$(awk '/libc\.so\.6$/ { print $6; exit }' /proc/self/maps)
 cat >opens.sh <<'END'
-read -r x </etc/hostname
-sleep 2.5
 for i in 1 2 3 4 5 6 7 8 9 10; do
 	read -r x </etc/hostname
 	read -r x </etc/passwd
@@ -84,13 +82,24 @@ several "usdt:$sized:sized:taken:arg6=label:arg1=bytes" index \
 check "which is counted" r=several.json -- 'r["flagged"]["value_unknown"] >= 200' 'r["flagged"]'
 
 # ---- of processes that are not known yet ----
-record -o new -e "uprobe:$sized:take:arg2=label" -- sh -c "for i in 1 2 3 4 5; do $sized 200 0; done"
+record -o new -e "uprobe:$sized:take:arg2=label" -- sh -c "for i in 1 2 3 4 5; do $sized 40 0; done"
 "$ascribe" stat new --json >stat.json
 report new --by arg2 -n 0 >new.json
-check "a hit without its label is one of a process that was new" r=new.json s=stat.json -- \
-	'(lambda n: 0 < n == s["flagged"]["new_process"])(
-	sum(x["samples"] for x in r["rows"] if x["key"]["arg2"] is None)) and s["stored"] == 2005' \
+check "each hit has its label, also while its process is new" r=new.json s=stat.json -- \
+	'(lambda by: sum(by.values()) == s["stored"] == 405 and s["flagged"]["new_process"] > 0 and
+	all(by.pop(str(n), 0) == 5 * ((n < 40) + (n % 2 == 0) + (n == 0)) for n in range(79)
+	if n < 40 or n % 2 == 0) and not by)({x["key"]["arg2"]: x["samples"] for x in r["rows"]})' \
 	'[x for x in r["rows"] if x["key"]["arg2"] is None], s["flagged"], s["stored"]'
+cat >short.sh <<'END'
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+	cat /etc/hostname >/dev/null
+done
+END
+record -o short -e "uprobe:$libc:open64:arg1=text" -- sh short.sh
+report short --by comm,arg1 -n 0 >short.json
+check "also of processes that live for a millisecond" r=short.json -- \
+	'sum(x["samples"] for x in r["rows"] if x["key"] == {"comm": "cat", "arg1": "/etc/hostname"}) == 20 and
+	not [x for x in r["rows"] if x["key"]["arg1"] is None]' 'r["rows"]'
 
 # ---- what cannot be ----
 for n in 7 8 9; do

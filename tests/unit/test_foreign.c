@@ -128,9 +128,12 @@ static void test_arguments(void **state)
 	is_text(&out[0], "arg2", "-3");
 	is_text(&out[1], "arg65535", "/etc/");
 	assert_int_equal(side.invalid, 0);
+	assert_false(foreign_has_sources(c.bytes, c.len));
+	assert_false(foreign_has_sources(c.bytes, 0));
 	c.len = 0;
 	pair(&c, 0, "tenant", "acme", 4, false);
 	bytes(&c, ENTRY_ARGUMENT, ENTRY_BYTES, 1, "", 0, false);
+	assert_true(foreign_has_sources(c.bytes, c.len));
 	assert_int_equal(decode(&c, &go, 1), 2);
 	is_text(&out[0], "tenant", "acme");
 	is_text(&out[1], "arg1", "");

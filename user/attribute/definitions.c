@@ -19,6 +19,7 @@ struct definition {
 	uint64_t set_id;
 	uint32_t generation;
 	uint32_t n_labels;
+	bool charged;	      /* the limits of its process count it */
 	struct label *labels; /* [n_labels], followed by their text */
 	size_t bytes;
 	uint64_t flags; /* counters, from COUNTER_labels_cut on */
@@ -166,6 +167,16 @@ static struct labelled *labelled_of(struct labelling *l, const struct proc_id *o
 	return k ? k->labelled : NULL;
 }
 
+/* Let the limits of the process count a set, which may have come before the process was known. */
+static void definition_charge(struct definition *d, struct labelled *p)
+{
+	if (!p || d->charged)
+		return;
+	d->charged = true;
+	p->n_sets++;
+	p->bytes += d->bytes;
+}
+
 static struct definition *definition_add(struct labelling *l, struct labelled *p,
 					 const struct proc_id *o, uint64_t id)
 {
@@ -180,10 +191,6 @@ static struct definition *definition_add(struct labelling *l, struct labelled *p
 	d->bytes = sizeof(*d);
 	l->bytes += d->bytes;
 	l->n_definitions++;
-	if (p) {
-		p->n_sets++;
-		p->bytes += d->bytes;
-	}
 	return d;
 }
 
@@ -218,6 +225,7 @@ static void define(struct labelling *l, const struct wire_record *rec, struct de
 		return;
 	}
 	size_t bytes = sizeof(*d) + d->kept_bytes + labels_bytes(v, n);
+	definition_charge(d, p);
 	l->bytes += bytes - d->bytes;
 	if (p) {
 		p->bytes += bytes - d->bytes;
@@ -306,10 +314,13 @@ static int read_absent(void *ctx, uint64_t at, void *out, size_t len)
 	return rc;
 }
 
+/* Of a process that is not known (yet) arguments of probes are decoded, and nothing else. */
 static void add_capture(struct labelling *l, const struct wire_record *rec, const void *capture)
 {
+	static const struct source_list none;
 	struct proc_id o = owner_of(rec);
 	struct labelled *p = labelled_of(l, &o);
+	const struct source_list *of = p ? &p->sources : &none;
 	struct definition *d = definition_find(l, &o, rec->set_id);
 	struct label v[LABELS_MAX + FOREIGN_LABELS_MAX];
 	char redacted[FOREIGN_LABELS_MAX * REDACTED_LEN];
@@ -318,25 +329,23 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	struct foreign_side side = { .read = read_absent, .ctx = &reader };
 	size_t n = earlier_parts(d, rec, v);
 	uint64_t flags = 0;
-	if (!p)
+	if (!p && foreign_has_sources(capture, rec->size))
 		return;
-	size_t more =
-		foreign_decode(capture, rec->size, p->sources.decoder, p->sources.n, v + n, &side);
-	if (side.unknown_keys) {
+	size_t more = foreign_decode(capture, rec->size, of->decoder, of->n, v + n, &side);
+	if (p && side.unknown_keys) {
 		sources_read_otel(&p->sources, o.tgid);
-		more = foreign_decode(capture, rec->size, p->sources.decoder, p->sources.n, v + n,
-				      &side);
+		more = foreign_decode(capture, rec->size, of->decoder, of->n, v + n, &side);
 	}
 	if (side.unknown_keys)
 		flags |= flag_bit(COUNTER_unknown_key);
-	for (uint32_t i = 0; i < p->sources.n; i++) {
+	for (uint32_t i = 0; i < of->n; i++) {
 		if (side.unread >> i & 1 && !reader.late)
-			flags |= flag_bit(p->sources.source[i].fault);
+			flags |= flag_bit(of->source[i].fault);
 		if (side.invalid >> i & 1)
-			flags |= flag_bit(p->sources.source[i].fault + 1u);
+			flags |= flag_bit(of->source[i].fault + 1u);
 	}
 	more = labelling_filter(l, v + n, more, redacted, &flags);
-	bool again = side.unknown_keys || reader.late;
+	bool again = p && (side.unknown_keys || reader.late);
 	struct label *before = again ? labels_copy(v, n) : NULL;
 	define(l, rec, d, v, n + more, flags);
 	if (again)
@@ -436,7 +445,7 @@ void labelling_drop_definitions(struct labelling *l)
 				continue;
 			}
 			struct labelled *p = labelled_of(l, &d->owner);
-			if (p) {
+			if (p && d->charged) {
 				p->n_sets--;
 				p->bytes -= d->bytes;
 			}

@@ -34,8 +34,7 @@ static const struct opt options[] = {
 	  "context-switches, ..., of a tracepoint subsystem:name, of a function "
 	  "uprobe:FILE:SYMBOL, and of a static probe usdt:FILE:PROVIDER:NAME, both with "
 	  ":argN=UNIT where an argument is to be summed (bytes, ns, count) or to be the "
-	  "label argN (int, label, text; both: :arg1=label:arg2=bytes; the first hits of a "
-	  "process, some milliseconds, are without, and counted as new_process); how long calls of "
+	  "label argN (int, label, text; both: :arg1=label:arg2=bytes); how long calls of "
 	  "a function take, uretprobe:FILE:SYMBOL; heap: allocations of programs that run with "
 	  "libascribe-heap.so (docs/memory.md) "
 	  "(default: cycles where there is a PMU, else cpu-clock)",

@@ -317,6 +317,15 @@ static void decode_rank(struct decoding *d, const void *capture, size_t len,
 	}
 }
 
+bool foreign_has_sources(const void *capture, size_t len)
+{
+	struct label_entry first;
+	if (len < sizeof(first))
+		return false;
+	memcpy(&first, capture, sizeof(first));
+	return first.source != ENTRY_ARGUMENT;
+}
+
 size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources,
 		      size_t n_sources, struct label *out, struct foreign_side *side)
 {

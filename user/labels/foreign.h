@@ -77,6 +77,12 @@ size_t foreign_decode(const void *capture, size_t len, const struct foreign_sour
 		      size_t n_sources, struct label *out, struct foreign_side *side);
 
 /*
+ * Whether a capture has labels of sources. Arguments of probes stand behind those; they are decoded
+ * without any source.
+ */
+bool foreign_has_sources(const void *capture, size_t len);
+
+/*
  * The first `len` bytes of a text that was longer: without the part of a UTF-8 character that the
  * cut left over.
  */

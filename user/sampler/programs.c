@@ -336,7 +336,7 @@ static int set_sizes(struct loading *l)
 		return -EIO;
 	int rc = bpf_map__set_max_entries(k->maps.cpu_states, l->n_cpus);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.procs, l->n_procs);
-	rc = rc ? rc : bpf_map__set_max_entries(k->maps.proc_labels, l->n_procs);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.proc_labels, l->n_procs + 1);
 	rc = rc ? rc
 		: bpf_map__set_max_entries(k->maps.selected, l->cfg->selection == SELECTION_NONE
 								     ? 1
