@@ -92,10 +92,13 @@ __noinline int call_begin(__u32 event, __u64 sp)
 		c->n--;
 		c->unreturned++;
 	}
-	if (c->n < CALLS_MAX)
-		*call_at(c, c->n++) = (struct call){ sp, bpf_ktime_get_ns(), event };
-	else
+	if (c->n < CALLS_MAX) {
+		*call_at(c, c->n) = (struct call){ sp, bpf_ktime_get_ns(), event };
+		barrier(); /* a clock may interrupt here, and look for the call */
+		c->n++;
+	} else {
 		c->unreturned++;
+	}
 	calls_lose(c, event);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #define ASCRIBE_FOREIGN_BPF_H
 
 #include "argument.bpf.h"
+#include "call_label.bpf.h"
 #include "capture.bpf.h"
 #include "custom_labels.bpf.h"
 #include "go_labels.bpf.h"
@@ -114,6 +115,8 @@ static __always_inline __u64 capture_foreign(__u32 index, __u32 n, __u64 tp, __u
 	if (cfg.any_argument)
 		for (__u32 i = 0; i < PROBE_LABELS; i++)
 			argument_append(i);
+	if (cfg.any_call)
+		call_append();
 	*ret_failed = c->failed;
 	return c->used ? hash_capture() : 0;
 }

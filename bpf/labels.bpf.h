@@ -394,9 +394,9 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 		if (!is_hidden(im->tgid))
 			ret->flag = COUNTER_new_process;
 		ask_about_current(im); /* of a hidden process, for the path of its cgroup */
-		if (!cfg.any_argument)
+		if (!cfg.any_argument && !cfg.any_call)
 			return 0;
-		index = cfg.proc_mask + 1; /* arguments need nothing of the process */
+		index = cfg.proc_mask + 1; /* these need nothing of the process */
 	}
 	struct task_struct *t = bpf_get_current_task_btf();
 	if (!t->mm) /* exiting: without memory */
@@ -405,7 +405,7 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 	const __u32 n_sources = e ? e->n_sources : 0;
 	if (e && e->n_slots)
 		id = own = own_labels(index, tp, ret);
-	if (n_sources || cfg.any_argument) {
+	if (n_sources || cfg.any_argument || cfg.any_call) {
 		foreign = capture_foreign(index, n_sources, tp, &ret->failed);
 		if (foreign)
 			id = id ? mix(id, foreign) | 1 : foreign;

@@ -111,7 +111,7 @@ static __always_inline void identity_refresh(const struct switch_ctx *s, bool ta
 	if (!none) {
 		half_enter(s->state, sc);
 		const struct proc_entry *known = proc_find(&sc->image);
-		none = known && !known->n_slots && !known->n_sources;
+		none = known && !known->n_slots && !known->n_sources && !is_timed(t);
 		if (!none && (known || take))
 			set_id = read_labels(&sc->image, &sc->flags);
 		half_leave(s->state);
@@ -132,13 +132,13 @@ static __always_inline void identity_refresh(const struct switch_ctx *s, bool ta
 
 /*
  * Must the identity be read again? A preempted thread's wait has no expected length: an eighth of
- * the age is allowed.
+ * the age is allowed. A thread may be in another timed call since.
  */
 static __always_inline bool identity_is_stale(const struct switch_ctx *s)
 {
 	__u64 age = s->preempted ? cfg.wait_ns / 8 * 7 : 0;
 	return s->now + age >= s->wait->fresh_until ||
-	       (__u32)s->task->self_exec_id != s->wait->who.exec_id;
+	       (__u32)s->task->self_exec_id != s->wait->who.exec_id || is_timed(s->task);
 }
 
 /* ---- the end of a wait ---- */

@@ -154,7 +154,7 @@ static __always_inline __u64 waker_labels(struct sched_cpu *sc, struct task_stru
 	if (!take && mine && now < mine->labels_until && mine->exec_id == sc->image.exec_id)
 		return mine->set_id;
 	struct proc_entry *known = proc_find(&sc->image);
-	bool none = known && !known->n_slots && !known->n_sources;
+	bool none = known && !known->n_slots && !known->n_sources && !is_timed(t);
 	__u64 set_id = none ? 0 : known || take ? read_labels(&sc->image, &sc->flags) : 0;
 	if (mine) {
 		mine->set_id = set_id;

@@ -134,6 +134,12 @@ enum entry_what {
 #define ARGUMENT_TEXT_BYTES 127 /* of text, which is cut there */
 
 /*
+ * The source of an entry that is the timed call in which the thread is: ENTRY_BYTES without bytes.
+ * Its field is the index of the event.
+ */
+#define ENTRY_CALL 0xfe
+
+/*
  * Text of the process that a BPF program cannot read, as it must not wait for a page. The same
  * place may have another text later, so the second is part of what is hashed.
  */

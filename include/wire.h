@@ -444,7 +444,8 @@ struct config {
 	__u32 n_rates, most_hz, most_rate; /* most_rate: its index */
 	__u32 rate_hz[RATES_MAX];
 	__u32 guard_probes;	      /* 1: programs can keep their CPU to themselves */
-	__u32 calls;		      /* 1: calls of functions are timed */
+	__u32 calls;		      /* 1: calls of functions are timed, */
+	__u32 any_call;		      /* and are a label of what happens in them */
 	__u32 leaves_out[MAX_EVENTS]; /* LEAVE_OUT_* */
 	__u32 thins[MAX_EVENTS];      /* 1: the event measures time, so it has such rates */
 	__u32 heap[MAX_EVENTS];	      /* 1: hits are sampled allocations */

@@ -34,7 +34,7 @@ TAIL := $(addprefix tests/, \
 	http/tokens.sh http/group.sh http/quota.sh http/scope_waits.sh http/audit.sh \
 	http/peers.sh record/calls.sh record/leak.sh record/args.sh record/periods.sh \
 	http/restart_waits.sh http/units.sh http/web_unit.sh http/deb_units.sh \
-	labels/languages.sh record/java_locks.sh record/pgo.sh)
+	labels/languages.sh record/java_locks.sh record/in_calls.sh record/pgo.sh)
 # What costs most, and what other scripts also reach: each runs every fifth day.
 OFTEN := $(addprefix tests/, \
 	http/budget.sh http/pods.sh http/bad.sh http/full.sh http/keeper.sh http/freeze.sh \
@@ -100,7 +100,7 @@ BESIDE := $(addprefix tests/, \
 	http/metric_rules.sh http/capture.sh record/flood.sh http/errors.sh \
 	http/peers.sh record/calls.sh record/heap.sh record/leak.sh record/args.sh \
 	record/durations.sh record/periods.sh record/tracks.sh record/perfetto.sh http/freeze.sh \
-	http/heatmap.sh http/restart_waits.sh http/units.sh http/web_unit.sh)
+	record/in_calls.sh http/heatmap.sh http/restart_waits.sh http/units.sh http/web_unit.sh)
 BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/speedscope.sh \
 	e2e/bundle.sh web/pure.sh)

@@ -53,7 +53,17 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+/* kernel/events/uprobes.c: the page of a process where functions return whose return is probed */
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
 struct mm_struct {
+	struct uprobes_state uprobes_state;
 	unsigned long arg_start, arg_end; /* the arguments; both 0 in the middle of an exec */
 	unsigned long start_stack; /* the main thread's stack pointer at exec: above are arguments and environment */
 };

@@ -44,7 +44,9 @@ static void put_entry(struct capture *c, const uint8_t *line, size_t n)
 	const uint8_t *a = line + 4, *bar = memchr(a, '|', n - 4);
 	size_t len = bar ? (size_t)(bar - a) : n - 4, len2 = bar ? n - 5 - len : 0;
 	struct label_entry e = { .what = line[0] & 7,
-				 .source = line[1] & 8 ? ENTRY_ARGUMENT : line[1] & 7,
+				 .source = !(line[1] & 8) ? line[1] & 7
+					   : line[2] & 2  ? ENTRY_CALL
+							  : ENTRY_ARGUMENT,
 				 .cut = line[2] & 1,
 				 .len = (uint16_t)len,
 				 .len2 = bar ? (uint16_t)len2 : line[3] & 15 };
@@ -64,6 +66,7 @@ static int read_memory(void *ctx, uint64_t at, void *out, size_t len)
 }
 
 static char *const keys[] = { "key", NULL, "trace", "a.b" };
+static char *const calls[] = { NULL, "parse" };
 static const struct foreign_name names[] = { { 1, "one" }, { -1, "minus" } };
 static const struct foreign_field fields[] = {
 	{ .key = "int", .form = FOREIGN_INT, .names = names, .n_names = 2 },
@@ -95,6 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&side, 0, sizeof(side));
 	c.len = 0;
 	side.read = head & 1 ? read_memory : NULL;
+	side.calls = calls;
+	side.n_calls = sizeof(calls) / sizeof(calls[0]);
 	while (in.left) {
 		size_t n;
 		uint8_t *line = (uint8_t *)take_until(&in, '\n', &n);

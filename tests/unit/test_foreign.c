@@ -142,6 +142,34 @@ static void test_arguments(void **state)
 	assert_int_equal(decode(&c, &go, 1), 0);
 }
 
+/* The timed call likewise; its event may be none that times calls. */
+static void test_call(void **state)
+{
+	(void)state;
+	static char parse[] = "parse";
+	static char *const calls[] = { NULL, parse };
+	static const struct foreign_source go = { .kind = LABEL_GO_SLICE };
+	struct capture c = { .len = 0 };
+	side.calls = calls;
+	side.n_calls = 2;
+	bytes(&c, ENTRY_CALL, ENTRY_BYTES, 1, "", 0, false);
+	assert_int_equal(decode(&c, NULL, 0), 1);
+	is_text(&out[0], "in", "parse");
+	assert_false(foreign_has_sources(c.bytes, c.len));
+	c.len = 0;
+	pair(&c, 0, "tenant", "acme", 4, false);
+	bytes(&c, ENTRY_CALL, ENTRY_BYTES, 0, "", 0, false);
+	assert_int_equal(decode(&c, &go, 1), 1);
+	is_text(&out[0], "tenant", "acme");
+	c.len = 0;
+	bytes(&c, ENTRY_CALL, ENTRY_BYTES, 2, "", 0, false);
+	assert_int_equal(decode(&c, &go, 1), 0);
+	c.len = 0;
+	bytes(&c, ENTRY_CALL, ENTRY_INT, 1, "12345678", 8, false);
+	assert_int_equal(decode(&c, &go, 1), 0);
+	side.n_calls = 0;
+}
+
 static void test_absent(void **state)
 {
 	(void)state;
@@ -430,11 +458,17 @@ static void test_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs),  cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_absent), cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_otel),   cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_ranks),  cmocka_unit_test(test_datadog_elastic),
-		cmocka_unit_test(test_random), cmocka_unit_test(test_context),
+		cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_call),
+		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_otel),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_datadog_elastic),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

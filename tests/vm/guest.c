@@ -42,7 +42,7 @@ static double used(void)
 	return now(CLOCK_THREAD_CPUTIME_ID);
 }
 
-static void rest(double seconds)
+static __attribute__((noinline)) void rest(double seconds)
 {
 	struct timespec t = { 0, (long)(seconds * 1e9) };
 	nanosleep(&t, NULL);

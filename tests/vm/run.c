@@ -306,6 +306,19 @@ static void test_calls(void)
 	json_decref(r);
 }
 
+/* What happens in a call has it as a label: 20 times 30 ms there, 20 waits of 20 ms outside. */
+static void test_in_calls(void)
+{
+	int status = run(NULL, 0,
+			 "ascribe record -q --wall -e cpu-clock,uretprobe:/bin/guest:rest "
+			 "-o /tmp/in -- guest lock 20");
+	json_t *r = ask("report /tmp/in --metric off --by in");
+	double inside = SAMPLES(r, "in", "rest") / 1e9, outside = SAMPLES(r, "in", "-") / 1e9;
+	check(!status && inside > 0.6 && outside > 0.3, "label-in",
+	      "status %d, %.3f s in rest, %.3f s outside", status, inside, outside);
+	json_decref(r);
+}
+
 int main(void)
 {
 	/* Kernels differ least in those of make test-all, or they take longest. */
@@ -332,6 +345,7 @@ int main(void)
 		{ "events", test_events, 3 },
 		{ "probe", test_probe, 3 },
 		{ "calls", test_calls, 3 },
+		{ "in-calls", test_in_calls, 3 },
 		{ "waits-hotplug", test_waits_hotplug, ALL_ONLY },
 		{ "waits-clock", test_waits_clock, ALL_ONLY },
 		{ "waits-suspend", test_waits_suspend, ALL_ONLY },

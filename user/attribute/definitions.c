@@ -314,7 +314,7 @@ static int read_absent(void *ctx, uint64_t at, void *out, size_t len)
 	return rc;
 }
 
-/* Of a process that is not known (yet) arguments of probes are decoded, and nothing else. */
+/* Of a process that is not known (yet) arguments and calls are decoded, and nothing else. */
 static void add_capture(struct labelling *l, const struct wire_record *rec, const void *capture)
 {
 	static const struct source_list none;
@@ -326,7 +326,9 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	char redacted[FOREIGN_LABELS_MAX * REDACTED_LEN];
 	struct absent_reader reader = { l, o.tgid, proc_image_user(procs_lookup(l->procs, &o)),
 					false };
-	struct foreign_side side = { .read = read_absent, .ctx = &reader };
+	struct foreign_side side = {
+		.read = read_absent, .ctx = &reader, .calls = l->calls, .n_calls = MAX_EVENTS
+	};
 	size_t n = earlier_parts(d, rec, v);
 	uint64_t flags = 0;
 	if (!p && foreign_has_sources(capture, rec->size))

@@ -24,6 +24,25 @@
 
 static void on_end(void *ctx, struct proc_image *im);
 
+static void free_calls(struct labelling *l)
+{
+	for (size_t i = 0; i < MAX_EVENTS; i++)
+		free(l->calls[i]);
+}
+
+/* Note which events give labels, and the names of the functions whose calls are timed. */
+static int note_probes(struct labelling *l, const struct sampler_config *cfg)
+{
+	for (unsigned i = 0; i < cfg->n_events; i++) {
+		const struct event *e = &cfg->event[i];
+		const char *colon = e->calls ? strrchr(e->name, ':') : NULL;
+		l->probes |= e->label || e->calls;
+		if (colon && !(l->calls[i] = strdup(colon + 1)))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs,
 		  struct resolver *r, const struct sampler_config *cfg)
 {
@@ -35,11 +54,11 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->resolver = r;
 	l->generation = 1;
 	l->look = !cfg->no_labels;
-	for (unsigned i = 0; i < cfg->n_events; i++)
-		l->arguments |= cfg->event[i].label != 0;
 	l->sets_max = cfg->label_sets ? cfg->label_sets : PROC_SETS_MAX;
-	int rc = sources_new(&l->sources, s, r, cfg->recipes, cfg->latency);
+	int rc = note_probes(l, cfg);
+	rc = rc ? rc : sources_new(&l->sources, s, r, cfg->recipes, cfg->latency);
 	if (rc) {
+		free_calls(l);
 		free(l);
 		return rc;
 	}
@@ -134,7 +153,7 @@ static int find_sources(struct labelling *l, const struct proc_image *im, struct
 	}
 	int waiting = sources_find(l->sources, im, &k->labelled->sources);
 	e->n_sources = k->labelled->sources.n;
-	if (!e->n_sources && !e->n_slots && !waiting && !l->arguments)
+	if (!e->n_sources && !e->n_slots && !waiting && !l->probes)
 		labelled_free(l, k);
 	return waiting;
 }
@@ -346,5 +365,6 @@ void labelling_free(struct labelling *l)
 	due_fini(&l->due);
 	sources_free(l->sources);
 	filter_free(l->filter);
+	free_calls(l);
 	free(l);
 }

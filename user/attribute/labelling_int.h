@@ -59,7 +59,9 @@ struct labelling {
 	struct key_table *keys[LABELLING_KEY_BUCKETS];
 	size_t n_definitions, n_keys, bytes, sets_max;
 	bool any_missed, look;
-	bool arguments; /* of probes are labels: processes without labels may have sets, too */
+	/* Arguments of probes or timed calls are labels: processes without labels may have sets */
+	bool probes;
+	char *calls[MAX_EVENTS]; /* the functions whose calls are timed, by event; else NULL */
 	uint32_t generation;
 	struct label_filter *filter;
 	struct redactor redactor;

@@ -35,8 +35,8 @@ static const struct opt options[] = {
 	  "uprobe:FILE:SYMBOL, and of a static probe usdt:FILE:PROVIDER:NAME, both with "
 	  ":argN=UNIT where an argument is to be summed (bytes, ns, count) or to be the "
 	  "label argN (int, label, text; both: :arg1=label:arg2=bytes); how long calls of "
-	  "a function take, uretprobe:FILE:SYMBOL; heap: allocations of programs that run with "
-	  "libascribe-heap.so (docs/memory.md) "
+	  "a function take, uretprobe:FILE:SYMBOL, with label in=SYMBOL on what happens in them; "
+	  "heap: allocations of programs that run with libascribe-heap.so (docs/memory.md) "
 	  "(default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct record_options, events), 0, 0 },
 	{ "label-keep", 0, OPT_LIST, "KEY,..",

@@ -269,6 +269,16 @@ static bool decode_argument(struct decoding *d, const struct label_entry *e, con
 	return e->what == ENTRY_BYTES || e->what == ENTRY_INT;
 }
 
+/* The timed call in which the thread was: likewise. */
+static bool decode_call(struct decoding *d, const struct label_entry *e)
+{
+	const struct foreign_side *s = d->side;
+	const char *name = e->len2 < s->n_calls ? s->calls[e->len2] : NULL;
+	if (name && e->what == ENTRY_BYTES)
+		add_text(d, "in", 2, name, strlen(name));
+	return name && e->what == ENTRY_BYTES;
+}
+
 static bool decode_entry(struct decoding *d, const struct foreign_source *s,
 			 const struct label_entry *e, const uint8_t *p)
 {
@@ -301,14 +311,17 @@ static void decode_rank(struct decoding *d, const void *capture, size_t len,
 		struct label_entry e;
 		memcpy(&e, p + at, sizeof(e));
 		at += sizeof(e);
-		const bool argument = e.source == ENTRY_ARGUMENT;
-		if ((!argument && (e.source >= n_sources || e.source >= 32)) ||
+		const bool argument = e.source == ENTRY_ARGUMENT, call = e.source == ENTRY_CALL,
+			   of_source = !argument && !call;
+		if ((of_source && (e.source >= n_sources || e.source >= 32)) ||
 		    entry_size(&e) > len - at || (e.what == ENTRY_INT && e.len != 8))
 			break;
 		size_t before = d->n;
 		if (argument && !rank && !decode_argument(d, &e, p + at))
 			break;
-		if (!argument && sources[e.source].rank == rank &&
+		if (call && !rank && !decode_call(d, &e))
+			break;
+		if (of_source && sources[e.source].rank == rank &&
 		    !decode_entry(d, &sources[e.source], &e, p + at)) {
 			d->n = before;
 			d->side->invalid |= 1u << e.source;
@@ -323,7 +336,7 @@ bool foreign_has_sources(const void *capture, size_t len)
 	if (len < sizeof(first))
 		return false;
 	memcpy(&first, capture, sizeof(first));
-	return first.source != ENTRY_ARGUMENT;
+	return first.source != ENTRY_ARGUMENT && first.source != ENTRY_CALL;
 }
 
 size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources,

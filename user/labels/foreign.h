@@ -52,7 +52,7 @@ struct foreign_source {
 
 /*
  * What the labels borrow besides the capture, and what was not as it should be. The caller sets
- * read and ctx.
+ * all up to n_calls.
  */
 struct foreign_side {
 	/*
@@ -61,6 +61,9 @@ struct foreign_side {
 	 */
 	int (*read)(void *ctx, uint64_t at, void *out, size_t len);
 	void *ctx;
+	/* What the timed calls of event i are called, NULL where none is timed: [n_calls] */
+	char *const *calls;
+	size_t n_calls;
 	char text[8192];
 	size_t used;
 	uint32_t unknown_keys; /* attributes whose key is not known (yet): left out */
@@ -70,15 +73,16 @@ struct foreign_side {
 
 /*
  * The labels of a capture in the order of its entries, at most FOREIGN_LABELS_MAX, duplicates and
- * all; argN is an argument of a probe. They point into the capture, the sources and *side. Of
- * OpenTelemetry's attributes with one key the last one counts, and stands first.
+ * all; argN is an argument of a probe, `in` the timed call. They point into the capture, the
+ * sources and *side. Of OpenTelemetry's attributes with one key the last one counts, and stands
+ * first.
  */
 size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources,
 		      size_t n_sources, struct label *out, struct foreign_side *side);
 
 /*
- * Whether a capture has labels of sources. Arguments of probes stand behind those; they are decoded
- * without any source.
+ * Whether a capture has labels of sources. Arguments of probes and timed calls stand behind those;
+ * they are decoded without any source.
  */
 bool foreign_has_sources(const void *capture, size_t len);
 

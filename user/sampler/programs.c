@@ -293,6 +293,7 @@ static int set_probes(struct loading *l, struct config *c)
 	struct sample_bpf *k = l->skel;
 	for (unsigned i = 0; i < l->cfg->n_events; i++)
 		c->calls |= l->cfg->event[i].calls;
+	c->any_call = c->calls && !l->cfg->no_labels;
 	c->guard_probes = l->probes.guard;
 	bpf_program__set_autoload(k->progs.on_probe, has_probes(l->cfg));
 	bpf_program__set_autoload(k->progs.on_calls_exit, c->calls);
