@@ -55,6 +55,15 @@ static const struct stack stacks[] = {
 	  LOCK_POSTGRESQL },
 	{ { "+futex_wait", "pthread_cond_timedwait", "MDL_wait::timed_wait(THD*)", "open_table" },
 	  LOCK_MYSQL },
+	/* Of a row, in a program without names of InnoDB's; a mutex there is a mutex */
+	{ { "+futex_wait", "pthread_cond_timedwait", "",
+	    "handler::ha_index_read_map(unsigned char*, unsigned char const*, unsigned long, "
+	    "ha_rkey_function)",
+	    "mysql_update" },
+	  LOCK_MYSQL },
+	{ { "+futex_wait", "pthread_mutex_lock", "",
+	    "handler::ha_write_row(unsigned char const*)" },
+	  LOCK_MUTEX },
 	/* A lock of the kernel wins over all, also in a call of futex */
 	{ { "+rwsem_down_read_slowpath", "+down_read", "+__x64_sys_futex", "pthread_mutex_lock" },
 	  LOCK_KERNEL_RWSEM },
@@ -84,9 +93,11 @@ static void kinds(void **state)
 			wait_see_towards_root(&up, &leaf_first);
 			wait_see_towards_leaf(&down, &root_first);
 		}
-		if (up.lock != s->kind || down.lock != s->kind)
+		const enum lock_kind of_up = wait_lock_decided(&up),
+				     of_down = wait_lock_decided(&down);
+		if (of_up != s->kind || of_down != s->kind)
 			fail_msg("%s below %s: %s, %s", s->function[0], s->function[1],
-				 lock_kind_names[up.lock], lock_kind_names[down.lock]);
+				 lock_kind_names[of_up], lock_kind_names[of_down]);
 	}
 }
 
@@ -98,7 +109,8 @@ static void releases(void **state)
 					   "+mutex_unlock",
 					   "+up_read",
 					   "ObjectMonitor::exit(JavaThread*, bool)",
-					   "ProcLockWakeup" },
+					   "ProcLockWakeup",
+					   "ha_commit_trans(THD*, bool)" },
 				 *const no[] = { "pthread_rwlock_rdlock", "pthread_kill", "main",
 						 "+try_to_wake_up", "pthread_mutex_lock" };
 	(void)state;

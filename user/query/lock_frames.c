@@ -95,7 +95,10 @@ static const char user_releases[] =
 	"*$ConditionObject.await drop_gil "
 	"PyEval_SaveThread LockRelease* ProcLockWakeup ProcReleaseLocks LWLockRelease* LWLockWakeup* "
 	"MDL_context::release_* MDL_lock::remove_ticket* MDL_lock::reschedule_waiters* "
-	"lock_release* lock_grant* lock_rec_unlock*";
+	"lock_release* lock_grant* lock_rec_unlock* ha_commit_* ha_rollback_*";
+
+/* What MariaDB and MySQL export of these calls. InnoDB's own functions have no names there. */
+static const char engine_calls[] = "handler::ha_*";
 
 struct lock_frame lock_frame_of(bool kernel, const char *function)
 {
@@ -109,6 +112,7 @@ struct lock_frame lock_frame_of(bool kernel, const char *function)
 		if (frame_words_match(rules[i].words, function))
 			f.kind = (uint8_t)rules[i].kind;
 	f.release = frame_words_match(kernel ? kernel_releases : user_releases, function);
+	f.engine = !kernel && frame_words_match(engine_calls, function);
 	return f;
 }
 

@@ -46,6 +46,7 @@ extern const char *const lock_kind_names[LOCK_KINDS];
 struct lock_frame {
 	uint8_t kind; /* enum lock_kind */
 	bool release;
+	bool engine; /* a call of a storage engine: a condition variable in it is for a row */
 };
 
 /* function: its name, "" where unknown. */

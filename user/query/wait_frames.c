@@ -153,7 +153,8 @@ static const struct rule programs[] = {
 	{ "WaitOnLock ProcSleep LWLockAcquire* LWLockWaitForVar PGSemaphoreLock "
 	  "XactLockTableWait* MDL_wait::timed_wait lock_wait_suspend_thread sync_array_wait_event",
 	  WAIT_CLASS_LOCK, WAIT_RULE_FIRM },
-	{ "pg_sleep", WAIT_CLASS_SLEEP, WAIT_RULE_FIRM },
+	{ "handler::ha_*", WAIT_CLASS_LOCK, WAIT_RULE_FIRM }, /* of MariaDB and MySQL: of a row */
+	{ "pg_sleep Item_func_sleep::val_int*", WAIT_CLASS_SLEEP, WAIT_RULE_FIRM },
 	{ "SyncRepWaitForLSN WaitForParallelWorkersToFinish shm_mq_wait_internal shm_mq_receive* "
 	  "shm_mq_send* gather_readnext",
 	  WAIT_CLASS_OTHER, WAIT_RULE_FIRM },
@@ -184,7 +185,8 @@ static const char server_functions[] =
 	"ConditionVariableTimedSleep ProcSleep WaitOnLock LockAcquire LockAcquireExtended "
 	"LWLockAcquire "
 	"LWLockAcquireOrWait LWLockWaitForVar PGSemaphoreLock MDL_wait::timed_wait "
-	"MDL_context::acquire_lock os_event_wait_low os_event::wait_low sync_array_wait_event";
+	"MDL_context::acquire_lock os_event_wait_low os_event::wait_low sync_array_wait_event "
+	"Interruptible_wait::wait";
 static const char libc_functions[] =
 	"_start start_thread clone clone3 syscall epoll_wait epoll_pwait poll ppoll select "
 	"pselect accept accept4 nanosleep clock_nanosleep usleep sleep read write readv writev "
@@ -273,6 +275,7 @@ void wait_see_towards_root(struct wait_decision *d, const struct wait_frame *f)
 {
 	d->futex |= f->futex;
 	d->release |= f->lock.release;
+	d->engine |= f->lock.engine;
 	d->lock = (uint8_t)lock_kind_towards_root(d->lock, f->lock.kind);
 	if (d->rule == WAIT_RULE_FIRM || !f->rule)
 		return;
@@ -284,6 +287,7 @@ void wait_see_towards_leaf(struct wait_decision *d, const struct wait_frame *f)
 {
 	d->futex |= f->futex;
 	d->release |= f->lock.release;
+	d->engine |= f->lock.engine;
 	d->lock = (uint8_t)lock_kind_towards_leaf(d->lock, f->lock.kind);
 	if (f->rule != WAIT_RULE_FIRM && (d->rule || !f->rule))
 		return;
@@ -297,4 +301,9 @@ enum wait_class wait_decided(const struct wait_decision *d, bool earlier)
 	if (d->rule == WAIT_RULE_NONE && d->futex && earlier)
 		return WAIT_CLASS_IDLE;
 	return d->class;
+}
+
+enum lock_kind wait_lock_decided(const struct wait_decision *d)
+{
+	return d->engine && d->lock == LOCK_CONDVAR ? LOCK_MYSQL : (enum lock_kind)d->lock;
 }

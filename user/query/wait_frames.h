@@ -61,7 +61,8 @@ struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, cons
 struct wait_decision {
 	uint8_t class, rule; /* of the frame that decides so far */
 	uint8_t lock;	     /* enum lock_kind, so far */
-	bool release;	     /* some frame releases a lock */
+	bool release;	     /* some frame releases a lock, */
+	bool engine;	     /* is a call of a storage engine */
 	bool futex;
 };
 
@@ -73,5 +74,8 @@ void wait_see_towards_leaf(struct wait_decision *d, const struct wait_frame *f);
  * Return the class. earlier: the wait began before the recording, so its user frames are not known.
  */
 enum wait_class wait_decided(const struct wait_decision *d, bool earlier);
+
+/* Return the kind of the lock. */
+enum lock_kind wait_lock_decided(const struct wait_decision *d);
 
 #endif

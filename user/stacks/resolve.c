@@ -423,7 +423,7 @@ int resolver_stack(struct resolver *r, const struct proc_image *im, const struct
 		return rc;
 	*ret_stack = b.stack;
 	ret_flags->wait = (uint8_t)wait_decided(&b.wait, s->root != 0);
-	ret_flags->lock = b.wait.lock;
+	ret_flags->lock = (uint8_t)wait_lock_decided(&b.wait);
 	ret_flags->release = b.wait.release;
 	return 0;
 }
