@@ -81,16 +81,16 @@ for load in redis python map; do
 	for how in preload recorded heaptrack; do
 		[ -s $load.$how ] && awk -v how=$how -v x="$(median $load.$how)" -v b="$base" \
 			'BEGIN { c = 100 * (x - b) / b; printf "  %-10s %.2f s  %+.1f%%%s%s\n", how, x, c,
-			how == "recorded" ? "  promised 1%" : "",
-			how == "recorded" && c > 1 ? "  MISSED" : "" }'
+			(how == "recorded" ? "  promised 1%" : ""),
+			(how == "recorded" && c > 1 ? "  MISSED" : "") }'
 	done
 done
 for how in none preload recorded; do
 	echo "malloc and free of 64 bytes, $how: $(median pairs.$how) ns"
 done
 awk -v a="$(median pairs.recorded)" -v b="$(median pairs.none)" 'BEGIN {
-	printf "of one that is not sampled: %+.1f ns  promised 8%s\n", a - b, a - b <= 8 ? ""
-	: "  MISSED" }'
+	printf "of one that is not sampled: %+.1f ns  promised 8%s\n", a - b,
+	(a - b <= 8 ? "" : "  MISSED") }'
 # 1 - exp(-1) of the blocks of 512 KiB are sampled: two probes each.
 awk -v a="$(median large.recorded)" -v b="$(median large.none)" \
 	'BEGIN { ns = (a - b) / (1 - exp(-1))
