@@ -16,6 +16,7 @@ FUZZ_SRC := $(filter-out user/push/tables.c,$(FUZZ_SRC))
 FUZZ_OBJ := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/%.o)
 FUZZ_MODE := -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 FUZZ_CFLAGS := -g1 -O1 -w -std=gnu11 -D_GNU_SOURCE -fno-strict-aliasing \
+	-fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fprofile-instr-generate -fcoverage-mapping $(FUZZ_MODE) \
 	-DRECIPES='"$(BUILD)/gen/recipes.txt"' $(INCLUDE) -Itests -MMD -MP
@@ -26,10 +27,12 @@ $(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c | $(PB_SRC)
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 $(BUILD)/fuzz/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 
-# The allocators and reading system calls of these libraries are those of starve.c; some functions
-# of glibc, liblzma, libelf and libdw those of starve_libs.c.
+# The allocators and system calls of these libraries are those of starve.c; some functions of glibc,
+# liblzma, libzstd, libelf and libdw those of starve_libs.c.
 STARVED := $(foreach f,malloc calloc realloc reallocarray strdup strndup open openat fcntl fstat \
-	fstatat read pread getrandom asprintf vasprintf open_memstream fclose lzma_stream_decoder \
+	fstatat read pread getrandom pwrite fsync fdatasync ftruncate posix_fallocate renameat \
+	mkdirat unlinkat dup fdopendir asprintf vasprintf open_memstream fclose \
+	ZSTD_createCCtx ZSTD_compress ZSTD_compress2 ZSTD_decompressDCtx lzma_stream_decoder \
 	elf_begin gelf_getshdr gelf_update_shdr elf_getdata elf_rawdata \
 	dwarf_offdie dwarf_child dwarf_siblingof,--redefine-sym $(f)=fuzz_$(f))
 STARVE_OBJ := $(BUILD)/fuzz/starve.o $(BUILD)/fuzz/starve_libs.o

@@ -12,6 +12,7 @@
 #include "fuzz/store_questions.h"
 
 #include "store/damage.h"
+#include "store/file/tree.h"
 #include "store/writer.h"
 
 #define FILES_MAX 256
@@ -262,7 +263,7 @@ static void open_and_ask(const struct head *h)
 	const char *const dirs[] = { at->dir, other };
 	struct store *s;
 	struct err err;
-	if (h->how & 1 ? store_open_all(&s, dirs, 2, &err) : store_open(&s, at->dir, &err))
+	if (store_open_all(&s, dirs, 1 + (h->how & 1), &err))
 		return;
 	question_ask(s, &h->question);
 	store_close(s);
@@ -284,7 +285,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		store_verify(at->dir, no_finding, NULL, &err);
 		store_repair(at->dir, no_finding, NULL, &err);
 		open_and_ask(&h);
-		remove_tree(at->dir);
+		if (tree_remove(at->dir)) /* a request failed */
+			remove_tree(at->dir);
 		mkdir(at->dir, 0700);
 	}
 	restore(h.how == REPAIR);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests that other libraries refuse: what glibc prints into memory of its own, and what liblzma,
- * libelf and libdw answer when they lack memory or find their file broken. These are requests as
- * those of starve.c are.
+ * libzstd, libelf and libdw answer when they lack memory or find their file broken. These are
+ * requests as those of starve.c are.
  */
 #include "fuzz/starve.h"
 
@@ -12,12 +12,18 @@
 #include <lzma.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
 int fuzz_vasprintf(char **ret, const char *fmt, va_list args);
 int fuzz_asprintf(char **ret, const char *fmt, ...);
 FILE *fuzz_open_memstream(char **ret, size_t *ret_len);
 int fuzz_fclose(FILE *f);
 lzma_ret fuzz_lzma_stream_decoder(lzma_stream *z, uint64_t memory, uint32_t flags);
+ZSTD_CCtx *fuzz_ZSTD_createCCtx(void);
+size_t fuzz_ZSTD_compress(void *to, size_t cap, const void *from, size_t len, int level);
+size_t fuzz_ZSTD_compress2(ZSTD_CCtx *c, void *to, size_t cap, const void *from, size_t len);
+size_t fuzz_ZSTD_decompressDCtx(ZSTD_DCtx *c, void *to, size_t cap, const void *from, size_t len);
 Elf *fuzz_elf_begin(int fd, Elf_Cmd cmd, Elf *ref);
 GElf_Shdr *fuzz_gelf_getshdr(Elf_Scn *s, GElf_Shdr *ret);
 int fuzz_gelf_update_shdr(Elf_Scn *s, GElf_Shdr *h);
@@ -59,6 +65,28 @@ int fuzz_fclose(FILE *f)
 lzma_ret fuzz_lzma_stream_decoder(lzma_stream *z, uint64_t memory, uint32_t flags)
 {
 	return fuzz_denies() ? LZMA_MEM_ERROR : lzma_stream_decoder(z, memory, flags);
+}
+
+#define NO_MEMORY ((size_t)-ZSTD_error_memory_allocation)
+
+ZSTD_CCtx *fuzz_ZSTD_createCCtx(void)
+{
+	return fuzz_denies() ? NULL : ZSTD_createCCtx();
+}
+
+size_t fuzz_ZSTD_compress(void *to, size_t cap, const void *from, size_t len, int level)
+{
+	return fuzz_denies() ? NO_MEMORY : ZSTD_compress(to, cap, from, len, level);
+}
+
+size_t fuzz_ZSTD_compress2(ZSTD_CCtx *c, void *to, size_t cap, const void *from, size_t len)
+{
+	return fuzz_denies() ? NO_MEMORY : ZSTD_compress2(c, to, cap, from, len);
+}
+
+size_t fuzz_ZSTD_decompressDCtx(ZSTD_DCtx *c, void *to, size_t cap, const void *from, size_t len)
+{
+	return fuzz_denies() ? NO_MEMORY : ZSTD_decompressDCtx(c, to, cap, from, len);
 }
 
 Elf *fuzz_elf_begin(int fd, Elf_Cmd cmd, Elf *ref)
