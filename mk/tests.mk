@@ -52,8 +52,9 @@ SLOWEST := tests/record/incidents.sh
 # Unit tests of more than five CPU seconds with sanitizers: they run so in turn, and without them on
 # the other days.
 UNIT_TAIL := $(addprefix test_,retain retain_levels retain_size symbols_sources bounded \
-	bounded_files bounded_large bounded_shapes copy sideband unwind_damage parent_groups \
-	parent_limits symbols_lines old segments symbols_kernel pods_parse pods_claims union)
+	bounded_files bounded_large bounded_shapes copy copy_delete sideband unwind_damage \
+	parent_groups parent_limits symbols_lines old segments symbols_kernel pods_parse \
+	pods_claims union)
 TURN := $(or $(TURN),$(shell expr "$$(date -u +%j)" % 10))
 export TURN
 # The part of a list whose turn is not today: each has its turn once in so many days.
