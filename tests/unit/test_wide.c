@@ -84,6 +84,7 @@ static void fill_values(struct store_writer *w, uint32_t event, unsigned window)
 	add_values(w, event, "few", 40);
 	add_values(w, event, "edge", MOST);
 	add_values(w, event, "huge", window ? 0 : 8 * MOST + 7);
+	add_values(w, event, "once", window ? 0 : MOST + 1);
 }
 
 static void test_values_count_once(void **state)
@@ -100,6 +101,7 @@ static void test_values_count_once(void **state)
 	assert_int_equal(values_of(s, "many"), MOST + 1);
 	assert_int_equal(values_of(s, "huge"), 8 * MOST); /* counted no further */
 	assert_int_equal(values_of(s, "edge"), 0);
+	assert_int_equal(values_of(s, "once"), MOST + 1);
 	remove_store(s, dir);
 }
 
