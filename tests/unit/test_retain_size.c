@@ -30,6 +30,52 @@ static void size_cap(void **state)
 	life_end(&l);
 }
 
+/* Which files of windows and of postings there are, by their number; not those still written to. */
+static void list_files(struct life *l, bool *windows, bool *postings)
+{
+	struct store *s = life_look(l);
+	memset(windows, 0, N_MAX);
+	memset(postings, 0, N_MAX);
+	for (size_t i = 0; i < s->n_segments; i++) {
+		const struct manifest_segment *m = &s->segments[i].m;
+		assert_true(m->serial < N_MAX);
+		if (m->state != SEGMENT_OPEN && (!m->level || m->level == LEVEL_POSTINGS))
+			(m->level ? postings : windows)[m->serial] = true;
+	}
+	store_close(s);
+}
+
+/* What was written first goes first, windows and postings alike. */
+static void postings_go_with_windows(void **state)
+{
+	static struct life l;
+	static bool windows[N_MAX], postings[N_MAX], ever[N_MAX];
+	size_t cut = 0, n_postings = 0; /* of windows, the last that was cut */
+	(void)state;
+	life_begin(&l, 42);
+	store_writer_close(l.w);
+	l.o.wide_values = 2;
+	l.o.max_bytes = 120000;
+	memset(l.o.keep_ns, 0, sizeof(l.o.keep_ns));
+	life_open(&l);
+	for (size_t i = 0; i < 600; i++) {
+		life_window(&l, 600 * SECOND);
+		if (i % 12)
+			continue;
+		list_files(&l, windows, postings);
+		for (size_t k = 0; k < N_MAX; k++) {
+			cut = ever[k] && !windows[k] ? k : cut;
+			ever[k] |= windows[k];
+		}
+		for (size_t k = 0; k < N_MAX; k++) {
+			n_postings += postings[k];
+			assert_true(!postings[k] || k > cut);
+		}
+	}
+	assert_true(cut > 0 && n_postings > 0);
+	life_end(&l);
+}
+
 static uint64_t tree_bytes;
 
 static int add_bytes(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -74,6 +120,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(size_cap),
+		cmocka_unit_test(postings_go_with_windows),
 		cmocka_unit_test(cap_at_every_moment),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
