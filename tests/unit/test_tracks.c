@@ -173,6 +173,64 @@ static void ranges_within_windows(void **state)
 	remove_tree(dir);
 }
 
+/* Rows of a range, added up. */
+static int add_row(void *ctx, const struct store_row *row)
+{
+	struct store_row *sum = ctx;
+	sum->samples += row->samples;
+	sum->value += row->value;
+	return 0;
+}
+
+/*
+ * Waits lie across the ends of a range: those that ended in it are its samples, and their time is
+ * what lies in it. Where none has ended, one is told.
+ */
+static void waits_within_a_window(void **state)
+{
+	/* Four waits, that end at 1, 4, 9 and 9.5 s: from 0.5, 2, 5 and 9 s on. */
+	const struct store_instant waits[] = { { T0 + 1000 * MS, 0, 0, 500000 },
+					       { T0 + 4000 * MS, 0, 1, 2000000 },
+					       { T0 + 9000 * MS, 0, 0, 4000000 },
+					       { T0 + 9500 * MS, 0, 1, 500000 } };
+	static const struct {
+		int64_t from_ms, to_ms;
+		uint64_t samples, value;
+	} ranges[] = { { 0, 3000, 1, 1500000 },	   { 2500, 3500, 1, 1000000 },
+		       { 3000, 9200, 2, 5200000 }, { 1200, 1800, 0, 0 },
+		       { 0, 9800, 4, 7000000 },	   { 9000, 9001, 1, 1000 } };
+	const struct store_event event = { "off-cpu", "microseconds", 0, 0 };
+	const struct store_options o = tracked();
+	struct store_row row = { .samples = 1 };
+	struct store_writer *w;
+	struct err err = { 0 };
+	char dir[64];
+	(void)state;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	assert_int_equal(store_add_event(w, &event, &row.event), 0);
+	assert_int_equal(store_add_row(w, 0, 0, row.event, 4, 7000000), 0);
+	store_set_instants(w, &(struct store_instants){ &row, 1, waits, 4, 0 });
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		struct store_row sum = { 0 };
+		struct store_cover c;
+		assert_int_equal(store_cover_nearest(s, T0 + ranges[i].from_ms * MS,
+						     T0 + ranges[i].to_ms * MS, STORE_ALL_LABELS,
+						     NULL, 0, &c, &err),
+				 0);
+		assert_int_equal(c.n, 1);
+		assert_int_equal(store_block_rows(s, c.blocks[0], NULL, NULL, add_row, &sum, &err),
+				 0);
+		store_cover_free(&c);
+		assert_int_equal(sum.samples, ranges[i].samples);
+		assert_int_equal(sum.value, ranges[i].value);
+	}
+	store_close(s);
+	remove_tree(dir);
+}
+
 /* Rows that were folded into one, and a row that is nowhere: the instants of the first stay. */
 static void folded_rows(void **state)
 {
@@ -452,7 +510,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranges_within_windows), cmocka_unit_test(folded_rows),
 		cmocka_unit_test(instants_of_rows),	 cmocka_unit_test(the_oldest_go),
-		cmocka_unit_test(what_is_no_track),
+		cmocka_unit_test(what_is_no_track),	 cmocka_unit_test(waits_within_a_window),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
