@@ -32,7 +32,6 @@ int dicts_init(struct dicts *d, bool index)
 		rc = ARRAY_RESERVE(d->leaves, d->leaves_cap, 1);
 	if (rc)
 		return rc;
-	d->frames[0] = (struct store_frame){ 0 };
 	d->stacks[0] = (struct stack_node){ 0 };
 	d->set_end[0] = 0;
 	d->leaves[0] = 0;

@@ -52,9 +52,8 @@ static int split(const void *data, size_t len, struct buf *classes, struct buf *
 		if (c.bad || v >= VALUE_MAX || (size_t)(c.p - at) != varint_size(v))
 			return -EINVAL;
 		unsigned int b = bits_of(v);
-		rc = buf_add_u8(classes, (uint8_t)b);
-		if (!rc)
-			rc = put_bits(&w, (v + 1) & ((1ull << b) - 1), b);
+		classes->data[classes->len++] = (uint8_t)b; /* a varint has a byte at least */
+		rc = put_bits(&w, (v + 1) & ((1ull << b) - 1), b);
 	}
 	if (!rc && w.n)
 		rc = buf_add_u8(bits, (uint8_t)w.bits);
