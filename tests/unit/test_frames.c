@@ -206,11 +206,8 @@ static void each(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole_or_cut),
-		cmocka_unit_test(longest),
-		cmocka_unit_test(search),
-		cmocka_unit_test(every_bit),
-		cmocka_unit_test(each),
+		cmocka_unit_test(whole_or_cut), cmocka_unit_test(longest), cmocka_unit_test(search),
+		cmocka_unit_test(every_bit),	cmocka_unit_test(each),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
