@@ -137,6 +137,18 @@ static void long_bursts_are_found(void **state)
 	}
 }
 
+/* On in every other step: the highest steps are what is usual. */
+static void on_and_off_is_no_burst(void **state)
+{
+	double rate[STEPS + 1];
+	struct change c;
+	(void)state;
+	for (size_t i = 0; i <= STEPS; i++)
+		rate[i] = i % 2 ? 0 : 1;
+	assert_int_equal(change_find(&c, rate, STEPS + 1, &spec), 0);
+	assert_int_equal(c.kind, CHANGE_NONE);
+}
+
 static void what_was_not_recorded(void **state)
 {
 	double rate[STEPS], none[STEPS];
@@ -184,6 +196,7 @@ int main(void)
 		cmocka_unit_test(bursts_are_found),
 		cmocka_unit_test(chance_of_a_burst),
 		cmocka_unit_test(long_bursts_are_found),
+		cmocka_unit_test(on_and_off_is_no_burst),
 		cmocka_unit_test(what_was_not_recorded),
 		cmocka_unit_test(old_and_small_changes_do_not_count),
 	};

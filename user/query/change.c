@@ -71,12 +71,13 @@ static int steps_init(struct steps *s, const double *rate, size_t n)
 	return rc;
 }
 
+/* The mean of v[n], n > 0. */
 static double mean(const double *v, size_t n)
 {
 	double sum = 0;
 	for (size_t i = 0; i < n; i++)
 		sum += v[i];
-	return n ? sum / (double)n : 0;
+	return sum / (double)n;
 }
 
 static int by_value(const void *a, const void *b)
@@ -139,12 +140,12 @@ static int judge_split(struct change *c, const struct steps *s, size_t i,
 /* The split near i that leaves least of the squares of the differences from the means. */
 static size_t sharpen(const struct steps *s, size_t i, const struct change_spec *spec)
 {
-	size_t best = i, low = i > NEAR + CHANGE_STEPS_MIN ? i - NEAR : CHANGE_STEPS_MIN;
-	double most = -1;
-	for (size_t k = low; k <= i + NEAR && k + CHANGE_STEPS_MIN <= s->n; k++) {
+	size_t best = i;
+	double most = -INFINITY;
+	for (size_t k = CHANGE_STEPS_MIN; k <= i + NEAR && k + CHANGE_STEPS_MIN <= s->n; k++) {
 		double between = explained((double)k, mean(s->rate, k), (double)(s->n - k),
 					   mean(s->rate + k, s->n - k));
-		if (s->at[k] < spec->from || between <= most)
+		if (k + NEAR < i || s->at[k] < spec->from || between <= most)
 			continue;
 		most = between;
 		best = k;
@@ -154,7 +155,7 @@ static size_t sharpen(const struct steps *s, size_t i, const struct change_spec 
 
 static int find_split(struct change *c, const struct steps *s, const struct change_spec *spec)
 {
-	double ranks = 0, best = -1;
+	double ranks = 0, best = -INFINITY;
 	size_t at = 0, tried = 0;
 	for (size_t i = s->n; i-- > CHANGE_STEPS_MIN;) {
 		ranks += s->rank[i];
@@ -202,6 +203,8 @@ static int find_burst(struct change *c, const struct steps *s, const struct chan
 	if (rc)
 		return rc;
 	double level = (usual + s->rate[top]) / 2;
+	if (!(s->rate[top] > level)) /* half of the steps are as high */
+		return 0;
 	size_t begin = top, end = top + 1;
 	while (begin && s->at[begin - 1] >= spec->from && s->rate[begin - 1] > level)
 		begin--;
