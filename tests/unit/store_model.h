@@ -193,7 +193,7 @@ static inline uint32_t model_text(struct store_writer *sw, const char *s)
 
 static inline int model_put_set(struct store_writer *sw, const char *text, uint32_t *ret)
 {
-	struct label l[8];
+	struct label l[16];
 	size_t n = 0;
 	for (const char *p = text; *p; p = strchr(p, '\n') + 1) {
 		const char *value = strchr(p, '=') + 1;

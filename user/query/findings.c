@@ -153,9 +153,8 @@ static const struct query_series_row *row_of(const struct query_series *s, const
 
 static double least_change(const struct looking *l, enum query_metric metric)
 {
-	double least = LEAST_SHARE * (double)l->n_cpus;
-	least = least < LEAST ? LEAST : least > LEAST_MOST ? LEAST_MOST : least;
-	return metric == QUERY_CPU || least > LEAST_WAIT ? least : LEAST_WAIT;
+	double least = fmin(fmax(LEAST_SHARE * (double)l->n_cpus, LEAST), LEAST_MOST);
+	return metric == QUERY_CPU ? least : fmax(least, LEAST_WAIT);
 }
 
 static enum finding_kind kind_of(enum query_metric metric, enum change_kind c)

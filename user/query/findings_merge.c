@@ -70,9 +70,8 @@ static void absorb(struct finding *a, const struct finding *b)
 	bool narrower = is_narrower(b, a);
 	struct finding kept = narrower ? *b : *a;
 	const struct finding *other = narrower ? a : b;
-	kept.n_places = 0;
-	for (size_t i = 0; i < a->n_places && i < FINDING_PLACES; i++)
-		add_place(&kept, a->places[i].key, a->places[i].value);
+	kept.n_places = a->n_places;
+	memcpy(kept.places, a->places, sizeof(kept.places));
 	add_place(&kept, other->key, other->value);
 	*a = kept;
 }
@@ -178,7 +177,7 @@ static bool overlap(const struct finding *a, const struct finding *b)
 static size_t first_waiter(const struct looking *l, const bool *seen)
 {
 	size_t most = l->n;
-	double weight = -1;
+	double weight = -INFINITY;
 	for (size_t i = 0; i < l->n; i++) {
 		const struct finding *f = &l->v[i];
 		if (seen[i] || f->kind != FINDING_RUNQ || growth(f) * (double)f->span_ns <= weight)
