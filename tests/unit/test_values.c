@@ -9,9 +9,16 @@
 #define WINDOWS 60
 #define TENANTS 12 /* more than a narrow key has; the last one: without the label */
 #define PERIOD 1000
+#define QUIET 50 /* a tenant beside these */
+#define EVENTS 3
 
-static const struct store_event events[2] = { { "page-faults", "count", 0, 7 },
-					      { "cpu-clock", "nanoseconds", PERIOD, PERIOD } };
+enum { FAULTS, CLOCK, ODD };
+
+static const struct store_event events[EVENTS] = {
+	{ "page-faults", "count", 0, 7 },
+	{ "cpu-clock", "nanoseconds", PERIOD, PERIOD },
+	{ "odd", "bytes", 0, 10 }, /* whose values are not its samples times the period */
+};
 
 struct given {
 	char dir[64];
@@ -22,15 +29,18 @@ struct given {
 static void add(struct store_writer *w, uint32_t event, unsigned tenant, bool idle, uint64_t n)
 {
 	uint32_t id = 0, set, stack;
-	char labels[60];
-	for (unsigned e = 0; e < 2; e++)
+	char labels[80];
+	for (unsigned e = 0; e < EVENTS; e++)
 		assert_int_equal(store_add_event(w, &events[e], &id), 0);
 	snprintf(labels, sizeof(labels),
-		 tenant == TENANTS - 1 ? "comm=sh\n" : "comm=sh\ntenant=t%u\n", tenant);
+		 tenant == TENANTS - 1 ? "comm=sh\n" : "comm=sh\nexe=e%u\ntenant=t%u\n", tenant,
+		 tenant);
 	assert_int_equal(model_put_set(w, labels, &set), 0);
 	assert_int_equal(
 		model_put_stack(w, idle ? "[idle] () 2 0\n" : "main (/bin/demo) 0 0\n", &stack), 0);
-	assert_int_equal(store_add_row(w, set, stack, event, n, n * events[event].period), 0);
+	assert_int_equal(
+		store_add_row(w, set, stack, event, n, n * events[event].period + (event == ODD)),
+		0);
 }
 
 static int setup(void **state)
@@ -47,10 +57,12 @@ static int setup(void **state)
 			uint64_t n = model_random(&m, 4) ? 1 + model_random(&m, 900) : 0;
 			g->samples[i][t] = n;
 			if (n)
-				add(w, 1, t, false, n);
-			add(w, 0, t, false, 1 + model_random(&m, 5));
+				add(w, CLOCK, t, false, n);
+			add(w, FAULTS, t, false, 1 + model_random(&m, 5));
+			add(w, ODD, t, false, 3);
 		}
-		add(w, 1, TENANTS - 1, true, 5);
+		add(w, CLOCK, TENANTS - 1, true, 5);
+		add(w, FAULTS, QUIET, false, 2); /* has no samples of the clock */
 		g->idle += 5;
 		int64_t t0 = T0 + (int64_t)i * WINDOW;
 		assert_int_equal(store_commit_window(w, t0, t0 + WINDOW, t0 - T0 + 1, &none, &err),
@@ -156,6 +168,55 @@ static void from_parents(void **state)
 	assert_false(values_kept(g->s, "comm", T0, T0 + 60 * WINDOW));
 }
 
+/* Which questions the values answer, and which of those they do. */
+static void which_serve(void **state)
+{
+	static const char *const tenant[] = { "tenant", "comm" }, *const exe[] = { "exe" };
+	const int64_t end = T0 + WINDOWS * WINDOW;
+	const struct query_spec spec = { .event = "cpu-clock",
+					 .from_ns = T0,
+					 .to_ns = end,
+					 .labels = QUERY_KEYS,
+					 .keys = tenant,
+					 .n_keys = 1,
+					 .idle = true };
+	struct {
+		struct query_spec spec;
+		bool may, serves;
+	} v[] = {
+		{ spec, true, true },  { spec, true, true },  { spec, true, true },
+		{ spec, false, true }, { spec, false, true }, { spec, false, true },
+		{ spec, false, true }, { spec, false, true }, { spec, false, false },
+		{ spec, true, false }, { spec, true, false }, { spec, true, true },
+		{ spec, true, true },
+	};
+	const struct given *g = *state;
+	v[1].spec.where = "";
+	v[2].spec.idle = false; /* no idle CPU has a tenant */
+	v[3].spec.labels = QUERY_KEYS_STACKS;
+	v[4].spec.n_keys = 2;
+	v[5].spec.where = "comm=\"sh\"";
+	v[6].spec.rest = true;
+	v[7].spec.metric = QUERY_CPU;
+	v[8].spec.to_ns = T0 + WINDOW; /* one window */
+	v[9].spec.event = "odd";
+	v[10].spec.keys = v[11].spec.keys = v[12].spec.keys = exe;
+	v[10].spec.idle = v[12].spec.idle = false; /* which idle CPUs may have */
+	v[12].spec.event = "page-faults";	   /* but not this event */
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		struct query *q = NULL;
+		struct err err = { 0 };
+		if (values_serve(g->s, &v[i].spec) != v[i].may)
+			fail_msg("%zu", i);
+		if (!v[i].may && i != 8)
+			continue;
+		assert_int_equal(values_open(&q, g->s, &v[i].spec, &err), 0);
+		if ((q != NULL) != v[i].serves)
+			fail_msg("%zu", i);
+		query_close(q);
+	}
+}
+
 /* The table of a wide key: its values, the samples without it, and no more than all. */
 static void table(void **state)
 {
@@ -187,6 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),
 		cmocka_unit_test(from_parents),
+		cmocka_unit_test(which_serve),
 		cmocka_unit_test(table),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -16,7 +16,7 @@ bool values_kept(struct store *s, const char *key, int64_t from_ns, int64_t to_n
 	    store_cover(s, from_ns, to_ns, STORE_FOLDED, NULL, 0, &c, NULL))
 		return false;
 	for (size_t i = 0; i < c.n && !kept; i++)
-		kept = c.blocks[i]->n_windows > 1;
+		kept = c.blocks[i]->level;
 	store_cover_free(&c);
 	return kept;
 }
@@ -45,13 +45,12 @@ static int rows_of_values(struct query *q, const char *key, const struct store_t
 		rows[n++] = (struct store_row){ 0, 0, q->event, rest, rest * period };
 	for (size_t i = 0; !rc && i < top->n; i++) {
 		struct label l = top->v[i].label;
-		struct store_row *row = &rows[n];
+		struct store_row *row = &rows[n++];
 		*row = (struct store_row){ 0, 0, q->event, top->v[i].samples,
 					   top->v[i].samples * period };
 		l.key = key;
 		l.key_len = (uint32_t)strlen(key);
 		rc = setpool_add(&q->sets, &l, 1, &row->set);
-		n += row->samples > 0;
 	}
 	free(q->rows);
 	q->rows = rows;
