@@ -3,6 +3,7 @@
 #include "unit/store_model.h"
 
 #include "query/query.h"
+#include "query/series.h"
 #include "store/writer.h"
 
 #include <math.h>
@@ -181,6 +182,24 @@ static void top_lists(void **state)
 		assert_int_equal(query_open(&q, s, &spec, &err), 0);
 		assert_int_equal(query_top_serves(q, "tenant"), fast);
 		query_close(q);
+		if (fast)
+			continue;
+		/* A series goes on without the lists: each value has its time, at either rate */
+		const struct query_series_spec of = {
+			.range = spec, .keys = tenant, .n_keys = 1, .step_ns = WIDE_FAST * window
+		};
+		struct query_series *series;
+		uint64_t samples = 0;
+		assert_int_equal(query_series(&series, s, &of, &err), 0);
+		assert_int_equal(series->n_rows, WIDE_VALUES);
+		for (size_t i = 0; i < WIDE_VALUES; i++)
+			samples += series->rows[i].samples;
+		/* 60 of 10 ms each; then half of them of 30 ms, counted in these */
+		const int64_t ms = WIDE_FAST * WIDE_VALUES * 10 +
+				   (WIDE_WINDOWS - WIDE_FAST) * WIDE_VALUES * 20,
+			      off = (int64_t)samples - ms / 30;
+		assert_true(llabs(off) <= (int64_t)series->n_steps); /* each is rounded */
+		query_series_free(series);
 	}
 	store_close(s);
 	remove_tree(dir);

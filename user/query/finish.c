@@ -11,19 +11,19 @@ static void count_rates(struct summing *m)
 {
 	struct query *q = m->q;
 	uint64_t ns = 0, carry, sum = 0;
-	size_t n = 0, seen = 0;
+	size_t n = 0;
 	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
 		const struct store_event *e = store_event(q->store, i);
 		bool longer = m->of->spec.ns_per_sample
 				      ? e->ns_per_sample == m->of->spec.ns_per_sample
 				      : m->of->measures.of[i].seen && e->ns_per_sample > ns;
-		seen += m->of->measures.of[i].seen;
 		if (!m->of->measures.of[i].counts || !longer)
 			continue;
 		q->event = i;
 		ns = e->ns_per_sample;
 	}
-	q->rates = seen > 1;
+	for (uint32_t i = 0; i < store_n_events(q->store); i++)
+		q->rates |= m->of->measures.of[i].seen && i != q->event;
 	q->info.event = store_event(q->store, q->event);
 	ns = q->info.event->ns_per_sample;
 	carry = ns / 2;

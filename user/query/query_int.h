@@ -16,7 +16,7 @@ struct query {
 	struct query_info info;
 	uint32_t event;		   /* id; UINT32_MAX: the store has none */
 	struct store_event metric; /* what info.event is with a metric */
-	bool rates;   /* of another event of that name, too: it was recorded at several rates */
+	bool rates;   /* of another event of that name, too, or alone: at another rate */
 	bool blocked; /* all its rows are of blocked threads: they have `wait` */
 	bool waits;   /* all its rows are of waits, blocked or for a CPU: they have `wait_in` */
 	bool woken;   /* its rows are of QUERY_WAKER: they have QUERY_WAKER_FUNCTION */

@@ -73,7 +73,8 @@ int values_open(struct query **ret, struct store *s, const struct query_spec *sp
 	*ret = NULL;
 	int rc = query_read(&q, s, &all, err);
 	const struct query_info *info = rc ? NULL : &q->info;
-	bool serves = !rc && info->event && info->blocks < info->windows &&
+	/* Lists are of one event: of several rates each has its own. */
+	bool serves = !rc && info->event && !q->rates && info->blocks < info->windows &&
 		      (spec->idle || !info->idle || !query_is_system_key(spec->keys[0])) &&
 		      info->value == info->samples * info->event->period;
 	if (serves)
