@@ -19,7 +19,7 @@
 #define WINDOWS 60
 #define RANGE 30 /* the first window of the range; those before it are what was before */
 
-enum { CPU, RUNQ, OFF, WAKER, EVENTS };
+enum { CPU, RUNQ, OFF, WAKER, RUNQ_LENGTHS, OFF_LENGTHS, EVENTS };
 
 /* permille: thousandths of a CPU, or of a thread that waits. */
 struct part {
@@ -72,6 +72,8 @@ static inline void host_windows(struct store_writer *w, const struct part *v, si
 		{ "runq", "nanoseconds", 0, 0 },
 		{ "off-cpu", "nanoseconds", 0, 0 },
 		{ "waker", "nanoseconds", 0, 0 },
+		{ "runq.lengths", "nanoseconds", 0, 0 },
+		{ "off-cpu.lengths", "nanoseconds", 0, 0 },
 	};
 	for (unsigned i = 0; i < WINDOWS; i++) {
 		const unsigned at = i + (day ? DAY_BEFORE : 0);

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #define STEPS_MAX 26
-#define TRIALS 8000
+#define TRIALS 4000
 #define MOVED 6 /* steps that a split by ranks is moved at most */
 
 struct series {

@@ -138,6 +138,33 @@ static void values_have_their_samples(void **state)
 		}
 }
 
+/* Of a query that tells sets apart by more than the key: a value's sets are one. */
+static void values_of_many_sets(void **state)
+{
+	struct fixture *f = *state;
+	const struct query_spec spec = { .from_ns = INT64_MIN,
+					 .to_ns = INT64_MAX,
+					 .labels = QUERY_ALL_LABELS };
+	struct found_list l = { 0 };
+	struct query *q;
+	struct sums s;
+	struct err err = { 0 };
+	assert_int_equal(query_open(&q, f->s, &spec, &err), 0);
+	assert_int_equal(found_collect(&l, f->s, q, &spec, "tenant", &err), 0);
+	sum(&f->m, "", "tenant", 0, &s);
+	assert_int_equal(l.n, s.n);
+	for (size_t i = 0; i < l.n; i++) {
+		size_t len;
+		char *text = found_text(&l.v[i].label, &len);
+		assert_int_equal(l.v[i].samples, samples_of(&s, text));
+		assert_true(near(l.v[i].seconds, (double)l.v[i].samples * 0.010101010));
+		assert_true(!i || l.v[i].samples <= l.v[i - 1].samples);
+		free(text);
+	}
+	found_fini(&l);
+	query_close(q);
+}
+
 static void keys_have_their_values(void **state)
 {
 	struct fixture *f = *state;
@@ -241,6 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_have_their_samples),
+		cmocka_unit_test(values_of_many_sets),
 		cmocka_unit_test(keys_have_their_values),
 		cmocka_unit_test(events_have_their_samples),
 		cmocka_unit_test(counted_keys),

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -199,6 +200,70 @@ static void rows_of_keys(void **state)
 	}
 }
 
+/* Rows that could not break a rule do not share its error: each of two shares above the limit does. */
+static void candidates_share_the_error(void **state)
+{
+	static const struct {
+		const char *rule;
+		unsigned candidates;
+	} want[] = { { "function>12.5%", 2 },
+		     { "function>25%", 1 },
+		     { "function>24%", 2 },
+		     { "function>1.5x", 3 } };
+	struct query_diff_row rows[4] = { 0 };
+	struct query_diff d = { .rows = rows, .n_rows = 4, .samples = { 8000, 8000 } };
+	const struct gate_sides s = { .d = &d, .exposure = { 3, 3 } };
+	static const unsigned counts[4][2] = {
+		{ 6000, 800 }, { 2000, 1600 }, { 1000, 0 }, { 0, 5600 }
+	};
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		rows[i] = (struct query_diff_row){
+			.text = "f",
+			.module = "/bin/x",
+			.count = { counts[i][0], counts[i][1] },
+			.share = { counts[i][0] / 8000.0, counts[i][1] / 8000.0 },
+			.change = (counts[i][0] - (double)counts[i][1]) / 8000
+		};
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		const double z = stats_normal_z(0.01 / want[i].candidates);
+		struct gate_result result;
+		struct gate_rule r;
+		struct err err = { 0 };
+		char text[80];
+		double low, high;
+		size_t at;
+		assert_int_equal(gate_rule_parse(&r, want[i].rule, &at, &err), 0);
+		assert_int_equal(gate_judge_diff(&r, &s, &result, &err), 0);
+		stats_change_interval(6000, 8000, 800, 8000, z, &low, &high);
+		if (i < 3)
+			snprintf(text, sizeof(text),
+				 "f (x): 10.00%% -> 75.00%%, +65.00 points, certainly %+.2f",
+				 100 * low);
+		else
+			snprintf(text, sizeof(text),
+				 "f (x): 7.500 times the CPU time, certainly %.3f",
+				 stats_rate_ratio_low(6000, 3, 800, 3, z));
+		assert_string_equal(result.line[0], text);
+		/* The noise of the row in which it is largest */
+		assert_non_null(
+			strstr(result.note, i < 3 ? "points may be noise" : "times may be noise"));
+		if (i < 3) {
+			double noise = 0;
+			for (size_t k = 0; k < 4; k++) {
+				stats_change_interval(counts[k][0], 8000, counts[k][1], 8000, z,
+						      &low, &high);
+				noise = fmax(noise, 100 * (rows[k].change - low));
+			}
+			snprintf(text, sizeof(text),
+				 "a growth by less than %.2f points may be noise", noise);
+			assert_string_equal(result.note, text);
+		}
+		gate_result_fini(&result);
+		gate_rule_fini(&r);
+	}
+}
+
 static unsigned broken_of(unsigned tries, const char *text, const double *a, const double *b,
 			  unsigned n)
 {
@@ -319,6 +384,9 @@ static int verdict_on(const char *text, uint64_t fired)
 	if (!verdict) {
 		assert_int_equal(gate_judge_account(&r, &a, &meta, &result, &err), 0);
 		verdict = (int)result.verdict;
+		assert_int_equal(result.n_broken, verdict == GATE_BROKEN);
+		assert_int_equal(result.n_lines, verdict != GATE_HOLDS);
+		assert_ptr_equal(result.rule, &r);
 		gate_result_fini(&result);
 	}
 	gate_rule_fini(&r);
@@ -362,10 +430,15 @@ static void accounts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(accepted),	cmocka_unit_test(rows_of_keys),
-		cmocka_unit_test(refused),	cmocka_unit_test(noise_passes),
-		cmocka_unit_test(growth_fails), cmocka_unit_test(totals),
-		cmocka_unit_test(quantiles),	cmocka_unit_test(fitting),
+		cmocka_unit_test(accepted),
+		cmocka_unit_test(rows_of_keys),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(noise_passes),
+		cmocka_unit_test(candidates_share_the_error),
+		cmocka_unit_test(growth_fails),
+		cmocka_unit_test(totals),
+		cmocka_unit_test(quantiles),
+		cmocka_unit_test(fitting),
 		cmocka_unit_test(accounts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

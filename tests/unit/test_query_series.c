@@ -176,6 +176,32 @@ static void by_tenant(void **state)
 	}
 }
 
+/* A quarter of the memory is for points: as many groups are shown as have room there. */
+static void groups_that_fit(void **state)
+{
+	struct fixture *f = *state;
+	const char *const keys[] = { "tenant" };
+	struct query_series_spec spec = all(10);
+	spec.keys = keys;
+	spec.n_keys = 1;
+	struct query_series *s = ask(f, &spec);
+	const size_t each = (s->n_steps + 1) * sizeof(uint64_t) + sizeof(*s->rows);
+	query_series_free(s);
+	for (size_t room = 4; room <= 8; room++)
+		for (size_t less = 0; less < 2; less++) {
+			const size_t n = room - less;
+			store_limit(f->s,
+				    &(struct store_limits){ .bytes = 4 * each * room - less });
+			s = ask(f, &spec);
+			assert_int_equal(s->n_groups, 7);
+			assert_int_equal(s->other_groups, n < 7 ? 7 - n : 0);
+			assert_int_equal(s->n_rows, n < 7 ? n + 1 : 7);
+			assert_int_equal(s->bounded, n < 7);
+			query_series_free(s);
+		}
+	store_limit(f->s, &(struct store_limits){ 0 });
+}
+
 static void selected(void **state)
 {
 	struct fixture *f = *state;
@@ -274,9 +300,10 @@ static void too_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_series),	 cmocka_unit_test(by_tenant),
-		cmocka_unit_test(selected),	 cmocka_unit_test(refused),
-		cmocka_unit_test(nothing_there), cmocka_unit_test(too_many),
+		cmocka_unit_test(one_series),	   cmocka_unit_test(by_tenant),
+		cmocka_unit_test(selected),	   cmocka_unit_test(refused),
+		cmocka_unit_test(nothing_there),   cmocka_unit_test(too_many),
+		cmocka_unit_test(groups_that_fit),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

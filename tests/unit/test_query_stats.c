@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tests of a difference, against enumeration and published values. */
+#include "query/query.h"
 #include "query/stats.h"
 #include "unit/near.h"
 
@@ -169,6 +170,54 @@ static void change_interval(void **state)
 	assert_true(fabs(low - 0.6791) < 5e-5 && fabs(high - 1) < 5e-5);
 }
 
+/* Of a rate, the most unequal shares of a count are the least likely. */
+static void least_rate_p(void **state)
+{
+	static const double exposures[] = { 0.1, 1, 7 };
+	(void)state;
+	for (size_t i = 0; i < 9; i++)
+		for (unsigned k = 1; k <= 20; k++) {
+			double e1 = exposures[i / 3], e2 = exposures[i % 3], want = 1;
+			for (unsigned x = 0; x <= k; x++)
+				want = fmin(want, brute_rate(x, e1, k - x, e2));
+			assert_true(
+				near(stats_rate_least_p(k, e1, e2), fmax(want, STATS_P_MIN), 1e-9));
+		}
+}
+
+/* Nothing on a side, and counts so large that rounding would leave the bounds. */
+static void edges(void **state)
+{
+	double low = 7, high = 7;
+	(void)state;
+	stats_change_interval(0, 0, 5, 10, STATS_Z95, &low, &high);
+	assert_true(low == -1 && high == 1);
+	low = high = 7;
+	stats_change_interval(5, 10, 0, 0, STATS_Z95, &low, &high);
+	assert_true(low == -1 && high == 1);
+	for (unsigned bits = 1; bits < 64; bits++)
+		for (uint64_t less = 0; less < 3; less++) {
+			uint64_t n = ((uint64_t)1 << bits) + 17 * bits;
+			query_interval(n - less, n, &low, &high);
+			assert_true(low >= 0 && low <= high && high <= 1);
+			assert_true(bits > 48 || (high == 1) == (less == 0));
+			query_interval(less, n, &low, &high);
+			assert_true(low >= 0 && low <= high && high <= 1);
+			assert_int_equal(low == 0, less == 0);
+		}
+	assert_true(stats_rate_ratio_low(5, 1, 5, 0, 2) == 0);
+	assert_true(stats_rate_ratio_low(5, NAN, 5, 1, 2) == 0);
+	assert_true(stats_rate_ratio_low(5, 1, 5, NAN, 2) == 0);
+	assert_true(stats_rate_ratio_low(1, 2, 1, 1, 0.5) < 0.5);
+	assert_true(isinf(stats_rate_ratio_low(UINT64_MAX / 2, 1, 0, 1, 2)));
+	assert_true(stats_rate_p(5, NAN, 5, 1) == 1 && stats_rate_p(5, 1, 5, NAN) == 1);
+	assert_true(near(stats_normal_p(STATS_Z95), 0.05, 1e-9));
+	assert_true(near(stats_normal_p(-STATS_Z95), 0.05, 1e-9));
+	assert_true(stats_normal_p(0) == 1 && stats_normal_p(1000) == STATS_P_MIN);
+	assert_true(near(stats_normal_z(1e-9), 5.9978070150, 1e-9));
+	assert_true(near(stats_normal_z(1e-30), 10, 1e-9)); /* and no more */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +228,8 @@ int main(void)
 		cmocka_unit_test(least_p),
 		cmocka_unit_test(adjust),
 		cmocka_unit_test(change_interval),
+		cmocka_unit_test(least_rate_p),
+		cmocka_unit_test(edges),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Values of a wide key from what blocks above the windows keep of it, beside sums of the rows. */
 #include "unit/store_model.h"
 
+#include "query/series.h"
 #include "query/values.h"
 
 #define T0 (1700000000ll / 3600 * 3600 * 1000000000)
@@ -243,13 +244,48 @@ static void table(void **state)
 	query_close(q);
 }
 
+/* Steps by a wide key: from its lists, or as any query. */
+static void series(void **state)
+{
+	static const char *const keys[] = { "tenant" };
+	static const size_t steps[] = { 1, 6, 10, 60 }; /* in windows */
+	const struct given *g = *state;
+	for (size_t i = 0; i < 8; i++) {
+		const size_t of = steps[i / 2];
+		const struct query_series_spec spec = { .range = { .event = "cpu-clock",
+								   .from_ns = T0,
+								   .to_ns = T0 + WINDOWS * WINDOW },
+							.keys = keys,
+							.n_keys = 1,
+							.step_ns = (int64_t)of * WINDOW,
+							.exact = i % 2 };
+		struct query_series *s;
+		struct err err = { 0 };
+		if (query_series(&s, g->s, &spec, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(s->n_rows, TENANTS);
+		assert_int_equal(s->n_groups, TENANTS);
+		assert_int_equal(s->n_steps, WINDOWS / of);
+		assert_false(s->approximate || s->bounded);
+		assert_true(query_info(s->whole)->blocks < WINDOWS);
+		for (size_t k = 0; k < s->n_rows; k++) {
+			const unsigned t = tenant_of(s->rows[k].values[0]);
+			assert_int_equal(s->rows[k].present[0], t != TENANTS - 1);
+			assert_int_equal(s->rows[k].samples, sum_of(g, 0, WINDOWS, t));
+			for (size_t p = 0; p < s->n_steps; p++)
+				assert_int_equal(s->rows[k].points[p],
+						 sum_of(g, p * of, (p + 1) * of, t));
+		}
+		query_series_free(s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows),
-		cmocka_unit_test(from_parents),
-		cmocka_unit_test(which_serve),
-		cmocka_unit_test(table),
+		cmocka_unit_test(rows),	       cmocka_unit_test(from_parents),
+		cmocka_unit_test(which_serve), cmocka_unit_test(table),
+		cmocka_unit_test(series),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

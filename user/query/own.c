@@ -50,16 +50,14 @@ static int add_silent(struct own *o, uint32_t frame, uint64_t requests)
 static void add_native(struct own *o, const struct store_frame *f, uint64_t processes)
 {
 	struct query_own *r = o->ret;
-	size_t len = 0, i = 0;
-	const char *what = store_string(o->store, f->function, &len);
-	while (i < r->n_native &&
-	       !(what && strlen(r->native[i].what) == len && !memcmp(r->native[i].what, what, len)))
+	size_t i = 0;
+	const char *what = store_string(o->store, f->function, NULL);
+	while (i < r->n_native && strcmp(r->native[i].what, what))
 		i++;
 	i = i < QUERY_OWN_NAMES ? i : QUERY_OWN_NAMES - 1;
 	if (i == r->n_native) {
 		r->n_native++;
-		snprintf(r->native[i].what, sizeof(r->native[i].what), "%.*s", (int)len,
-			 what ? what : "");
+		snprintf(r->native[i].what, sizeof(r->native[i].what), "%s", what);
 	}
 	r->native[i].processes += processes;
 }
@@ -126,10 +124,9 @@ static void name_silent(struct own *o)
 			o->ret->other_requests += o->silent[i].requests;
 			continue;
 		}
-		size_t len = 0;
-		const char *name = store_string(
-			o->store, store_frame(o->store, o->silent[i].frame)->function, &len);
-		snprintf(s->name, sizeof(s->name), "%.*s", (int)len, name ? name : "");
+		snprintf(s->name, sizeof(s->name), "%s",
+			 store_string(o->store, store_frame(o->store, o->silent[i].frame)->function,
+				      NULL));
 		s->requests = o->silent[i].requests;
 		o->ret->n_silent++;
 	}

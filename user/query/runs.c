@@ -148,7 +148,6 @@ int runs_finish(struct runs *r, struct store_row **ret_rows, size_t *ret_n)
 	*ret_rows = r->done[0].rows;
 	*ret_n = r->done[0].n;
 	r->done[0] = (struct run){ 0 };
-	r->n_done = 0;
 	return 0;
 }
 
