@@ -123,11 +123,31 @@ static void small_ones_are_carried(void **state)
 	}
 }
 
+/* As many samples as a stack must have to stay, and one less. */
+static void just_enough(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t last = store_n_stacks(f->s) - 1;
+	for (uint64_t less = 0; less < 2; less++) {
+		struct keysums k;
+		keysums_init(&k, 1 << 12);
+		k.max_cap = 16; /* 12 keys: each has a third of all samples, and one more */
+		assert_int_equal(keysums_add(&k, last, 3 - less, 0), 0);
+		assert_int_equal(keysums_add(&k, last - 1, 3 + less, 0), 0);
+		assert_int_equal(subtree_carry(&k, f->s), 0);
+		assert_int_equal(k.missed, 3);
+		assert_int_equal(keysums_find(&k, last) != NULL, !less);
+		assert_non_null(keysums_find(&k, last - 1));
+		keysums_fini(&k);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_heaviest_are_chosen),
 		cmocka_unit_test(small_ones_are_carried),
+		cmocka_unit_test(just_enough),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

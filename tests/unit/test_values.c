@@ -10,7 +10,9 @@
 #define WINDOWS 60
 #define TENANTS 12 /* more than a narrow key has; the last one: without the label */
 #define PERIOD 1000
-#define QUIET 50 /* a tenant beside these */
+#define QUIET 50 /* a tenant beside these, */
+#define RARE 51	 /* and one in one window alone */
+#define RARE_WINDOW 20
 #define EVENTS 3
 
 enum { FAULTS, CLOCK, ODD };
@@ -60,10 +62,13 @@ static int setup(void **state)
 			if (n)
 				add(w, CLOCK, t, false, n);
 			add(w, FAULTS, t, false, 1 + model_random(&m, 5));
-			add(w, ODD, t, false, 3);
+			if (t < TENANTS - 1)
+				add(w, ODD, t, false, 3);
 		}
 		add(w, CLOCK, TENANTS - 1, true, 5);
 		add(w, FAULTS, QUIET, false, 2); /* has no samples of the clock */
+		if (i == RARE_WINDOW)
+			add(w, FAULTS, RARE, false, 1);
 		g->idle += 5;
 		int64_t t0 = T0 + (int64_t)i * WINDOW;
 		assert_int_equal(store_commit_window(w, t0, t0 + WINDOW, t0 - T0 + 1, &none, &err),
@@ -244,6 +249,54 @@ static void table(void **state)
 	query_close(q);
 }
 
+/* Each sample of this event has a tenant: there is no row for those without. */
+static void all_with_the_key(void **state)
+{
+	const struct given *g = *state;
+	const struct query_spec spec = {
+		.event = "odd", .from_ns = T0, .to_ns = T0 + WINDOWS * WINDOW, .labels = QUERY_TOTALS
+	};
+	struct query_table *t;
+	struct query *q;
+	struct err err = { 0 };
+	assert_int_equal(query_open(&q, g->s, &spec, &err), 0);
+	assert_int_equal(query_top(q, "tenant", &t, &err), 0);
+	assert_int_equal(t->n_rows, TENANTS - 1);
+	for (size_t i = 0; i < t->n_rows; i++) {
+		assert_int_equal(t->rows[i].samples, 3 * WINDOWS);
+		assert_true(t->rows[i].present[0] && !t->rows[i].other && !t->rows[i].error);
+		assert_int_equal(t->rows[i].self, t->rows[i].samples);
+	}
+	assert_false(t->approximate);
+	query_table_free(t);
+	query_close(q);
+}
+
+/* Of a value that few windows have these alone are read; the account is that of all. */
+static void a_rare_value(void **state)
+{
+	static const char *const keys[] = { "tenant" };
+	const struct given *g = *state;
+	struct query_spec spec = { .event = "page-faults",
+				   .where = "{tenant=\"t51\"}",
+				   .from_ns = T0,
+				   .to_ns = T0 + WINDOWS * WINDOW,
+				   .keys = keys,
+				   .n_keys = 1 };
+	for (int labels = QUERY_KEYS; labels <= QUERY_KEYS_STACKS; labels++) {
+		struct query *q;
+		struct err err = { 0 };
+		spec.labels = (enum query_labels)labels;
+		assert_int_equal(query_open(&q, g->s, &spec, &err), 0);
+		assert_int_equal(query_info(q)->samples, 1);
+		assert_true(query_info(q)->blocks < 3);
+		assert_int_equal(query_info(q)->windows, WINDOWS);
+		assert_int_equal(query_info(q)->from_ns, T0);
+		assert_int_equal(query_info(q)->to_ns, T0 + WINDOWS * WINDOW);
+		query_close(q);
+	}
+}
+
 /* Steps by a wide key: from its lists, or as any query. */
 static void series(void **state)
 {
@@ -286,6 +339,8 @@ int main(void)
 		cmocka_unit_test(rows),	       cmocka_unit_test(from_parents),
 		cmocka_unit_test(which_serve), cmocka_unit_test(table),
 		cmocka_unit_test(series),
+		cmocka_unit_test(all_with_the_key),
+		cmocka_unit_test(a_rare_value),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
