@@ -33,7 +33,8 @@ static void check(const struct store_row *rows, size_t n, struct sum want[SETS][
 	for (size_t i = 0; i < n; i++) {
 		const struct store_row *r = &rows[i];
 		struct sum *w = &want[r->set][r->stack];
-		assert_true(!i || r[-1].set < r->set || (r[-1].set == r->set && r[-1].stack < r->stack));
+		assert_true(!i || r[-1].set < r->set ||
+			    (r[-1].set == r->set && r[-1].stack < r->stack));
 		assert_int_equal(r->samples, w->samples);
 		assert_int_equal(r->value, w->value);
 		w->samples = 0;
@@ -52,7 +53,8 @@ static void add_window(struct runs *r, bool sorted, bool sets, struct sum want[S
 		at = sorted ? at + 1 + draw(3) : draw(SETS * STACKS);
 		if (at >= SETS * STACKS)
 			break;
-		struct store_row row = { sets ? at / STACKS : 0, at % STACKS, 0, 1 + draw(9), draw(100) };
+		struct store_row row = { sets ? at / STACKS : 0, at % STACKS, 0, 1 + draw(9),
+					 draw(100) };
 		if (!sets && sorted && at >= STACKS)
 			break;
 		assert_int_equal(runs_add(r, &row), 0);
@@ -102,8 +104,8 @@ static void rows_are_sorted(void **state)
 		for (int by_set = 0; by_set < 2; by_set++) {
 			struct store_row *v = malloc((n + 1) * sizeof(*v));
 			for (size_t i = 0; i < n; i++)
-				v[i] = (struct store_row){ draw(SETS) << 28, draw(STACKS) << 20, 0, i,
-							   i };
+				v[i] = (struct store_row){ draw(SETS) << 28, draw(STACKS) << 20, 0,
+							   i, i };
 			assert_int_equal(runs_sort_rows(&v, n, by_set), 0);
 			for (size_t i = 1; i < n; i++) {
 				const struct store_row *a = &v[i - 1], *b = &v[i];

@@ -85,6 +85,58 @@ static void order(void **state)
 	query_close(q);
 }
 
+/* Values of one row each: integers by their value, as far as they are such, all else by bytes. */
+static void order_of_values(void **state)
+{
+	static const char *const want[] = { "",
+					    "-",
+					    "-20",
+					    "-3",
+					    "0",
+					    "00",
+					    "7",
+					    "9",
+					    "10",
+					    "9223372036854775807",
+					    "9223372036854775808",
+					    "a",
+					    "a1" };
+	enum { N = sizeof(want) / sizeof(want[0]) };
+	static const char *const keys[] = { "k" };
+	const struct query_spec spec = { .from_ns = INT64_MIN,
+					 .to_ns = INT64_MAX,
+					 .labels = QUERY_KEYS,
+					 .keys = keys,
+					 .n_keys = 1 };
+	(void)state;
+	for (size_t shift = 0; shift < N; shift++) {
+		struct store_writer *w;
+		struct query_table *t;
+		struct query *q;
+		struct err err = { 0 };
+		char own[64], text[40];
+		assert_int_equal(store_writer_open_with(&w, temp_dir(own), &model_meta,
+							&model_options, &err),
+				 0);
+		for (size_t i = 0; i < N; i++) { /* in another order each time */
+			snprintf(text, sizeof(text), "k=%s\n", want[(i * 5 + shift) % N]);
+			add(w, text, "f (/bin/a) 0 0\n", 1);
+		}
+		assert_int_equal(model_commit_at(w, 0, &err), 0);
+		store_writer_close(w);
+		struct store *s = open_store(own);
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		assert_int_equal(query_table(q, keys, 1, &t, &err), 0);
+		assert_int_equal(t->n_rows, N);
+		for (size_t i = 0; i < N; i++)
+			assert_string_equal(t->rows[i].values[0], want[i]);
+		query_table_free(t);
+		query_close(q);
+		store_close(s);
+		remove_tree(own);
+	}
+}
+
 static void check_names(enum query_names names, const char *const *want, const uint64_t *self,
 			size_t n)
 {
@@ -187,9 +239,8 @@ static void block(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order),
-		cmocka_unit_test(names),
-		cmocka_unit_test(counted),
+		cmocka_unit_test(order), cmocka_unit_test(order_of_values),
+		cmocka_unit_test(names), cmocka_unit_test(counted),
 		cmocka_unit_test(block),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

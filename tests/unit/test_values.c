@@ -253,9 +253,10 @@ static void table(void **state)
 static void all_with_the_key(void **state)
 {
 	const struct given *g = *state;
-	const struct query_spec spec = {
-		.event = "odd", .from_ns = T0, .to_ns = T0 + WINDOWS * WINDOW, .labels = QUERY_TOTALS
-	};
+	const struct query_spec spec = { .event = "odd",
+					 .from_ns = T0,
+					 .to_ns = T0 + WINDOWS * WINDOW,
+					 .labels = QUERY_TOTALS };
 	struct query_table *t;
 	struct query *q;
 	struct err err = { 0 };
@@ -336,10 +337,9 @@ static void series(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows),	       cmocka_unit_test(from_parents),
-		cmocka_unit_test(which_serve), cmocka_unit_test(table),
-		cmocka_unit_test(series),
-		cmocka_unit_test(all_with_the_key),
+		cmocka_unit_test(rows),		cmocka_unit_test(from_parents),
+		cmocka_unit_test(which_serve),	cmocka_unit_test(table),
+		cmocka_unit_test(series),	cmocka_unit_test(all_with_the_key),
 		cmocka_unit_test(a_rare_value),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
