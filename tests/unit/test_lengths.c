@@ -130,6 +130,78 @@ static void groups_have_their_waits(void **state)
 	store_close(s);
 }
 
+/* By two keys, one of which is a number: a label that is not there is not one that is empty. */
+static void groups_of_two_keys(void **state)
+{
+	static const struct {
+		const char *labels, *comm, *id; /* NULL: not there */
+		uint64_t n;
+	} sets[] = {
+		{ "comm=a\nquery_id=5\n", "a", "5", 10 },
+		{ "comm=a\nquery_id=5\ntenant=t\n", "a", "5", 7 }, /* the same group */
+		{ "comm=a\nquery_id=-5\n", "a", "-5", 40 },
+		{ "comm=a\n", "a", NULL, 80 },
+		{ "query_id=5\n", NULL, "5", 160 },
+		{ "tenant=t\n", NULL, NULL, 320 },
+	};
+	static const uint64_t want[] = { 320, 160, 80, 40, 17 };
+	static const char *const keys[] = { "comm", "query_id" };
+	const struct store_event e = { .name = "runq.lengths", .unit = "nanoseconds" };
+	const struct query_spec spec = { .metric = QUERY_RUNQ,
+					 .keys = keys,
+					 .n_keys = 2,
+					 .from_ns = INT64_MIN,
+					 .to_ns = INT64_MAX };
+	struct query_lengths_group *groups;
+	struct query_lengths *l;
+	struct store_writer *w;
+	struct err err = { 0 };
+	uint32_t event, set, below;
+	char own[64];
+	size_t n;
+	(void)state;
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(own), &model_meta, &model_options, &err), 0);
+	assert_int_equal(store_add_event(w, &e, &event), 0);
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		assert_int_equal(model_put_set(w, sets[i].labels, &set), 0);
+		assert_int_equal(store_add_row(w, set, make_length(w, 4), event, sets[i].n - 1, 1), 0);
+		assert_int_equal(store_add_row(w, set, make_length(w, 9), event, 1, 1), 0);
+		/* A stack of two frames, or none, is no length */
+		assert_int_equal(model_put_stack(w, "a (/a) 0 0\nb (/a) 0 0\n", &below), 0);
+		assert_int_equal(store_add_row(w, set, below, event, 1000, 1), 0);
+		assert_int_equal(store_add_row(w, set, 0, event, 1000, 1), 0);
+	}
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(own);
+	assert_int_equal(query_lengths(&l, s, &spec, &err), 0);
+	assert_string_equal(query_lengths_what(l), "waits");
+	assert_int_equal(query_lengths_groups(l, &groups, &n), 0);
+	assert_int_equal(n, 5);
+	for (size_t i = 0; i < n; i++) {
+		const char *comm = groups[i].present[0] ? groups[i].values[0] : NULL,
+			   *id = groups[i].present[1] ? groups[i].values[1] : NULL;
+		bool found = false;
+		assert_int_equal(groups[i].hist->total, want[i]);
+		assert_true(groups[i].present[0] || !*groups[i].values[0]);
+		for (size_t k = 0; k < sizeof(sets) / sizeof(sets[0]); k++)
+			found |= !strcmp(comm ? comm : "-", sets[k].comm ? sets[k].comm : "-") &&
+				 !strcmp(id ? id : "-", sets[k].id ? sets[k].id : "-") &&
+				 (sets[k].n == want[i] || want[i] == 17);
+		assert_true(found);
+		assert_ptr_equal(query_lengths_of(l, groups[i].values, groups[i].present),
+				 groups[i].hist);
+	}
+	static const char *const empty[] = { "", "5" };
+	assert_null(query_lengths_of(l, empty, (const bool[]){ true, true }));
+	query_lengths_groups_free(groups);
+	query_lengths_free(l);
+	query_lengths_free(NULL);
+	store_close(s);
+	remove_tree(own);
+}
+
 /* Which questions have lengths: by their event, never by threads or with an event in `where`. */
 static void which_serve(void **state)
 {
@@ -171,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(each_wait_counts),
 					    cmocka_unit_test(groups_have_their_waits),
+					    cmocka_unit_test(groups_of_two_keys),
 					    cmocka_unit_test(which_serve) };
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

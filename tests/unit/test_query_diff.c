@@ -317,6 +317,57 @@ static void tree(void **state)
 	query_diff_free(NULL);
 }
 
+/* ---- verdicts on counts alone ---- */
+
+/* Benjamini and Hochberg's q of test i of m, from their definition: ranks by counting. */
+static double adjusted(const double *p, size_t m, size_t i)
+{
+	double q = 1;
+	for (size_t j = 0; j < m; j++) {
+		size_t rank = 0;
+		for (size_t k = 0; k < m; k++)
+			rank += p[k] <= p[j];
+		if (p[j] >= p[i])
+			q = fmin(q, p[j] * (double)m / (double)rank);
+	}
+	return q;
+}
+
+static void verdicts(void **state)
+{
+	struct model m = { .random = 8 };
+	size_t seen[3] = { 0 };
+	(void)state;
+	for (int trial = 0; trial < 300; trial++) {
+		const uint64_t all[2] = { 1 + model_random(&m, 3000), 1 + model_random(&m, 3000) };
+		const size_t n = model_random(&m, 20);
+		uint64_t k[20][2];
+		uint8_t got[20];
+		double p[20];
+		size_t tested[20], n_tested = 0;
+		for (size_t i = 0; i < n; i++) {
+			for (int side = 0; side < 2; side++)
+				k[i][side] = all[side] * model_random(&m, 1 + model_random(&m, 110)) / 100;
+			if (k[i][0] > all[0] || k[i][1] > all[1] ||
+			    stats_share_least_p(k[i][0] + k[i][1], all[0], all[1]) >= 0.05)
+				continue;
+			p[n_tested] = stats_share_p(k[i][0], all[0], k[i][1], all[1]);
+			tested[n_tested++] = i;
+		}
+		assert_int_equal(query_diff_verdicts((const uint64_t(*)[2])k, n, all, got), 0);
+		for (size_t i = 0, t = 0; i < n; i++) {
+			bool is = t < n_tested && tested[t] == i;
+			uint8_t want = DIFF_NOISE;
+			if (is && adjusted(p, n_tested, t) < 0.05)
+				want = k[i][0] * all[1] > k[i][1] * all[0] ? DIFF_MORE : DIFF_LESS;
+			t += is;
+			assert_int_equal(got[i], want);
+			seen[want]++;
+		}
+	}
+	assert_true(seen[DIFF_NOISE] > 100 && seen[DIFF_MORE] > 100 && seen[DIFF_LESS] > 100);
+}
+
 /* ---- false alarms, and true ones ---- */
 
 /*
@@ -416,7 +467,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions), cmocka_unit_test(keys),   cmocka_unit_test(shared),
-		cmocka_unit_test(tree),	     cmocka_unit_test(alarms),
+		cmocka_unit_test(tree),	     cmocka_unit_test(alarms), cmocka_unit_test(verdicts),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }
