@@ -55,9 +55,9 @@ static void search_fini(struct looking *l)
 /* ---- which are one ---- */
 
 static const struct part shared[] = {
-	{ CPU, "service=web\ntenant=b\n", A, 0, 45, 250 },
-	{ CPU, "service=web\ntenant=b\n", A, 45, 60, 750 },
-	{ CPU, "service=web\ntenant=a\n", A, 0, 60, 250 },
+	{ CPU, "database=d\nservice=web\ntenant=b\n", A, 0, 45, 250 },
+	{ CPU, "database=d\nservice=web\ntenant=b\n", A, 45, 60, 750 },
+	{ CPU, "database=d\nservice=web\ntenant=a\n", A, 0, 60, 250 },
 	{ CPU, "service=old\ntenant=z\n", A, 0, 45, 800 },
 	{ CPU, "service=old\ntenant=z\n", A, 45, 60, 100 },
 	{ CPU, "service=old\n", A, 0, 60, 50 },
@@ -249,6 +249,17 @@ static void pairs_are_one(void **state)
 	struct looking l = search(s, same, 2);
 	assert_int_equal(findings_merge(&l), 0);
 	assert_int_equal(l.n, 2);
+	/* A narrower one that comes later has the places of what it is told for */
+	struct finding three[3] = { by_hand(FINDING_MORE, "database", "d", 45, 15, 1000, 500),
+				    by_hand(FINDING_MORE, "service", "web", 45, 15, 1000, 500),
+				    by_hand(FINDING_MORE, "tenant", "b", 45, 15, 750, 250) };
+	l = search(s, three, 3);
+	assert_int_equal(findings_merge(&l), 0);
+	assert_int_equal(l.n, 1);
+	assert_string_equal(three[0].key, "tenant");
+	assert_int_equal(three[0].n_places, 2);
+	assert_string_equal(three[0].places[0].key, "service");
+	assert_string_equal(three[0].places[1].key, "database");
 	store_close(s);
 	remove_tree(dir);
 }

@@ -165,7 +165,8 @@ static void groups_of_two_keys(void **state)
 	assert_int_equal(store_add_event(w, &e, &event), 0);
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
 		assert_int_equal(model_put_set(w, sets[i].labels, &set), 0);
-		assert_int_equal(store_add_row(w, set, make_length(w, 4), event, sets[i].n - 1, 1), 0);
+		assert_int_equal(store_add_row(w, set, make_length(w, 4), event, sets[i].n - 1, 1),
+				 0);
 		assert_int_equal(store_add_row(w, set, make_length(w, 9), event, 1, 1), 0);
 		/* A stack of two frames, or none, is no length */
 		assert_int_equal(model_put_stack(w, "a (/a) 0 0\nb (/a) 0 0\n", &below), 0);

@@ -54,6 +54,7 @@ static void put_window(struct model *m, struct store_writer *w, bool kept)
 		native[who < QUERY_OWN_NAMES ? who : 0] += kept ? n : 0;
 		natives += kept ? n : 0;
 		put(w, "cpu-clock", stack_of(w, "main", 0), n);
+		put(w, i % 2 ? OWN_SILENT : OWN_NATIVE, 0, n); /* without a frame: says nothing */
 	}
 }
 

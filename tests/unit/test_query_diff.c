@@ -347,7 +347,8 @@ static void verdicts(void **state)
 		size_t tested[20], n_tested = 0;
 		for (size_t i = 0; i < n; i++) {
 			for (int side = 0; side < 2; side++)
-				k[i][side] = all[side] * model_random(&m, 1 + model_random(&m, 110)) / 100;
+				k[i][side] = all[side] *
+					     model_random(&m, 1 + model_random(&m, 110)) / 100;
 			if (k[i][0] > all[0] || k[i][1] > all[1] ||
 			    stats_share_least_p(k[i][0] + k[i][1], all[0], all[1]) >= 0.05)
 				continue;

@@ -248,6 +248,9 @@ static void tables_have_their_rows(void **state)
 		for (size_t i = 0; i < PLACES; i++)
 			assert_string_equal(blocked.table[side]->rows[i].values[1], "lock");
 	}
+	const struct why_tables none = { .table = { NULL } };
+	assert_null(why_holder(&blocked, &none));
+	assert_null(why_holder(&none, &wakers));
 	struct query_table_row other = { .text = "no such row" };
 	assert_true(why_row_share(&blocked, WHY_THIS, &other) == 0);
 	why_tables_free(&blocked);

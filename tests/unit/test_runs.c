@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -44,11 +45,13 @@ static void check(const struct store_row *rows, size_t n, struct sum want[SETS][
 	assert_int_equal(n_want, 0);
 }
 
-/* One window: some (set, stack), in order or not, once or more often. */
-static void add_window(struct runs *r, bool sorted, bool sets, struct sum want[SETS][STACKS])
+/* One window: some (set, stack), in order or not, once or more often. Return how many differ. */
+static size_t add_window(struct runs *r, bool sorted, bool sets, struct sum want[SETS][STACKS])
 {
 	const uint32_t n = draw(3) ? draw(SETS * STACKS) : draw(4);
+	bool seen[SETS][STACKS] = { { false } };
 	uint32_t at = 0;
+	size_t differ = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		at = sorted ? at + 1 + draw(3) : draw(SETS * STACKS);
 		if (at >= SETS * STACKS)
@@ -60,8 +63,11 @@ static void add_window(struct runs *r, bool sorted, bool sets, struct sum want[S
 		assert_int_equal(runs_add(r, &row), 0);
 		want[row.set][row.stack].samples += row.samples;
 		want[row.set][row.stack].value += row.value;
+		differ += !seen[row.set][row.stack];
+		seen[row.set][row.stack] = true;
 	}
 	assert_int_equal(runs_close(r), 0);
+	return differ;
 }
 
 static void windows_are_merged(void **state)
@@ -73,8 +79,14 @@ static void windows_are_merged(void **state)
 		struct store_row *rows = NULL;
 		size_t n = 0, most = 0;
 		for (int i = 0; i < 1 + trial % 3 * WINDOWS / 2; i++) {
-			size_t bytes = 0;
-			add_window(&r, trial % 4 ? draw(2) : 1, trial & 1, want);
+			size_t bytes = 0, had = r.n_done;
+			const size_t last = had ? r.done[had - 1].n : SIZE_MAX,
+				     one = add_window(&r, trial % 4 ? draw(2) : 1, trial & 1, want);
+			/* Less than half of the run before it is not merged with it */
+			if (one && last / 2 > one) {
+				assert_int_equal(r.n_done, had + 1);
+				assert_int_equal(r.done[had].n, one);
+			}
 			for (size_t k = 0; k < r.n_done; k++) {
 				/* each takes part in few merges: sizes fall by more than half */
 				assert_true(!k || r.done[k - 1].n / 2 > r.done[k].n);

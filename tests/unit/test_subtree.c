@@ -89,6 +89,50 @@ static void the_heaviest_are_chosen(void **state)
 	}
 }
 
+/* A new function costs, too; about one in ten may pass as seen. */
+static void functions_cost(void **state)
+{
+	enum { OF_FUNCTION = 5000, FRAMES_MAX = 400 };
+	struct fixture *f = *state;
+	struct model m = { .random = 9 };
+	static struct plain p;
+	for (size_t bytes = 20000; bytes <= 300000; bytes += 70000) {
+		const struct subtree_room room = { bytes, OF_STACK, OF_FUNCTION, 3 };
+		const struct store_frame *seen[FRAMES_MAX];
+		size_t cost = 0, n_seen = 0, least = 1;
+		struct subtree t;
+		struct keysums k;
+		draw(&m, f->s, &p, &k);
+		static uint32_t by_rank[STACKS_MAX];
+		for (uint32_t i = 1; i < p.n; i++)
+			by_rank[rank_of(&p, i)] = i;
+		for (uint32_t rank = 0; rank + 1 < p.n; rank++) {
+			uint32_t i = by_rank[rank], parent, frame;
+			if (!p.total[i])
+				break;
+			store_stack(f->s, i, &parent, &frame);
+			const struct store_frame *fr = store_frame(f->s, frame);
+			bool is_new = true;
+			for (size_t s = 0; s < n_seen; s++)
+				is_new &= seen[s]->function != fr->function ||
+					  seen[s]->module != fr->module ||
+					  (!fr->function && seen[s]->offset != fr->offset);
+			if (is_new)
+				seen[n_seen++] = fr;
+			cost += OF_STACK + (is_new ? OF_FUNCTION : 0);
+			if (cost > bytes)
+				break;
+			least++;
+		}
+		assert_int_equal(subtree_choose(&t, &k, f->s, &room), 0);
+		assert_true(t.n >= least && t.n <= bytes / OF_STACK + 1);
+		if (t.n < p.n / 2) /* else there were no more */
+			assert_true(t.n < bytes / OF_STACK);
+		subtree_fini(&t);
+		keysums_fini(&k);
+	}
+}
+
 /* Few samples go to the parent, from the highest id down; nothing is lost. */
 static void small_ones_are_carried(void **state)
 {
@@ -146,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_heaviest_are_chosen),
+		cmocka_unit_test(functions_cost),
 		cmocka_unit_test(small_ones_are_carried),
 		cmocka_unit_test(just_enough),
 	};

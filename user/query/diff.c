@@ -55,7 +55,7 @@ static int hash_row(struct builder *b, const struct query_table_row *r, uint32_t
 	int rc = 0;
 	b->name.len = 0;
 	if (!b->spec->keys) {
-		rc = buf_add(&b->name, r->text, strlen(r->text) + 1);
+		rc = buf_add(&b->name, r->text, strlen(r->text));
 		rc = rc ? rc : buf_add(&b->name, r->module, strlen(r->module));
 	} else {
 		rc = table_row_add_values(&b->name, r, b->spec->n_keys);

@@ -129,7 +129,7 @@ static int link_children(struct building *b, size_t n)
 	uint32_t *order = end + n + 1;
 	for (size_t i = 1; i < n; i++)
 		end[nodes[i].parent + 1]++;
-	for (size_t i = 1; i < n; i++)
+	for (size_t i = 2; i < n; i++)
 		end[i] += end[i - 1];
 	/* end[p] is where the group of p begins, and once it is filled, where it ends. */
 	for (size_t i = 1; i < n; i++)
