@@ -41,7 +41,7 @@ static void check(const struct store_row *rows, size_t n, struct sum want[SETS][
 		w->samples = 0;
 	}
 	for (size_t i = 0; i < (size_t)SETS * STACKS; i++)
-		n_want += want[0][i].samples > 0;
+		n_want += want[i / STACKS][i % STACKS].samples > 0;
 	assert_int_equal(n_want, 0);
 }
 

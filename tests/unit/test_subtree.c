@@ -5,7 +5,7 @@
 #include "query/subtree.h"
 
 #define STACKS_MAX 4000
-#define TRIALS 40
+#define TRIALS 21
 #define OF_STACK 1000 /* bytes; functions of the model take less than one stack in all */
 
 struct plain {
@@ -96,7 +96,7 @@ static void functions_cost(void **state)
 	struct fixture *f = *state;
 	struct model m = { .random = 9 };
 	static struct plain p;
-	for (size_t bytes = 20000; bytes <= 300000; bytes += 70000) {
+	for (size_t bytes = 20000; bytes <= 300000; bytes += 130000) {
 		const struct subtree_room room = { bytes, OF_STACK, OF_FUNCTION, 3 };
 		const struct store_frame *seen[FRAMES_MAX];
 		size_t cost = 0, n_seen = 0, least = 1;
