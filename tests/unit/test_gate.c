@@ -211,10 +211,10 @@ static void candidates_share_the_error(void **state)
 		     { "function>24%", 2 },
 		     { "function>1.5x", 3 } };
 	struct query_diff_row rows[4] = { 0 };
-	struct query_diff d = { .rows = rows, .n_rows = 4, .samples = { 8000, 8000 } };
+	struct query_diff d = { .rows = rows, .n_rows = 4, .samples = { 8000, 4000 } };
 	const struct gate_sides s = { .d = &d, .exposure = { 3, 3 } };
 	static const unsigned counts[4][2] = {
-		{ 6000, 800 }, { 2000, 1600 }, { 1000, 0 }, { 0, 5600 }
+		{ 6000, 400 }, { 2000, 800 }, { 1000, 0 }, { 0, 2800 }
 	};
 	(void)state;
 	for (size_t i = 0; i < 4; i++)
@@ -222,8 +222,8 @@ static void candidates_share_the_error(void **state)
 			.text = "f",
 			.module = "/bin/x",
 			.count = { counts[i][0], counts[i][1] },
-			.share = { counts[i][0] / 8000.0, counts[i][1] / 8000.0 },
-			.change = (counts[i][0] - (double)counts[i][1]) / 8000
+			.share = { counts[i][0] / 8000.0, counts[i][1] / 4000.0 },
+			.change = counts[i][0] / 8000.0 - counts[i][1] / 4000.0,
 		};
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		const double z = stats_normal_z(0.01 / want[i].candidates);
@@ -235,15 +235,15 @@ static void candidates_share_the_error(void **state)
 		size_t at;
 		assert_int_equal(gate_rule_parse(&r, want[i].rule, &at, &err), 0);
 		assert_int_equal(gate_judge_diff(&r, &s, &result, &err), 0);
-		stats_change_interval(6000, 8000, 800, 8000, z, &low, &high);
+		stats_change_interval(6000, 8000, 400, 4000, z, &low, &high);
 		if (i < 3)
 			snprintf(text, sizeof(text),
 				 "f (x): 10.00%% -> 75.00%%, +65.00 points, certainly %+.2f",
 				 100 * low);
 		else
 			snprintf(text, sizeof(text),
-				 "f (x): 7.500 times the CPU time, certainly %.3f",
-				 stats_rate_ratio_low(6000, 3, 800, 3, z));
+				 "f (x): 15.000 times the CPU time, certainly %.3f",
+				 stats_rate_ratio_low(6000, 3, 400, 3, z));
 		assert_string_equal(result.line[0], text);
 		/* The noise of the row in which it is largest */
 		assert_non_null(
@@ -251,7 +251,7 @@ static void candidates_share_the_error(void **state)
 		if (i < 3) {
 			double noise = 0;
 			for (size_t k = 0; k < 4; k++) {
-				stats_change_interval(counts[k][0], 8000, counts[k][1], 8000, z,
+				stats_change_interval(counts[k][0], 8000, counts[k][1], 4000, z,
 						      &low, &high);
 				noise = fmax(noise, 100 * (rows[k].change - low));
 			}

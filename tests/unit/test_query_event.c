@@ -147,6 +147,30 @@ static void refuse(struct store *s, const char *event, enum query_metric metric,
 	assert_null(q);
 }
 
+/* Classes of waits are known of blocked time alone, not of time beside it. */
+static void classes(struct store *s)
+{
+	static const char *const keys[] = { "wait" };
+	static const enum query_metric metrics[] = { QUERY_OFF, QUERY_WALL, QUERY_RUNQ };
+	for (size_t i = 0; i < 3; i++) {
+		const struct query_spec spec = { .from_ns = INT64_MIN,
+						 .to_ns = INT64_MAX,
+						 .metric = metrics[i],
+						 .labels = QUERY_KEYS,
+						 .keys = keys,
+						 .n_keys = 1 };
+		struct query_table *t;
+		struct query *q;
+		struct err err = { 0 };
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		assert_int_equal(query_table(q, keys, 1, &t, &err), 0);
+		assert_true(t->n_rows > 0);
+		assert_int_equal(t->rows[0].present[0], metrics[i] == QUERY_OFF);
+		query_table_free(t);
+		query_close(q);
+	}
+}
+
 static void refused(struct store *s)
 {
 	refuse(s, NULL, QUERY_INUSE_OBJECTS, "-e heap");
@@ -198,6 +222,7 @@ static void test_metrics(void **state)
 	assert_int_equal(answer(s, "cycles", QUERY_VALUE, "tenant=\"t0\""), values[7][0]);
 	assert_string_equal(query_cpu_event(s), "cpu-clock");
 	units(s);
+	classes(s);
 	refused(s);
 	store_close(s);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);

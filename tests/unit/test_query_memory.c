@@ -386,7 +386,7 @@ static void starve(const char *name, int (*question)(void))
 	long n = 0;
 	if (question()) /* what a store loads once is there */
 		fail_msg("%s: %s", name, err.text);
-	for (denied = true; denied; n += 1 + n / 40) {
+	for (denied = true; denied; n += 1 + n / 100) {
 		denied = false;
 		err = (struct err){ 0 };
 		left = n;

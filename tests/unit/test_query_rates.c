@@ -79,8 +79,10 @@ static void check_rates(struct store *s, uint64_t ns[4][5], size_t from, size_t 
 		assert_int_equal(query_info(q)->event->ns_per_sample, each);
 		assert_true(fabs(query_info(q)->seconds - (double)all / 1e9) <= (double)each / 1e9);
 		const struct store_row *rows = query_rows(q, &n);
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++) {
 			sum += rows[i].samples;
+			assert_int_equal(rows[i].event, each == 30000000); /* that it counts in */
+		}
 		assert_int_equal(sum, query_info(q)->samples);
 		assert_int_equal(sum, (all + each / 2) / each);
 		if (kind == QUERY_KEYS) {

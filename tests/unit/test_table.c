@@ -137,6 +137,34 @@ static void order_of_values(void **state)
 	}
 }
 
+/* What was cut may be of any function: each may have so much more. */
+static void cut(void **state)
+{
+	const struct query_spec spec = { .from_ns = T0,
+					 .to_ns = T0 + WINDOW,
+					 .labels = QUERY_NO_LABELS };
+	struct query_table *t;
+	struct query *q;
+	struct err err = { 0 };
+	uint64_t rest = 0;
+	size_t n;
+	(void)state;
+	store_limit(store, &(struct store_limits){ .bytes = 1 });
+	assert_int_equal(query_open(&q, store, &spec, &err), 0);
+	store_limit(store, &(struct store_limits){ 0 });
+	const struct store_row *rows = query_rows(q, &n);
+	for (size_t i = 0; i < n; i++)
+		rest += query_row_is_other(q, &rows[i]) ? rows[i].samples : 0;
+	assert_true(rest > 0 && query_info(q)->bounded);
+	assert_int_equal(query_table(q, NULL, 0, &t, &err), 0);
+	assert_true(t->approximate);
+	assert_int_equal(t->bound, rest);
+	for (size_t i = 0; i < t->n_rows; i++)
+		assert_int_equal(t->rows[i].error, t->rows[i].other ? 0 : rest);
+	query_table_free(t);
+	query_close(q);
+}
+
 static void check_names(enum query_names names, const char *const *want, const uint64_t *self,
 			size_t n)
 {
@@ -239,9 +267,8 @@ static void block(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order), cmocka_unit_test(order_of_values),
-		cmocka_unit_test(names), cmocka_unit_test(counted),
-		cmocka_unit_test(block),
+		cmocka_unit_test(order), cmocka_unit_test(order_of_values), cmocka_unit_test(cut),
+		cmocka_unit_test(names), cmocka_unit_test(counted),	    cmocka_unit_test(block),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -26,7 +26,6 @@ struct heating {
 	struct store *s;
 	struct query_instants *instants;
 	bool *events;
-	int64_t to_ns;
 	struct value *v; /* by id; the first is (other) */
 	size_t n, cap;
 	bool by_cpu, by_key, counting; /* counting: the totals of the values alone */
@@ -90,7 +89,6 @@ static int check_steps(struct heating *g, const struct store_cover *c)
 		return err_set(g->err, -EINVAL, "step: at least 1ms");
 	h->step_ns = g->spec->step_ns;
 	h->from_ns = from - from % h->step_ns;
-	g->to_ns = to;
 	if (!c->n || to <= from)
 		return 0;
 	/* Whole steps to the one that `to` ends; h->step_ns may be near INT64_MAX. */
@@ -170,8 +168,6 @@ static int on_instant(void *ctx, const struct store_instant *v, const struct sto
 {
 	struct heating *g = ctx;
 	const uint32_t set = of->row.set;
-	if (v->at_ns - (int64_t)v->length_us * 1000 >= g->to_ns)
-		return 0;
 	if (g->counting) {
 		g->v[set].total += g->h->waits ? v->length_us : 1;
 		return 0;

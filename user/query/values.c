@@ -68,8 +68,6 @@ int values_open(struct query **ret, struct store *s, const struct query_spec *sp
 	struct store_cover cover = { 0 };
 	struct store_top top = { 0 };
 	all.labels = QUERY_TOTALS;
-	all.keys = NULL;
-	all.n_keys = 0;
 	*ret = NULL;
 	int rc = query_read(&q, s, &all, err);
 	const struct query_info *info = rc ? NULL : &q->info;

@@ -44,7 +44,7 @@ static const struct wait_frame *frame_of(struct wait_reasons *w, const struct st
 		w->frames[id] = wait_frame_of(f->kind, store_string(s, f->function, NULL),
 					      store_string(s, f->module, NULL),
 					      store_string(s, f->file, NULL));
-		w->frame_known[id] = 1;
+		w->frame_known[id] = true;
 	}
 	return &w->frames[id];
 }
