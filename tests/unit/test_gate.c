@@ -200,7 +200,7 @@ static void rows_of_keys(void **state)
 	}
 }
 
-/* Rows that could not break a rule do not share its error: each of two shares above the limit does. */
+/* Only rows that could break a rule share its error: those with more than the limit. */
 static void candidates_share_the_error(void **state)
 {
 	static const struct {
