@@ -158,7 +158,7 @@ static void empty(struct fixture *f, struct size size, uint64_t seed)
 	f->random = seed;
 }
 
-static void make(struct fixture *f, struct size size, uint64_t seed)
+static inline void make(struct fixture *f, struct size size, uint64_t seed)
 {
 	static const struct store_event events[2] = {
 		{ "cpu-clock", "nanoseconds", 1000000, 1000000 }, { "page-faults", "count", 0, 1 }
