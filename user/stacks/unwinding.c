@@ -14,8 +14,6 @@
 #define IDLE_NS 10000000000ull
 /* Of opening files and publishing before samples are looked after again */
 #define TICK_NS 20000000ull
-/* Between two looks at a process whose files are late, times what a look took: it has thousands */
-#define AGAIN_SHARE 15
 
 static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
 {
@@ -90,6 +88,19 @@ static void set_waits(struct unwinding *u, struct process *p, bool waits)
 {
 	bool ours = p->id.tgid == (uint32_t)getpid();
 	list_set(&u->waiting[ours ? OURSELVES : OTHERS], &p->waits, waits);
+}
+
+/* Have a process looked at, which takes long where it has thousands of files: at its pace. */
+static void look_at(struct unwinding *u, struct process *p)
+{
+	if (!pace_pauses(&p->pace)) {
+		set_waits(u, p, true);
+		return;
+	}
+	p->late = true;
+	list_set(&u->lacking, &p->lacks, true);
+	if (p->pace.until_ns < u->retry_ns)
+		u->retry_ns = p->pace.until_ns;
 }
 
 static bool any_waits(const struct unwinding *u)
@@ -198,7 +209,7 @@ static void want(struct unwinding *u, struct code *c)
 		for (struct file_place at = { 0 };
 		     !p->waits.listed && (m = next_file(p->image, &at));)
 			if (code_of_map(u, p->image, m) == c)
-				set_waits(u, p, true);
+				look_at(u, p);
 	}
 }
 
@@ -373,47 +384,42 @@ static int look_for_runtimes(struct unwinding *u, struct proc_image *im)
 	return rc;
 }
 
-/* False: there was no time to ask for all. */
-static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
+static void update(struct unwinding *u, struct process *p, uint64_t until_ns)
 {
-	uint64_t begin = proc_now_ns();
-	struct proc_image *im = procs_identify(u->procs, &p->id, begin, PROC_MAPS);
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), now = proc_now_ns();
+	struct proc_image *im = procs_identify(u->procs, &p->id, now, PROC_MAPS);
 	if (im != p->image || im->to_ns != UINT64_MAX)
-		return true;
+		return;
 	hold(u, im, 1);
 	resolver_want_program(u->resolver, im);
 	want_program(u, im);
-	int rc = compile_all(u, im, until_ns);
-	uint64_t now = proc_now_ns();
+	int rc = compile_all(u, im, until_ns), runtimes = 0;
 	if (rc != -EAGAIN) {
+		now = proc_now_ns();
 		p->grace_ns = !rc ? 0 : p->grace_ns ? p->grace_ns : now + UNWINDING_GRACE_NS;
-		int runtimes = look_for_runtimes(u, im);
+		runtimes = look_for_runtimes(u, im);
 		if (now >= p->grace_ns)
 			make_ranges(u, p, im);
-		p->late = rc || runtimes || !proc_image_mapped(im);
-		if (p->image)
-			list_set(&u->lacking, &p->lacks, p->late || lacks_room(u, im));
 	}
+	p->late = rc || runtimes || !proc_image_mapped(im);
+	if (p->image)
+		list_set(&u->lacking, &p->lacks, p->late || lacks_room(u, im));
 	hold(u, im, -1u);
-	now = proc_now_ns();
-	p->again_ns = now + AGAIN_SHARE * (now - begin);
-	return rc != -EAGAIN;
+	pace_charge(&p->pace, begin);
+	if (rc == -EAGAIN && p->image)
+		look_at(u, p);
 }
 
-/* Look at the first process that waits; it is the last one then, if it still does. */
 static void update_next(struct unwinding *u, uint64_t until_ns)
 {
 	struct list_node *next =
 		u->waiting[OTHERS].first ? u->waiting[OTHERS].first : u->waiting[OURSELVES].first;
 	struct process *p = u->current = LIST_ENTRY(next, struct process, waits);
-	bool done = update(u, p, until_ns);
-	u->current = NULL;
-	if (!p->image) { /* it has ended meanwhile */
-		free(p);
-		return;
-	}
 	set_waits(u, p, false);
-	set_waits(u, p, !done);
+	update(u, p, until_ns);
+	u->current = NULL;
+	if (!p->image) /* it has ended meanwhile */
+		free(p);
 }
 
 void unwinding_new_process(struct unwinding *u, struct proc_image *im, const struct proc_id *id)
@@ -432,7 +438,7 @@ void unwinding_new_process(struct unwinding *u, struct proc_image *im, const str
 	p->id = *id;
 	if (p->list) /* asked again: the table has lost it */
 		unwinding_known(u, im);
-	set_waits(u, p, true);
+	look_at(u, p);
 }
 
 void unwinding_known(struct unwinding *u, const struct proc_image *im)
@@ -455,13 +461,13 @@ void unwinding_mapped(struct unwinding *u, const struct proc_image *im)
 {
 	struct process *p = im->layer[PROC_UNWIND];
 	if (p)
-		set_waits(u, p, true);
+		look_at(u, p);
 }
 
 void unwinding_lost(struct unwinding *u)
 {
 	for (struct list_node *n = u->used.first; n; n = n->after)
-		set_waits(u, LIST_ENTRY(n, struct process, used), true);
+		look_at(u, LIST_ENTRY(n, struct process, used));
 }
 
 void unwinding_sampled(struct unwinding *u, const struct proc_image *im, uint64_t ns)
@@ -488,19 +494,16 @@ static void try_again(struct unwinding *u)
 			if (c->no_room)
 				c->tried = false;
 	for (struct list_node *n = room ? u->lacking.first : NULL; n; n = n->after)
-		set_waits(u, LIST_ENTRY(n, struct process, lacks), true);
+		look_at(u, LIST_ENTRY(n, struct process, lacks));
 	unwinding_go_on(u);
 }
 
 void unwinding_go_on(struct unwinding *u)
 {
-	const uint64_t now = proc_now_ns();
 	for (struct list_node *n = u->lacking.first; n; n = n->after) {
 		struct process *p = LIST_ENTRY(n, struct process, lacks);
-		if (p->late && now >= p->again_ns)
-			set_waits(u, p, true);
-		else if (p->late && p->again_ns < u->retry_ns)
-			u->retry_ns = p->again_ns;
+		if (p->late)
+			look_at(u, p);
 	}
 }
 
@@ -558,20 +561,24 @@ int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns,
 		   uint64_t *out, unsigned *ret_n, enum counter *ret_end)
 {
 	const struct unwind_tables none = { 0 };
+	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct proc_image *im = procs_identify(u->procs, id, ns, PROC_MAPS);
-	if (!im) {
+	struct process *p = im ? im->layer[PROC_UNWIND] : NULL;
+	bool waits = im && (proc_image_is_late(im) || (p && pace_pauses(&p->pace)));
+	if (waits && !now)
+		return -EINPROGRESS;
+	if (!im || (p && pace_pauses(&p->pace))) {
 		*ret_n = unwind_walk(&none, memory, regs, out, ret_end);
 		return 0;
 	}
-	if (proc_image_is_late(im) && !now)
-		return -EINPROGRESS;
-	struct process *p = im->layer[PROC_UNWIND];
 	hold(u, im, 1);
 	int rc = walk_image(u, im, regs, memory, now, out, ret_n, ret_end);
 	hold(u, im, -1u);
+	if (p)
+		pace_charge(&p->pace, begin);
 	/* Its ranges made room for others' */
 	if (p && !p->list && !p->lacks.listed && im->to_ns == UINT64_MAX)
-		set_waits(u, p, true);
+		look_at(u, p);
 	return rc;
 }
 

@@ -6,6 +6,7 @@
 #include "stacks/ranges.h"
 #include "stacks/unwinding.h"
 #include "unwind/pool.h"
+#include "util/pace.h"
 
 #define CODE_BUCKETS 4096
 
@@ -32,7 +33,7 @@ struct process {
 	/* Of unwinding.lacking: one of its files found no room, or is not compiled yet: */
 	struct list_node lacks;
 	bool late;
-	uint64_t again_ns; /* from when it is looked at again while late */
+	struct pace pace; /* of looks at it, and of walks of its stacks */
 	/* Of unwinding.partial: its list has files that nobody wants yet */
 	struct list_node partial;
 	uint64_t grace_ns;     /* until when it waits for all of its files; 0: it does not */
