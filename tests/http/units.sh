@@ -22,7 +22,7 @@ ok "over its Unix socket, too" \
 ok "it records" records
 report() { inside ascribe report /var/lib/ascribe "$@" 2>/dev/null; }
 # The recorder's unit hides /proc/kallsyms and tracefs: its keeper opens what it needs of them.
-named() { report --by function --event cpu-clock | grep -q '_syscall.*\[kernel\]'; }
+named() { report --by function -n 0 --event cpu-clock | grep -q '_syscall.*\[kernel\]'; }
 hit() { report --by comm --event "$1" | grep -qw sed; }
 tries() { inside sed --version >/dev/null && "$@"; }
 ok "kernel functions have names" within 60 tries named

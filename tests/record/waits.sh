@@ -84,7 +84,7 @@ check "all of them under the program's function, and for what" r=reasons.json o=
 	'[(x["key"], round(x["seconds"], 3)) for x in r["rows"][:6]]'
 of convoy runq wait_in '{thread="convoy"}' >queued.json
 check "and their waits for a CPU under it, too" r=queued.json q=runq.json -- \
-	'sum(x["seconds"] for x in r["rows"] if (x["key"]["wait_in"] or "").startswith("convoy_")) >
+	'sum(x["seconds"] for x in r["rows"] if (x["key"]["wait_in"] or "").startswith(("convoy_", "spin_here"))) >
 	0.9 * q["seconds"] > 0' '[(x["key"], round(x["seconds"], 3)) for x in r["rows"][:6]], q["seconds"]'
 exits 2 'cpu has no .wait_in.: ask by it with metric off or runq' \
 	"$ascribe" report convoy --metric cpu --by wait_in
