@@ -373,7 +373,7 @@ static int set_sizes(struct loading *l)
 
 /* ---- descriptors ---- */
 
-/* -1: it is not made. Of such a map libbpf 1.4 has a descriptor of something else. */
+/* Return -1 for a map that is not made: libbpf 1.4 gives it the descriptor of something else. */
 static int map_fd(const struct bpf_map *map)
 {
 	return bpf_map__autocreate(map) ? bpf_map__fd(map) : -1;

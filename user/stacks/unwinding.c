@@ -564,10 +564,10 @@ int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns,
 	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct proc_image *im = procs_identify(u->procs, id, ns, PROC_MAPS);
 	struct process *p = im ? im->layer[PROC_UNWIND] : NULL;
-	bool waits = im && (proc_image_is_late(im) || (p && pace_pauses(&p->pace)));
-	if (waits && !now)
+	bool pauses = p && pace_pauses(&p->pace);
+	if (im && !now && (pauses || proc_image_is_late(im)))
 		return -EINPROGRESS;
-	if (!im || (p && pace_pauses(&p->pace))) {
+	if (!im || pauses) {
 		*ret_n = unwind_walk(&none, memory, regs, out, ret_end);
 		return 0;
 	}
