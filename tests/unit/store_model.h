@@ -487,6 +487,16 @@ static inline struct fixture *fixture_of(uint64_t seed, size_t n_windows, size_t
 	return f;
 }
 
+/* Read all rows: stacks get their numbers when rows are read. */
+static inline void fixture_read_rows(struct fixture *f)
+{
+	struct read_back b = { .s = f->s };
+	for (size_t i = 0; i < f->m.n; i++)
+		assert_int_equal(store_rows(f->s, i, read_back_row, &b, NULL), 0);
+	struct model_window w = { b.rows, b.n, 0, 0 };
+	model_window_fini(&w);
+}
+
 static inline int fixture_teardown(void **state)
 {
 	struct fixture *f = *state;

@@ -12,12 +12,7 @@
 static int setup(void **state)
 {
 	struct fixture *f = fixture_of(41, 8, 90);
-	struct read_back b = { .s = f->s };
-	/* Stacks get their numbers when rows are read. */
-	for (size_t i = 0; i < f->m.n; i++)
-		assert_int_equal(store_rows(f->s, i, read_back_row, &b, NULL), 0);
-	struct model_window w = { b.rows, b.n, 0, 0 };
-	model_window_fini(&w);
+	fixture_read_rows(f);
 	*state = f;
 	return 0;
 }
