@@ -4,7 +4,7 @@
  *   spin      one thread, user mode
  *   syscalls  getppid in a loop, as many as go
  *   deep      a random walk of call chains up to 100 frames deep: nearly every stack is a new one
- *   faults    pages touched for the first time
+ *   faults    pages read for the first time: all are the kernel's page of zeros
  *   switches  two threads that wake each other through a pipe
  */
 #include <pthread.h>
@@ -83,13 +83,13 @@ static void deep(void)
 static void faults(void)
 {
 	size_t n = 64 << 20;
-	char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		exit(1);
-	madvise(p, n, MADV_NOHUGEPAGE);
+	madvise((void *)p, n, MADV_NOHUGEPAGE);
 	for (size_t i = 0; i < n; i += 4096)
-		p[i] = 1;
-	munmap(p, n);
+		p[i];
+	munmap((void *)p, n);
 	n_calls += n / 4096;
 }
 
