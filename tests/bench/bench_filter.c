@@ -3,7 +3,8 @@
  * bench_filter [ROUNDS]: what the label filter (user/labels/filter.h) costs per key, ns of CPU
  * time. Beside it, in turns, run a hash table, a sorted array and a perfect hash for the same
  * names. 119 names like those of internal HTTP headers are to be found among sets of 10 to 30 keys,
- * the rest of which are usual headers. Exit status 1: a promise was missed.
+ * the rest of which are usual headers. Last, a filter of as many words as a novel has is made. Exit
+ * status 1: a promise was missed.
  */
 #include <ascribe/label_key.h>
 
@@ -394,6 +395,51 @@ static int row(unsigned int hits, int rounds, double limit)
 	return missed;
 }
 
+/* Made-up words of 2 to 5 syllables, some of which are others' beginnings; and as many others. */
+static void large(int rounds)
+{
+	enum { WORDS = 15520 };
+	static const char *const syllable[] = {
+		"ba",  "con", "de", "er", "fi",	 "in", "ing", "la",
+		"men", "no",  "ra", "re", "ron", "s",  "ti",  "un"
+	};
+	static char word[2 * WORDS][20];
+	static struct filter_rule rules[WORDS];
+	static double ms[ROUNDS_MAX], hit[ROUNDS_MAX], miss[ROUNDS_MAX];
+	static size_t len[2 * WORDS];
+	struct err err = { 0 };
+	for (size_t i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
+		uint64_t pick = rnd(1 << 20) | 1 << 8 << 4 * rnd(4); /* of 16 each */
+		for (uint64_t n = 2 + i % 4; n; n--, pick >>= 4)
+			strcat(word[i], syllable[pick & 15]);
+		snprintf(word[i] + strlen(word[i]), 5, "%zx", i / 256);
+		len[i] = strlen(word[i]);
+		if (i < WORDS)
+			rules[i] = (struct filter_rule){ word[i], FILTER_DROP };
+	}
+	for (int r = 0; r < rounds; r++) {
+		struct label_filter *f;
+		double begin = cpu_ns();
+		if (filter_new(&f, rules, WORDS, &err)) {
+			printf("bench_filter: %s\n", err.text);
+			exit(2);
+		}
+		ms[r] = (cpu_ns() - begin) / 1e6;
+		for (int misses = 0; misses < 2; misses++) {
+			begin = cpu_ns();
+			for (size_t i = misses * WORDS, n = WORDS; n; i++, n--)
+				sink += filter_find(f, word[i], len[i]) == FILTER_DROP;
+			(misses ? miss : hit)[r] = (cpu_ns() - begin) / WORDS;
+		}
+		filter_free(f);
+	}
+	qsort(ms, (size_t)rounds, sizeof(double), double_cmp);
+	qsort(hit, (size_t)rounds, sizeof(double), double_cmp);
+	qsort(miss, (size_t)rounds, sizeof(double), double_cmp);
+	printf("  %d words: made in %.1f ms; ns per key, each once: of the words %.1f, others %.1f\n",
+	       WORDS, ms[rounds / 2], hit[rounds / 2], miss[rounds / 2]);
+}
+
 int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 21, missed = 0;
@@ -430,5 +476,6 @@ int main(int argc, char **argv)
 	       filter->bytes <= 8192 ? "" : "  MISSED");
 	missed |= filter->bytes > 8192;
 	filter_free(filter);
+	large(rounds);
 	return missed;
 }

@@ -193,14 +193,14 @@ static void test_hostile_lists(void **ctx)
 		r[i] = (struct filter_rule){ text[i], FILTER_DROP };
 	}
 	assert_int_equal(filter_new(&f, r, FILTER_RULES_MAX + 1, &err), -E2BIG);
-	assert_non_null(strstr(err.text, "1024"));
+	assert_non_null(strstr(err.text, "16384"));
 	assert_int_equal(filter_new(&f, r, FILTER_RULES_MAX, &err), 0);
 	for (size_t i = 0; i < FILTER_RULES_MAX; i++) {
 		size_t len = strcspn(text[i], "*");
 		assert_int_equal(filter_find(f, text[i], len), FILTER_DROP);
 	}
 	assert_int_equal(filter_find(f, "a", 1), FILTER_DROP);
-	assert_int_equal(filter_find(f, "z", 1), FILTER_KEEP);
+	assert_int_equal(filter_find(f, "Z", 1), FILTER_KEEP);
 	filter_free(f);
 }
 

@@ -106,6 +106,7 @@ struct pattern {
 struct compiler {
 	struct pattern *v; /* sorted by text, prefixes behind equal texts */
 	size_t n;
+	struct pattern *room; /* for as many */
 	struct filter_node node[NODES_MAX];
 	size_t n_nodes;
 };
@@ -120,19 +121,22 @@ static int pattern_cmp(const void *x, const void *y)
 	return a->len != b->len ? (a->len > b->len) - (a->len < b->len) : a->prefix - b->prefix;
 }
 
-/* How evenly a node would spread the patterns: the sum of the squares of the children's sizes. */
-static uint64_t cost(const struct pattern *v, size_t n, const struct filter_node *node)
+/*
+ * How unevenly a node spreads every step-th of the patterns: the sum of the squares of the
+ * children's sizes; or any number above `least`, where it is more than that.
+ */
+static uint64_t cost(const struct pattern *v, size_t n, size_t step, const struct filter_node *node,
+		     uint64_t least)
 {
-	uint32_t count[64] = { 0 };
+	uint16_t count[64] = { 0 };
 	uint64_t sum = 0;
-	for (size_t i = 0; i < n; i++)
-		count[sextet(node, v[i].p, v[i].len)]++;
-	for (unsigned int i = 0; i < 64; i++)
-		sum += (uint64_t)count[i] * count[i];
+	for (size_t i = 0; i < n && sum <= least; i += step)
+		sum += 2u * count[sextet(node, v[i].p, v[i].len)]++ + 1;
 	return sum;
 }
 
 #define PLACES 16
+#define LOOKED_AT 128 /* patterns, to choose a node */
 
 /* The places that alone tell most patterns apart, best first. */
 struct places {
@@ -156,10 +160,12 @@ static void places_add(struct places *b, const struct filter_node *node, uint64_
 
 /*
  * Bytes that all patterns have and that are not alike in all. Where a prefix ends, the key does
- * not: no place from the end then.
+ * not: no place from the end then. The first `alike` bytes are known to be alike.
  */
-static void find_places(struct places *b, const struct pattern *v, size_t n)
+static void find_places(struct places *b, const struct pattern *v, size_t n, size_t alike,
+			size_t step)
 {
+	const uint64_t looked_at = (n + step - 1) / step, worst = looked_at * looked_at;
 	size_t shortest = FILTER_KEY_MAX;
 	int ends = 1;
 	b->n = 0;
@@ -169,7 +175,7 @@ static void find_places(struct places *b, const struct pattern *v, size_t n)
 		ends &= !v[i].prefix;
 	}
 	for (size_t i = 0; i < shortest; i++)
-		for (int way = 0; way < (ends ? 4 : 2); way++) {
+		for (int way = i < alike ? 2 : 0; way < (ends ? 4 : 2); way++) {
 			struct filter_node p = { .need = (uint8_t)(i + 1),
 						 .kind = (uint8_t)((way & 1 ? FILTER_HIGH : 0) |
 								   (way & 2 ? FILTER_FROM_END : 0) |
@@ -177,27 +183,31 @@ static void find_places(struct places *b, const struct pattern *v, size_t n)
 			p.at[0] = (int16_t)(way & 2 ? -1 - (int)i : (int)i);
 			p.at[1] = p.at[0];
 			p.kind |= (uint8_t)((p.kind & FILTER_FROM_END) << 1);
-			uint64_t c = cost(v, n, &p);
-			if (c < (uint64_t)n * n)
+			uint64_t c = cost(v, n, step, &p, worst);
+			if (c < worst)
 				places_add(b, &p, c);
 		}
 }
 
 /*
- * The node that spreads the patterns best: one place, or two of the best together. False: they
- * agree everywhere.
+ * The node that spreads the patterns best: one place, or two of the best together. Of many patterns
+ * some are looked at, but for those that agree. False: all agree everywhere.
  */
-static int best_node(const struct pattern *v, size_t n, struct filter_node *ret)
+static int best_node(const struct pattern *v, size_t n, size_t alike, struct filter_node *ret)
 {
+	size_t step = 1 + (n - 1) / LOOKED_AT;
 	struct places b;
-	find_places(&b, v, n);
+	find_places(&b, v, n, alike, step);
+	if (!b.n && step > 1)
+		find_places(&b, v, n, alike, step = 1);
 	if (!b.n)
 		return 0;
+	const uint64_t perfect = (n + step - 1) / step;
 	uint64_t least = b.cost[0];
 	*ret = b.node[0];
-	for (size_t i = 0; i < b.n && least > n; i++)
+	for (size_t i = 0; i < b.n; i++)
 		for (size_t k = 0; k < b.n; k++)
-			for (int left = 0; left < 4; left++) {
+			for (int left = 0; left < 4 && least > perfect; left++) {
 				struct filter_node p = b.node[i];
 				const struct filter_node *other = &b.node[k];
 				p.kind = (uint8_t)((p.kind & (FILTER_HIGH | FILTER_FROM_END)) |
@@ -205,7 +215,7 @@ static int best_node(const struct pattern *v, size_t n, struct filter_node *ret)
 						   left << FILTER_LEFT);
 				p.at[1] = other->at[0];
 				p.need = p.need > other->need ? p.need : other->need;
-				uint64_t c = cost(v, n, &p);
+				uint64_t c = cost(v, n, step, &p, least);
 				if (c < least) {
 					least = c;
 					*ret = p;
@@ -214,7 +224,7 @@ static int best_node(const struct pattern *v, size_t n, struct filter_node *ret)
 	return 1;
 }
 
-static int build(struct compiler *c, size_t node, struct pattern *v, size_t n);
+static int build(struct compiler *c, size_t node, struct pattern *v, size_t n, size_t alike);
 
 /* All agree as far as the shortest reaches: that one is the beginning of the others. */
 static int build_text(struct compiler *c, size_t node, struct pattern *v, size_t n)
@@ -240,35 +250,42 @@ static int build_text(struct compiler *c, size_t node, struct pattern *v, size_t
 	if (c->n_nodes >= NODES_MAX)
 		return -E2BIG;
 	t->next = (uint16_t)c->n_nodes++;
-	return build(c, t->next, v, used);
+	return build(c, t->next, v, used, s.len);
 }
 
-static int sextet_cmp(const void *x, const void *y, void *node)
+/* Bring the patterns into the order of their sextets; ret_end: behind the last one of each. */
+static void spread(const struct compiler *c, const struct filter_node *node, struct pattern *v,
+		   size_t n, size_t ret_end[64])
 {
-	const struct pattern *a = x, *b = y;
-	unsigned int i = sextet(node, a->p, a->len), k = sextet(node, b->p, b->len);
-	return i != k ? (i > k) - (i < k) : pattern_cmp(a, b);
-}
-
-static int build(struct compiler *c, size_t node, struct pattern *v, size_t n)
-{
-	struct filter_node best, *t = &c->node[node];
-	if (n == 1 || !best_node(v, n, &best))
-		return build_text(c, node, v, n);
-	qsort_r(v, n, sizeof(*v), sextet_cmp, &best);
-	*t = best;
+	size_t count[64] = { 0 }, end = 0;
 	for (size_t i = 0; i < n; i++)
-		t->mask |= 1ull << sextet(t, v[i].p, v[i].len);
+		count[sextet(node, v[i].p, v[i].len)]++;
+	for (unsigned int bit = 0; bit < 64; bit++) {
+		ret_end[bit] = end;
+		end += count[bit];
+	}
+	for (size_t i = 0; i < n; i++)
+		c->room[ret_end[sextet(node, v[i].p, v[i].len)]++] = v[i];
+	memcpy(v, c->room, n * sizeof(*v));
+}
+
+/* Of n patterns whose first `alike` bytes are the same. */
+static int build(struct compiler *c, size_t node, struct pattern *v, size_t n, size_t alike)
+{
+	struct filter_node *t = &c->node[node];
+	size_t end[64];
+	if (n == 1 || !best_node(v, n, alike, t))
+		return build_text(c, node, v, n);
+	spread(c, t, v, n, end);
+	for (unsigned int bit = 0; bit < 64; bit++)
+		t->mask |= (uint64_t)(end[bit] > (bit ? end[bit - 1] : 0)) << bit;
 	size_t child = c->n_nodes, children = (size_t)__builtin_popcountll(t->mask);
 	if (children > NODES_MAX - c->n_nodes)
 		return -E2BIG;
 	t->next = (uint16_t)child;
 	c->n_nodes += children;
-	for (size_t i = 0, end; i < n; i = end) {
-		unsigned int bit = sextet(&best, v[i].p, v[i].len);
-		for (end = i + 1; end < n && sextet(&best, v[end].p, v[end].len) == bit; end++)
-			;
-		int rc = build(c, child++, v + i, end - i);
+	for (size_t bit = 0, from = 0; bit < 64; from = end[bit++]) {
+		int rc = end[bit] > from ? build(c, child++, v + from, end[bit] - from, alike) : 0;
 		if (rc)
 			return rc;
 	}
@@ -386,7 +403,7 @@ int filter_new(struct label_filter **ret, const struct filter_rule *rules, size_
 			"stands for many",
 			n, FILTER_RULES_MAX);
 	struct compiler *c = malloc(sizeof(*c));
-	struct pattern *patterns = calloc(2 * n + 1, sizeof(*patterns)),
+	struct pattern *patterns = calloc(3 * n + 1, sizeof(*patterns)),
 		       *scratch = patterns ? patterns + n : NULL;
 	struct label_filter *f = NULL;
 	int rc = c && patterns ? 0 : err_set(err, -ENOMEM, "out of memory for %zu label rules", n);
@@ -406,7 +423,8 @@ int filter_new(struct label_filter **ret, const struct filter_rule *rules, size_
 		other = keeps ? FILTER_DROP : FILTER_KEEP;
 	if (c->n) {
 		memcpy(scratch, c->v, c->n * sizeof(*scratch)); /* building reorders them */
-		rc = build(c, 0, scratch, c->n);
+		c->room = scratch + c->n;
+		rc = build(c, 0, scratch, c->n, 0);
 	}
 	f = rc ? NULL : assemble(c, other, bytes);
 	if (!f) {

@@ -17,8 +17,8 @@
 #include "labels/labels.h"
 #include "util/err.h"
 
-#define FILTER_RULES_MAX 1024
-#define FILTER_KEY_MAX 255 /* bytes of a rule without its '*' */
+#define FILTER_RULES_MAX 16384 /* 30 ms to compile */
+#define FILTER_KEY_MAX 255     /* bytes of a rule without its '*' */
 
 enum filter_action {
 	FILTER_KEEP,
