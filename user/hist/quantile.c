@@ -10,20 +10,50 @@ static struct hist_value value_of(const struct hist_snapshot *s, uint32_t index)
 	return (struct hist_value){ low, high, low + (high - low) / 2 };
 }
 
+/* Four at a time: each addition to one sum would wait for the one before it. */
+static uint64_t four(const uint64_t *c)
+{
+	return (c[0] + c[1]) + (c[2] + c[3]);
+}
+
+static uint64_t sum_of(const uint64_t *c, uint32_t n)
+{
+	uint64_t sum = 0;
+	uint32_t i = 0;
+	for (; i + 4 <= n; i += 4)
+		sum += four(c + i);
+	for (uint32_t k = i; k < i + 3; k++) /* no jump depends on n */
+		sum += c[k < n ? k : 0] & -(uint64_t)(k < n);
+	return sum;
+}
+
+/* Which of n counters has the value at *rank, below the sum of all; *rank is then that in it. */
+static uint32_t find(const uint64_t *c, uint32_t n, uint64_t *rank)
+{
+	uint32_t i = 0;
+	uint64_t left = *rank;
+	for (uint64_t sum; i + 4 <= n && left >= (sum = four(c + i)); i += 4)
+		left -= sum;
+	if (i + 4 <= n) { /* no jump depends on which of the four */
+		const uint64_t before[4] = { 0, c[i], c[i] + c[i + 1], c[i] + c[i + 1] + c[i + 2] };
+		const unsigned at = (left >= before[1]) + (left >= before[2]) + (left >= before[3]);
+		*rank = left - before[at];
+		return i + at;
+	}
+	for (; left >= c[i]; i++)
+		left -= c[i];
+	*rank = left;
+	return i;
+}
+
 struct hist_value hist_snapshot_at(const struct hist_snapshot *s, uint64_t rank)
 {
-	uint64_t below = 0;
 	if (!s->total)
 		return (struct hist_value){ 0, 0, 0 };
 	if (rank >= s->total)
 		rank = s->total - 1;
-	unsigned row = 0;
-	while (rank - below >= s->row_total[row])
-		below += s->row_total[row++];
-	const uint64_t *c = s->counts + s->at[row] - 1;
-	uint32_t i = 0;
-	while (rank - below >= c[i])
-		below += c[i++];
+	const uint32_t row = find(s->row_total, HIST_ROWS_MAX, &rank);
+	const uint32_t i = find(s->counts + s->at[row] - 1, 1u << s->bits, &rank);
 	return value_of(s, (row << s->bits) + i);
 }
 
@@ -31,18 +61,16 @@ struct hist_value hist_snapshot_at(const struct hist_snapshot *s, uint64_t rank)
  * The double nearest to 0.9 is a little above it, and the 0.9 of 10 values are nine all the same.
  * So a product within a few roundings of a whole number is that number.
  */
-static double rank_of(double q, uint64_t total)
-{
-	double rank = q * (double)total, whole = round(rank);
-	return fabs(rank - whole) <= rank * 0x1p-50 ? whole : ceil(rank);
-}
-
 struct hist_value hist_snapshot_quantile(const struct hist_snapshot *s, double q)
 {
-	double rank = rank_of(q, s->total);
+	const double rank = q * (double)s->total;
 	if (!(rank >= 1))
 		return hist_snapshot_at(s, 0);
-	return hist_snapshot_at(s, rank >= 0x1p64 ? UINT64_MAX : (uint64_t)rank - 1);
+	if (rank >= 0x1p63)
+		return hist_snapshot_at(s, rank >= 0x1p64 ? UINT64_MAX : (uint64_t)rank - 1);
+	const int64_t near = (int64_t)(rank + 0.5), whole = (int64_t)rank;
+	const bool is_near = fabs(rank - (double)near) <= rank * 0x1p-50;
+	return hist_snapshot_at(s, (uint64_t)(is_near ? near : whole + 1) - 1);
 }
 
 void hist_snapshot_rank(const struct hist_snapshot *s, uint64_t value, uint64_t *ret_low,
@@ -50,26 +78,46 @@ void hist_snapshot_rank(const struct hist_snapshot *s, uint64_t value, uint64_t 
 {
 	uint32_t index = hist_bucket_index(s->bits, value), in_row = index & ((1u << s->bits) - 1);
 	unsigned row = index >> s->bits;
-	uint64_t below = 0, here = 0;
-	for (unsigned r = 0; r < row; r++)
-		below += s->row_total[r];
+	uint64_t below = sum_of(s->row_total, row), here = 0;
 	if (s->at[row]) {
 		const uint64_t *c = s->counts + s->at[row] - 1;
-		for (uint32_t i = 0; i < in_row; i++)
-			below += c[i];
+		below += sum_of(c, in_row);
 		here = c[in_row];
 	}
-	*ret_low = value == hist_bucket_high(s->bits, index) ? below + here : below;
+	/* Of the bucket's greatest value the bits that are shifted away are all set. */
+	const uint64_t away = (1ull << hist_bucket_shift(s->bits, value)) - 1;
+	*ret_low = (value & away) == away ? below + here : below;
 	*ret_high = below + here;
+}
+
+/*
+ * The values of a row in units of its buckets' width: those of bucket i are first + i + half, in
+ * the middle.
+ */
+struct row {
+	const uint64_t *c; /* NULL: empty */
+	unsigned shift;
+	uint32_t first;
+};
+
+static struct row row_at(const struct hist_snapshot *s, unsigned row)
+{
+	const unsigned shift = hist_bucket_index_shift(s->bits, row << s->bits);
+	return (struct row){ s->row_total[row] ? s->counts + s->at[row] - 1 : NULL, shift,
+			     (row - shift) << s->bits };
 }
 
 struct hist_sum hist_snapshot_sum(const struct hist_snapshot *s)
 {
 	struct hist_sum sum = { 0, 0 };
-	uint64_t n;
-	for (uint32_t i = 0; hist_snapshot_next(s, &i, &n); i++) {
-		sum.low += (unsigned __int128)hist_bucket_low(s->bits, i) * n;
-		sum.high += (unsigned __int128)hist_bucket_high(s->bits, i) * n;
+	for (unsigned row = 0; row < 65u - s->bits; row++) {
+		const struct row r = row_at(s, row);
+		unsigned __int128 low = 0;
+		for (uint32_t i = 0; r.c && i < 1u << s->bits; i++)
+			low += (unsigned __int128)r.c[i] * (r.first + i);
+		sum.low += low << r.shift;
+		sum.high += (low << r.shift) +
+			    (unsigned __int128)s->row_total[row] * ((1ull << r.shift) - 1);
 	}
 	return sum;
 }
@@ -80,19 +128,24 @@ struct hist_moments hist_snapshot_moments(const struct hist_snapshot *s)
 	struct hist_moments m = { .error = 1.0 / (2u << s->bits) };
 	if (!s->total)
 		return m;
-	struct hist_sum sum = hist_snapshot_sum(s);
-	long double total = (long double)s->total,
-		    mean = ((long double)sum.low + (long double)sum.high) / 2 / total;
-	long double var = 0, square = 0;
-	uint64_t n;
-	for (uint32_t i = 0; hist_snapshot_next(s, &i, &n); i++) {
-		uint64_t low = hist_bucket_low(s->bits, i), high = hist_bucket_high(s->bits, i);
-		long double mid = (long double)low + (long double)(high - low) / 2;
-		var += (mid - mean) * (mid - mean) * (long double)n;
-		square += mid * mid * (long double)n;
+	const struct hist_sum sum = hist_snapshot_sum(s);
+	const double total = (double)s->total;
+	m.mean = (double)(((long double)sum.low + (long double)sum.high) / 2 / s->total);
+	double var = 0, square = 0;
+	for (unsigned row = 0; row < 65u - s->bits; row++) {
+		const struct row r = row_at(s, row);
+		const double width = (double)(1ull << r.shift), half = (1 - 1 / width) / 2,
+			     middle = r.first + half, away = middle - m.mean / width;
+		double row_var = 0, row_square = 0;
+		for (uint32_t i = 0; r.c && i < 1u << s->bits; i++) {
+			const double n = (double)r.c[i];
+			row_var += n * (i + away) * (i + away);
+			row_square += n * (i + middle) * (i + middle);
+		}
+		var += row_var * width * width;
+		square += row_square * width * width;
 	}
-	m.mean = (double)mean;
-	m.deviation = (double)sqrtl(var / total);
-	m.square_mean = (double)sqrtl(square / total);
+	m.deviation = sqrt(var / total);
+	m.square_mean = sqrt(square / total);
 	return m;
 }

@@ -28,14 +28,20 @@ static int reserve(struct hist_snapshot *s, unsigned n, struct err *err)
 	return 0;
 }
 
+/* Its counters are to be written. */
+static uint64_t *new_row(struct hist_snapshot *s, unsigned row)
+{
+	uint64_t *counts = s->counts + s->n;
+	s->at[row] = (uint32_t)s->n + 1;
+	s->n += (size_t)1 << s->bits;
+	return counts;
+}
+
 static uint64_t *row_of(struct hist_snapshot *s, unsigned row)
 {
-	if (!s->at[row]) {
-		memset(s->counts + s->n, 0, sizeof(*s->counts) << s->bits);
-		s->at[row] = (uint32_t)s->n + 1;
-		s->n += (size_t)1 << s->bits;
-	}
-	return s->counts + s->at[row] - 1;
+	if (s->at[row])
+		return s->counts + s->at[row] - 1;
+	return memset(new_row(s, row), 0, sizeof(*s->counts) << s->bits);
 }
 
 static const uint64_t *row_or_null(const struct hist_snapshot *s, unsigned row)
@@ -89,14 +95,16 @@ bool hist_snapshot_next(const struct hist_snapshot *s, uint32_t *index, uint64_t
 /* The counters of one row, under the lock; false: more than fits. */
 static bool read_row(struct hist_snapshot *s, const struct hist *h, unsigned row, uint32_t at)
 {
-	uint64_t *out = row_of(s, row), sum = 0;
-	const uint32_t *high = h->high + ((size_t)row << s->bits);
+	const uint32_t *count = h->count + at, *high = h->high + ((size_t)row << s->bits);
+	uint64_t *out = new_row(s, row), sum = 0;
 	for (uint32_t i = 0; i < 1u << s->bits; i++) {
-		uint64_t n = __atomic_load_n(&h->count[at + i], __ATOMIC_RELAXED);
-		if (h->carried)
-			n += (uint64_t)high[i] * HIST_HALF;
-		out[i] = n;
-		if (__builtin_add_overflow(sum, n, &sum))
+		out[i] = __atomic_load_n(&count[i], __ATOMIC_RELAXED);
+		sum += out[i]; /* 2^12 counters of 32 bits at most */
+	}
+	for (uint32_t i = 0; h->carried && i < 1u << s->bits; i++) {
+		const uint64_t more = (uint64_t)high[i] * HIST_HALF;
+		out[i] += more;
+		if (__builtin_add_overflow(sum, more, &sum))
 			return false;
 	}
 	s->row_total[row] = sum;
@@ -130,6 +138,11 @@ int hist_snapshot_add(struct hist_snapshot *s, const struct hist *h, struct err 
 	/* The lock is the one word that a reader writes. */
 	if (!rc && !read_all(&now, (struct hist *)(uintptr_t)h))
 		rc = too_many(err);
+	if (!rc && !s->total && s->bits >= now.bits) {
+		hist_snapshot_fini(s);
+		*s = now;
+		return 0;
+	}
 	if (!rc)
 		rc = hist_snapshot_merge(s, &now, err);
 	hist_snapshot_fini(&now);
