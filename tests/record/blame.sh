@@ -109,6 +109,21 @@ check "no wait is missing" r=off.json t=truth.json \
 	-- '-6 <= rows(r)["s"]["waits"] - t["off"]["n"] <= 3' 'rows(r)["s"]["waits"], t["off"]["n"]'
 check "the queue's quantiles too" r=runq.json t=truth.json -- "(lambda t: $late)(t['queue'])" \
 	'{q: (rows(r)["s"][q], t["queue"][q]) for q in ("p50", "p90", "p99")}'
+# ---- in buckets that a user chose: those whose bounds are the program's quantiles ----
+bounds=$(jq -r '[.off.p50, .off.p90, .off.p99 | . * 1e9 | round | "\(.)ns"] | join(",")' truth.json)
+"$ascribe" report lengths --metric off --by tenant --where '{tenant="s"}' --buckets "$bounds" \
+	--json >buckets.json 2>/dev/null
+check "half of the waits are below the median that the program logged, 90% below the next bound" \
+	b=buckets.json t=truth.json -- '(lambda n: sum(n) == b["rows"][0]["count"] and
+	[x[1] is None for x in b["rows"][0]["buckets"]] == [False] * 3 + [True] and
+	abs(n[0] / sum(n) - 0.5) < 0.12 and abs((n[0] + n[1]) / sum(n) - 0.9) < 0.06 and
+	n[3] / sum(n) < 0.06)([x[2] for x in b["rows"][0]["buckets"]])' 'b["rows"][0]["buckets"]'
+ok "and as text" sh -c "'$ascribe' report lengths --metric off --by tenant --buckets linear:0:5ms:12 \
+	2>/dev/null | grep -q '^tenant=s: [0-9]* waits, mean '"
+exits 1 'none of 1ms,10ms' "$ascribe" report lengths --metric off --buckets 2ms,1ms
+exits 1 'kept of waits' "$ascribe" report lengths --buckets 1ms
+exits 2 'goes without' "$ascribe" report lengths --metric off --tree --buckets 1ms
+
 # ---- the same over HTTP ----
 get() { # store, question, selector, curl's options
 	curl -s --unix-socket "$1.http" --get "http://localhost/api/v1/$2" --data-urlencode "where=$3" "${@:4}"
@@ -121,10 +136,12 @@ get lengths histogram '{tenant="s"}' -d metric=off -d by=tenant >h.json
 get lengths table '{tenant="s"}' -d metric=off -d by=tenant >t.json
 get noisy blame '' -d by=comm -d limit=2 >b.json
 get lengths histogram '' -d metric=off_cpu >bad.json
+get lengths histogram '{tenant="s"}' -d metric=off -d by=tenant -d "buckets=$bounds" >hb.json
 blame noisy --by comm >all.json
 check "a histogram of waits over HTTP: as many, and the same quantiles as in the table" h=h.json t=t.json r=off.json -- \
 	'len(h["rows"]) == 1 and h["rows"][0]["count"] == rows(r)["s"]["waits"] == sum(n for low, high, n in h["rows"][0]["buckets"]) and
 	all(abs(h["rows"][0]["quantiles"][q] / 1e9 - rows(t)["s"][p]["value"]) < 1e-9 for q, p in (("0.5", "p50"), ("0.9", "p90")))' 'h["rows"][0]["quantiles"]'
+check "in the same buckets, too" h=hb.json b=buckets.json -- 'h["rows"] == b["rows"]'
 check "a matrix of 2 by 2 and the rest: lines, columns and cells add up to all" b=b.json w=all.json -- \
 	'[len(b[k]) for k in ("victims", "occupants")] == [3, 3] and b["victims"][2]["rest"] and b["occupants"][2]["rest"] and
 	all(abs(sum(x["seconds"] for x in b[k]) - w["seconds"]) < 1e-6 for k in ("victims", "occupants", "cells")) and

@@ -300,6 +300,76 @@ static void test_bounds(void **state)
 	assert_int_equal(b[n - 1], 10000000000000000000ull);
 }
 
+static void test_bounds_of_a_user(void **state)
+{
+	static const uint64_t ms = 1000000;
+	static const struct {
+		const char *spec;
+		bool is_time;
+		size_t n; /* 0: refused */
+		uint64_t first, second, last;
+	} v[] = {
+		{ "1ms,10ms,1s", true, 3, ms, 10 * ms, 1000 * ms },
+		{ "0,1ms", true, 2, 0, ms, ms },
+		{ "5", true, 1, 5000 * ms, 0, 5000 * ms },
+		{ "5", false, 1, 5, 0, 5 },
+		{ "4K,1M,3G", false, 3, 4096, 1 << 20, 3ull << 30 },
+		{ "18446744073709551615", false, 1, UINT64_MAX, 0, UINT64_MAX },
+		{ "linear:0:5ms:20", true, 20, 0, 5 * ms, 95 * ms },
+		{ "linear:7:1:60", false, 60, 7, 8, 66 },
+		{ "log:1us:10s", true, 22, 1000, 2154, 10000 * ms },
+		{ "log:1:100:1", false, 3, 1, 10, 100 },
+		{ "log:1:10:10", false, 8, 1, 2, 10 }, /* 1.26 is 1 again, 2.51 is 3, 6.31 is 6 */
+		{ "log:3:10:1", false, 2, 3, 10, 10 },
+		{ "log:10:99:30", false, 31, 10, 11, 99 },
+		{ "", false, 0, 0, 0, 0 },
+		{ "1,1", false, 0, 0, 0, 0 },
+		{ "2,1", false, 0, 0, 0, 0 },
+		{ "1,", false, 0, 0, 0, 0 },
+		{ "-1", false, 0, 0, 0, 0 },
+		{ "1T", false, 0, 0, 0, 0 },
+		{ "1Kx", false, 0, 0, 0, 0 },
+		{ "1ms", false, 0, 0, 0, 0 },
+		{ "18446744073709551616", false, 0, 0, 0, 0 },
+		{ "18014398509481984K", false, 0, 0, 0, 0 },
+		{ "linear:0:1", false, 0, 0, 0, 0 },
+		{ "linear:0:1:61", false, 0, 0, 0, 0 },
+		{ "linear:0:0:5", false, 0, 0, 0, 0 },
+		{ "linear:0:1:0", false, 0, 0, 0, 0 },
+		{ "linear:18446744073709551615:1:1", false, 0, 0, 0, 0 },
+		{ "linear:1:1:1:1", false, 0, 0, 0, 0 },
+		{ "log:0:10", false, 0, 0, 0, 0 },
+		{ "log:10:10", false, 0, 0, 0, 0 },
+		{ "log:1:10:31", false, 0, 0, 0, 0 },
+		{ "log:1:10:0", false, 0, 0, 0, 0 },
+		{ "log:1:9223372036854775807:30", false, 0, 0, 0, 0 },
+		{ "log:1:18446744073709551615:1", false, 0, 0, 0, 0 },
+		{ "log:1", false, 0, 0, 0, 0 },
+	};
+	char many[200] = "0";
+	uint64_t b[HIST_BOUNDS_MAX];
+	size_t n;
+	(void)state;
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		int rc = hist_bounds_parse(v[i].spec, v[i].is_time, b, &n, &err);
+		assert_int_equal(rc, v[i].n ? 0 : -EINVAL);
+		if (rc)
+			continue;
+		assert_int_equal(n, v[i].n);
+		assert_int_equal(b[0], v[i].first);
+		assert_int_equal(b[n - 1], v[i].last);
+		assert_true(n == 1 || b[1] == v[i].second);
+		for (size_t k = 1; k < n; k++)
+			assert_true(b[k] > b[k - 1]);
+	}
+	for (int i = 1; i <= HIST_BOUNDS_MAX; i++) { /* as many as there may be; one more */
+		assert_int_equal(hist_bounds_parse(many, false, b, &n, &err), 0);
+		assert_int_equal(n, i);
+		sprintf(many + strlen(many), ",%d", i);
+	}
+	assert_int_equal(hist_bounds_parse(many, false, b, &n, &err), -EINVAL);
+}
+
 /* ---- Prometheus ---- */
 
 static void check_text(const struct hist_family *f, const struct hist_snapshot *s,
@@ -391,11 +461,12 @@ static void test_prometheus_bad(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_format),
-		cmocka_unit_test(test_bad_text),   cmocka_unit_test(test_bad_binary),
-		cmocka_unit_test(test_damage),	   cmocka_unit_test(test_random_text),
-		cmocka_unit_test(test_rebucket),   cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_prometheus), cmocka_unit_test(test_prometheus_bad),
+		cmocka_unit_test(test_round_trip),	 cmocka_unit_test(test_format),
+		cmocka_unit_test(test_bad_text),	 cmocka_unit_test(test_bad_binary),
+		cmocka_unit_test(test_damage),		 cmocka_unit_test(test_random_text),
+		cmocka_unit_test(test_rebucket),	 cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_bounds_of_a_user), cmocka_unit_test(test_prometheus),
+		cmocka_unit_test(test_prometheus_bad),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

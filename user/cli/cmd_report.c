@@ -5,6 +5,7 @@
 #include "cli/accounting.h"
 #include "cli/series.h"
 #include "export/answer.h"
+#include "hist/bounds.h"
 #include "opt/term.h"
 #include "sql/texts.h"
 
@@ -44,6 +45,10 @@ static const struct opt options[] = {
 		struct report, filter,
 		"rows to print, 0 for all. Default: 10 and 15, 30 with --by, 40 with --tree, all "
 		"with --json, 10 with --step, where the others are summed"),
+	{ "buckets", 0, OPT_STRING, "BOUNDS",
+	  "with --metric off or runq, or the event of a probe with values: histograms in these "
+	  "buckets (" HIST_BOUNDS_SYNTAX ")",
+	  offsetof(struct report, buckets), 0, 0 },
 	{ "full-names", 0, OPT_FLAG, NULL,
 	  "print names whole, with template arguments and parameters",
 	  offsetof(struct report, full_names), 0, 0 },
@@ -83,7 +88,9 @@ static const struct opt_command command = {
 		"-e instructions --per cycles --by tenant  # instructions per cycle\n"
 		"  ascribe report --metric off --by comm          # "
 		"who was blocked, of a recording with --wall\n  ascribe report --metric off --by "
-		"wait_in,wait  # in which function of the program, and why\n  ascribe report web1 "
+		"wait_in,wait  # in which function of the program, and why\n  ascribe report "
+		"--metric runq --by tenant --buckets log:1us:1s  # how long each waited\n"
+		"  ascribe report web1 "
 		"web2 db --by host          # several stores, by their hosts\n  ascribe report "
 		"--from -1h --json               # for a program\n",
 	.opts = options,
@@ -251,6 +258,11 @@ static int check_keys(struct report *opts, bool *ret_function)
 			"report: --per needs --by KEY,.. and goes without --step, --before and --metric");
 		return EXIT_USAGE;
 	}
+	if (opts->buckets && (calls || opts->step_ns || with_changes(opts) || opts->per)) {
+		cmd_error(
+			"report: --buckets goes without --tree, --peek, --step, --before and --per");
+		return EXIT_USAGE;
+	}
 	if (calls &&
 	    (opts->by.n || opts->step_ns || (opts->tree && opts->peek) || opts->filter.json)) {
 		cmd_error(
@@ -308,8 +320,9 @@ static int open_report(struct reading *r, const struct opt_args *args, struct re
 		status = reading_open_store(r, args->v, args->n, f);
 	if (status)
 		return status;
-	if (opts->by.n == 1 && !opts->exact && !with_changes(opts) && !opts->per && !f->metric &&
-	    !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
+	if (opts->by.n == 1 && !opts->exact && !opts->buckets && !with_changes(opts) &&
+	    !opts->per && !f->metric && !(f->where && *f->where) &&
+	    store_is_wide(r->store, opts->by.v[0])) {
 		status = reading_query(r, f, QUERY_TOTALS, NULL);
 		opts->top = !status && query_top_serves(r->query, opts->by.v[0]);
 		if (status || opts->top)
@@ -317,7 +330,8 @@ static int open_report(struct reading *r, const struct opt_args *args, struct re
 		query_close(r->query);
 		r->query = NULL;
 	}
-	return reading_query(r, f, opts->by.n ? QUERY_KEYS : QUERY_NO_LABELS, &opts->by);
+	return reading_query(r, f, opts->by.n || opts->buckets ? QUERY_KEYS : QUERY_NO_LABELS,
+			     &opts->by);
 }
 
 int cmd_report(int argc, char **argv)
@@ -347,7 +361,8 @@ int cmd_report(int argc, char **argv)
 	else if (!status)
 		status = open_report(&r, &args, &opts, by_function);
 	if (!status && !opts.step_ns)
-		status = opts.tree || opts.peek	      ? report_calls(&r, &opts)
+		status = opts.buckets ? report_lengths(&r, &opts, rows_of(&opts, WHO_ROWS))
+			 : opts.tree || opts.peek     ? report_calls(&r, &opts)
 			 : !opts.by.n && !by_function ? report_who_where(&r, &opts)
 						      : report(&r, &opts);
 	reading_close(&r);

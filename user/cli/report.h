@@ -26,6 +26,7 @@ struct report {
 	const char *peek;	       /* a function, or a part of its name; NULL: none */
 	bool top;		       /* the answer is query_top's */
 	struct query_lengths *lengths; /* of waits, by `by`; NULL: not asked for */
+	const char *buckets;	       /* histograms of lengths instead of a table; NULL: no */
 };
 
 /* Time, not samples: what is counted are nanoseconds. */
@@ -104,6 +105,8 @@ int report_who_key(struct reading *r, const struct filter *f, char *ret, struct 
 
 /* Print the `limit` largest nodes of the call tree. An exit status. */
 int report_tree(struct reading *r, const struct report *opts, size_t limit);
+/* Print the histograms of the lengths of the `limit` groups with the most. An exit status. */
+int report_lengths(struct reading *r, const struct report *opts, size_t limit);
 /* Print the callers and the callees of opts->peek. An exit status. */
 int report_peek(struct reading *r, const struct report *opts, size_t limit);
 

@@ -233,6 +233,34 @@ json_t *answer_quantile_values(const struct hist_snapshot *h)
 	return json_done(o, rc);
 }
 
+int answer_choose_buckets(struct answer *a, const struct query *q, const char *spec,
+			  struct err *err)
+{
+	a->n_bounds = 0;
+	return spec ? hist_bounds_parse(spec, !strcmp(answer_event(q)->unit, "nanoseconds"),
+					a->bounds, &a->n_bounds, err)
+		    : 0;
+}
+
+/* In the buckets that were chosen. The last one has what is above all bounds: its high is null. */
+static json_t *chosen_buckets(const struct answer *a, const struct hist_snapshot *h)
+{
+	uint64_t upto[HIST_BOUNDS_MAX], before = 0;
+	json_t *v = json_array();
+	hist_rebucket(h, a->bounds, a->n_bounds, upto);
+	for (size_t i = 0; v && i <= a->n_bounds; i++) {
+		const bool last = i == a->n_bounds;
+		const uint64_t n = last ? h->total : upto[i];
+		json_t *b = json_pack("[o,o,o]", json_count(i ? a->bounds[i - 1] + 1 : 0),
+				      last ? json_null() : json_count(a->bounds[i]),
+				      json_count(n - before));
+		before = n;
+		if (json_array_append_new(v, b))
+			return json_done(v, -ENOMEM);
+	}
+	return v;
+}
+
 static json_t *lengths_row(const struct answer *a, const struct query_lengths_group *g)
 {
 	json_t *o = json_object();
@@ -240,7 +268,9 @@ static json_t *lengths_row(const struct answer *a, const struct query_lengths_gr
 	rc = rc ? rc : json_put(o, "count", json_count(g->hist->total));
 	rc = rc ? rc : json_put(o, "mean", json_real(hist_snapshot_moments(g->hist).mean));
 	rc = rc ? rc : json_put(o, "quantiles", answer_quantile_values(g->hist));
-	rc = rc ? rc : json_put(o, "buckets", answer_buckets(g->hist));
+	rc = rc ? rc
+		: json_put(o, "buckets",
+			   a->n_bounds ? chosen_buckets(a, g->hist) : answer_buckets(g->hist));
 	return json_done(o, rc);
 }
 
@@ -256,6 +286,8 @@ json_t *answer_lengths(const struct answer *a, const struct query *q, const stru
 	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
 	rc = rc ? rc : json_put(o, "n_rows", json_count(n));
 	rc = rc ? rc : json_put(o, "error", json_real(LENGTHS_ERROR));
+	if (a->n_bounds)
+		rc = rc ? rc : json_put(o, "bound_error", json_real(LENGTHS_BOUND_ERROR));
 	if (query_lengths_bounded(l))
 		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : answer_add_sum(o, info);

@@ -7,6 +7,7 @@
 #define ASCRIBE_EXPORT_ANSWER_H
 
 #include "export/json.h"
+#include "hist/bounds.h"
 #include "query/diff.h"
 #include "query/found.h"
 #include "query/lengths.h"
@@ -35,6 +36,9 @@ struct answer {
 	const char *metric;		     /* as it was asked for, NULL: samples */
 	const struct query_lengths *lengths; /* of waits, by keys; NULL: not asked for */
 	const struct answer_ratios *ratios;  /* likewise */
+	/* The buckets of answer_lengths; 0: as they are recorded */
+	uint64_t bounds[HIST_BOUNDS_MAX];
+	size_t n_bounds;
 };
 
 /* {"name": count, ...} */
@@ -71,6 +75,12 @@ json_t *answer_lengths(const struct answer *a, const struct query *q,
 		       const struct query_lengths *l);
 json_t *answer_blame(const struct answer *a, const char *key, const struct query_blame *b);
 json_t *answer_locks(const struct answer *a, const char *key, const struct query_locks *l);
+/*
+ * Take the buckets that a user chose for the lengths that q asks for; NULL: as they are recorded.
+ * -EINVAL.
+ */
+int answer_choose_buckets(struct answer *a, const struct query *q, const char *spec,
+			  struct err *err);
 /* [[low, high, count], ...]: a value of a bucket is one of low to high. {"0.5": value, ...}. */
 json_t *answer_buckets(const struct hist_snapshot *h);
 json_t *answer_quantile_values(const struct hist_snapshot *h);

@@ -26,22 +26,6 @@ void hist_rebucket(const struct hist_snapshot *s, const uint64_t *bounds, size_t
 		ret_upto[at++] = upto;
 }
 
-size_t hist_bounds(uint64_t from, uint64_t to, uint64_t ret[HIST_BOUNDS_MAX])
-{
-	size_t n = 0;
-	for (uint64_t ten = 1;; ten *= 10) {
-		/* 0: not a whole number, or more than 64 bits */
-		const uint64_t steps[] = { ten,
-					   ten % 2 || ten / 2 > UINT64_MAX / 5 ? 0 : ten / 2 * 5,
-					   ten > UINT64_MAX / 5 ? 0 : ten * 5 };
-		for (size_t i = 0; i < 3; i++)
-			if (steps[i] && steps[i] >= from && steps[i] <= to && n < HIST_BOUNDS_MAX)
-				ret[n++] = steps[i];
-		if (ten > UINT64_MAX / 10)
-			return n;
-	}
-}
-
 /* ---- text ---- */
 
 static int put_digits(struct buf *out, u128 v, unsigned min)

@@ -13,6 +13,7 @@
 #ifndef ASCRIBE_HIST_PROMETHEUS_H
 #define ASCRIBE_HIST_PROMETHEUS_H
 
+#include "hist/bounds.h"
 #include "hist/snapshot.h"
 #include "util/buf.h"
 
@@ -24,14 +25,7 @@
 void hist_rebucket(const struct hist_snapshot *s, const uint64_t *bounds, size_t n,
 		   uint64_t *ret_upto);
 
-#define HIST_BOUNDS_MAX 60
 #define HIST_LABEL_BYTES_MAX 1024 /* of a value; what is longer is cut */
-
-/*
- * 1, 2.5 and 5 times the powers of ten from `from` to `to`, both included where they are such;
- * whole numbers alone. At most HIST_BOUNDS_MAX.
- */
-size_t hist_bounds(uint64_t from, uint64_t to, uint64_t ret[HIST_BOUNDS_MAX]);
 
 struct hist_label {
 	const char *name, *value;

@@ -57,7 +57,8 @@ static int answer_lengths_of(struct request *r, struct store *s, struct err *err
 	rc = rc ? rc : query_lengths(&l, s, &a.spec, err);
 	if (!rc) {
 		struct answer answer = asked_answer(&a, s, &a.spec);
-		rc = request_json(r, answer_lengths(&answer, q, l), err);
+		rc = answer_choose_buckets(&answer, q, request_param(r, "buckets"), err);
+		rc = rc ? rc : request_json(r, answer_lengths(&answer, q, l), err);
 	}
 	query_lengths_free(l);
 	query_close(q);

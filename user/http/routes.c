@@ -87,7 +87,7 @@ const struct route routes[] = {
 	{ "/export/folded.txt", "export-folded", ASK | ROUTE_SCOPED, 0, export_stacks,
 	  PARAMS(SELECT) },
 	{ "/api/v1/histogram", "histogram", ROUTE_GET | ROUTE_STORE | ROUTE_SCOPED, 0,
-	  api_histogram, PARAMS("route", "metric", WHERE, "by", "limit") },
+	  api_histogram, PARAMS("route", "metric", WHERE, "by", "limit", "buckets") },
 };
 
 const size_t n_routes = sizeof(routes) / sizeof(routes[0]);

@@ -13,6 +13,8 @@
 #define LENGTHS_SUFFIX ".lengths" /* behind the name of an event: the one that has its lengths */
 #define LENGTHS_BITS 3		  /* as they are recorded: WAIT_HIST_BITS of include/wire.h */
 #define LENGTHS_ERROR (1.0 / (2 << LENGTHS_BITS))
+/* A length within this of a bound may be counted on the bound's other side (hist_rebucket). */
+#define LENGTHS_BOUND_ERROR (1.0 / (1 << LENGTHS_BITS))
 
 struct query_lengths;
 
