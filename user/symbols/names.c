@@ -91,10 +91,7 @@ static bool is_comparison(const char *s, size_t at, size_t len, char innermost)
 		return true; /* (4)>(3): how the demangler writes expressions */
 	if (before != ' ' || behind != ' ')
 		return before == ')' && s[at] == '<';
-	size_t word = at - 1;
-	while (word > 0 && s[word - 1] == ' ')
-		word--;
-	return s[at] == '<' || (word && s[word - 1] != '>'); /* "> >" closes twice */
+	return s[at] == '<' || (at > 1 && s[at - 2] != '>'); /* "> >" closes twice */
 }
 
 /*
@@ -276,17 +273,17 @@ static const char *constructor(const struct simple *p)
 	return n == 2 && !memcmp(rest, "&&", 2) ? "move_construct" : NULL;
 }
 
-/* Are the last two components of out the same word? Returns where the last begins, or 0. */
+/* Are the last two components of a name the same word? Returns where the last begins, or 0. */
 static size_t repeated(const char *out, size_t n)
 {
 	size_t last = n;
 	while (last > 0 && out[last - 1] != ':')
 		last--;
 	size_t len = n - last;
-	if (last < 2 + len || memcmp(out + last - 2 - len, out + last, len) || !len)
+	if (last < 2 + len || memcmp(out + last - 2 - len, out + last, len))
 		return 0;
 	size_t first = last - 2 - len;
-	return first == 0 || out[first - 1] == ':' || out[first - 1] == ' ' ? last : 0;
+	return first == 0 || out[first - 1] == ':' ? last : 0;
 }
 
 /* What the demangler writes before the name of something that is no function of the source. */
