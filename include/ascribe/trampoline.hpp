@@ -18,7 +18,8 @@
  *    100 ns. Trampolines are reused in the order in which they became free, and each keeps its last
  *    8 labels.
  *  - When all 256 are taken the label is not seen: bound() is false, apply() calls the work
- *    directly.
+ *    directly. Define ASCRIBE_TRAMPOLINES for another number, 4096 at most, 2 KiB each: the same in
+ *    all files of a program or library (-DASCRIBE_TRAMPOLINES=1000), else it does not link.
  *  - Inside one another the inner label counts, key by key.
  *  - At most 216 bytes of text: three for each label, key and value. What finds no room is left
  *    out, see dropped().
@@ -89,15 +90,21 @@
 	"ret\n"
 #endif
 
-/* One COMDAT group per module, as in label.h: note, code, history. */
+#define ASCRIBE_TRAMPOLINE_STATE_ \
+	"ascribe_trampolines_v1_" ASCRIBE_TRAMPOLINE_TEXT_(ASCRIBE_TRAMPOLINES)
+
+/*
+ * One COMDAT group per module, as in label.h: note, code, history. The name of the history has the
+ * number of trampolines: whoever counts on another number finds no such history.
+ */
 /* clang-format off */
-__asm__(".ifndef ascribe_trampolines_v1\n"
+__asm__(".ifndef " ASCRIBE_TRAMPOLINE_STATE_ "\n"
 	".pushsection .note.ascribe.trampolines,\"aG\",@note,ascribe_trampolines_group_v1,comdat\n"
 	".balign 4\n"
 	".long 8, 16, " ASCRIBE_TRAMPOLINE_TEXT_(ASCRIBE_TRAMPOLINES_NOTE_TYPE) "\n"
 	".asciz \"" ASCRIBE_NOTE_NAME "\"\n"
 	".long " ASCRIBE_TRAMPOLINE_TEXT_(ASCRIBE_TRAMPOLINES_ABI) ", 0\n"
-	".quad ascribe_trampolines_v1 - .\n"
+	".quad " ASCRIBE_TRAMPOLINE_STATE_ " - .\n"
 	".popsection\n"
 	".pushsection .text.ascribe.trampolines,\"axG\",@progbits,ascribe_trampolines_group_v1,comdat\n"
 	".balign 64\n"
@@ -116,14 +123,14 @@ __asm__(".ifndef ascribe_trampolines_v1\n"
 	".popsection\n"
 	".pushsection .bss.ascribe.trampolines,\"awG\",@nobits,ascribe_trampolines_group_v1,comdat\n"
 	".balign 64\n"
-	".weak ascribe_trampolines_v1\n"
-	".hidden ascribe_trampolines_v1\n"
-	".type ascribe_trampolines_v1, %object\n"
-	"ascribe_trampolines_v1:\n"
+	".globl " ASCRIBE_TRAMPOLINE_STATE_ "\n" /* a weak one that is missing would be 0 */
+	".hidden " ASCRIBE_TRAMPOLINE_STATE_ "\n"
+	".type " ASCRIBE_TRAMPOLINE_STATE_ ", %object\n"
+	ASCRIBE_TRAMPOLINE_STATE_ ":\n"
 	".zero 64 + 256 * " ASCRIBE_TRAMPOLINE_TEXT_(ASCRIBE_TRAMPOLINES) " * "
 	ASCRIBE_TRAMPOLINE_TEXT_(ASCRIBE_BINDINGS) " + 64 + 16 * "
 	ASCRIBE_TRAMPOLINE_TEXT_(ASCRIBE_TRAMPOLINES) "\n"
-	".size ascribe_trampolines_v1, . - ascribe_trampolines_v1\n"
+	".size " ASCRIBE_TRAMPOLINE_STATE_ ", . - " ASCRIBE_TRAMPOLINE_STATE_ "\n"
 	".popsection\n"
 	".endif\n");
 /* clang-format on */
@@ -132,14 +139,14 @@ namespace ascribe {
 namespace trampolines {
 
 /*
- * What stands at ascribe_trampolines_v1: what a profiler reads, then what only we do. Zero is the
+ * What stands at ASCRIBE_TRAMPOLINE_STATE_: what a profiler reads, then what only we do. Zero is the
  * empty state.
  */
 struct module_state {
 	ascribe_trampoline_table table;
 	ascribe_binding binding[ASCRIBE_TRAMPOLINES][ASCRIBE_BINDINGS];
 	std::uint32_t lock;
-	/* the free ones, a ring: waiting[(first + i) % 256] from the oldest on */
+	/* the free ones, a ring: waiting[(first + i) % their number] from the oldest on */
 	std::uint32_t first, taken;
 	std::uint32_t ready;
 	std::uint64_t exhausted;
@@ -148,12 +155,14 @@ struct module_state {
 	std::uint32_t waiting[ASCRIBE_TRAMPOLINES];
 	std::uint32_t reserved2[ASCRIBE_TRAMPOLINES];
 };
+static_assert(ASCRIBE_TRAMPOLINES > 0 && ASCRIBE_TRAMPOLINES <= ASCRIBE_TRAMPOLINES_MAX,
+	      "a number that readers accept");
 static_assert(sizeof(module_state) == 64 + 256 * ASCRIBE_TRAMPOLINES * ASCRIBE_BINDINGS + 64 +
 					      16 * ASCRIBE_TRAMPOLINES,
 	      "the size in the assembly above");
 
 extern "C" {
-extern module_state state __asm__("ascribe_trampolines_v1") __attribute__((visibility("hidden")));
+extern module_state state __asm__(ASCRIBE_TRAMPOLINE_STATE_) __attribute__((visibility("hidden")));
 extern const char code[] __asm__("_ZN7ascribe10trampolineILm0EEEvv")
 	__attribute__((visibility("hidden")));
 }

@@ -18,9 +18,15 @@
 #define ASCRIBE_TRAMPOLINES_NOTE_TYPE 2
 #define ASCRIBE_TRAMPOLINES_MAGIC 0x54435341u /* "ASCT" */
 #define ASCRIBE_TRAMPOLINES_ABI 1
-#define ASCRIBE_TRAMPOLINES 256	     /* of a module */
 #define ASCRIBE_TRAMPOLINES_MAX 4096 /* that a reader accepts */
-#define ASCRIBE_BINDINGS 8	     /* kept for each, the newest ones */
+/*
+ * Of a module. A program may define another number, in decimal digits: the same in all its files,
+ * else it does not link.
+ */
+#ifndef ASCRIBE_TRAMPOLINES
+#define ASCRIBE_TRAMPOLINES 256
+#endif
+#define ASCRIBE_BINDINGS 8 /* kept for each, the newest ones */
 #define ASCRIBE_BINDINGS_MAX 64
 #define ASCRIBE_BINDING_TEXT 216
 #define ASCRIBE_BINDING_CLOCK 7 /* CLOCK_BOOTTIME */

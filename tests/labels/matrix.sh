@@ -104,6 +104,29 @@ plugins() { # compiler, language flags
 	check "$cc $lang linked library" "$dir/host" "$dir/plugin_two.so"
 }
 
+# Pools of other sizes; two in one program do not link.
+pool_sizes() { # compiler
+	local n o=$dir/pool
+	for n in 100 500; do
+		build "$1 pool of $n" $1 $flags -std=c++17 -DASCRIBE_TRAMPOLINES=$n -o $o \
+			tests/labels/selftest_trampoline.cpp -lpthread && check "$1 pool of $n" $o
+		$1 $flags -std=c++17 -DASCRIBE_TRAMPOLINES=$n -Dmain=main$n -c -o $o.$n.o \
+			tests/labels/selftest_trampoline.cpp
+	done
+	echo 'int main() {}' | $1 -x c++ -c -o $o.main.o -
+	for n in bfd lld; do
+		have ld.$n || continue
+		build "$1 with a pool, ld.$n" $1 -fuse-ld=$n -o $o $o.main.o $o.100.o -lpthread
+		if $1 -fuse-ld=$n -o $o $o.main.o $o.100.o $o.500.o -lpthread 2>$o.log ||
+			! grep -q 'ascribe_trampolines_v1_[15]00' $o.log; then
+			fail=$((fail + 1))
+			echo "FAIL $1, ld.$n: pools of two sizes link"
+		else
+			pass=$((pass + 1))
+		fi
+	done
+}
+
 compilers="gcc clang"
 [ -z "${ASCRIBE_TEST_ALL:-}" ] || compilers="gcc clang clang-14 clang-19"
 seen=
@@ -136,6 +159,7 @@ for cc in $compilers; do
 	fi
 	if [ -n "${ASCRIBE_TEST_ALL:-}" ] || [[ $cc == clang* ]]; then
 		programs "$cxx" "-std=c++17" tests/labels/selftest_trampoline.cpp
+		pool_sizes "$cxx"
 	fi
 	if [ -n "${ASCRIBE_TEST_ALL:-}" ] || [[ $cc != clang* ]]; then
 		plugins "$cxx" "-std=c++17 -x c++"
