@@ -139,8 +139,8 @@ namespace ascribe {
 namespace trampolines {
 
 /*
- * What stands at ASCRIBE_TRAMPOLINE_STATE_: what a profiler reads, then what only we do. Zero is the
- * empty state.
+ * What stands at ASCRIBE_TRAMPOLINE_STATE_: what a profiler reads, then what only we do. Zero is
+ * the empty state.
  */
 struct module_state {
 	ascribe_trampoline_table table;
