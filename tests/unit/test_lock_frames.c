@@ -20,6 +20,11 @@ static const struct stack stacks[] = {
 	{ { "+futex_wait", "__lll_lock_wait", "___pthread_mutex_lock", "refill" }, LOCK_MUTEX },
 	{ { "+futex_wait", "pthread_mutex_lock@@GLIBC_2.2.5", "refill" }, LOCK_MUTEX },
 	{ { "+futex_lock_pi", "__pthread_mutex_lock_full", "refill" }, LOCK_MUTEX },
+	{ { "+rt_mutex_wait_proxy_lock", "+futex_lock_pi", "", "refill" }, LOCK_MUTEX },
+	{ { "+futex_lock_pi", "", "pthread_cond_wait", "take" }, LOCK_MUTEX },
+	/* glibc 2.41 without names for its own functions (symbols/tails.h) */
+	{ { "+futex_wait", "", "pthread_mutex_clocklock|pthread_mutex_timedlock", "refill" },
+	  LOCK_MUTEX },
 	{ { "+futex_wait", "__pthread_rwlock_rdlock_full64", "lookup" }, LOCK_RWLOCK },
 	{ { "+futex_wait", "___pthread_cond_wait", "take", "worker" }, LOCK_CONDVAR },
 	/* A mutex that is locked again is nearer to the leaf */

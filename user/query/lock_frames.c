@@ -38,6 +38,7 @@ struct rule {
 };
 
 static const struct rule kernel_rules[] = {
+	{ "futex_lock_pi*", LOCK_MUTEX }, /* with priority inheritance: no other call is made so */
 	{ "mutex_lock* __mutex_lock* ww_mutex_lock*", LOCK_KERNEL_MUTEX },
 	{ "rwsem_down_* down_read* down_write* percpu_rwsem_wait* percpu_down_*",
 	  LOCK_KERNEL_RWSEM },

@@ -9,6 +9,7 @@
 
 #include "elf/headers.h"
 #include "symbols/gopclntab.h"
+#include "symbols/tails.h"
 #include "symbols/unnamed.h"
 #include "util/buf.h"
 
@@ -50,6 +51,7 @@ struct reader {
 	size_t cap;
 	struct buf names;
 	const struct table_parts *parts; /* NULL: all functions */
+	bool stripped;			 /* of all names but .dynsym's */
 };
 
 /* ---- sorting ---- */
@@ -514,10 +516,10 @@ static int add_sources(struct reader *r, const char *path, struct err *err)
 		     err);
 	if (!r->n)
 		note(&first, add_go(r, r->all[0]), ".gopclntab", path, err);
-	bool stripped = !r->n && !r->parts;
+	r->stripped = !r->n && !r->parts;
 	note(&first, add_symbols(r, r->all[0], &r->all[0]->dynsym, RANK_DYNSYM), ".dynsym", path,
 	     err);
-	if (stripped)
+	if (r->stripped)
 		note(&first, add_unnamed(r, r->all[0]), ".eh_frame_hdr", path, err);
 	return first;
 }
@@ -537,6 +539,8 @@ static int read_images(struct table *ret, struct reader *r, const char *path, st
 		err_sys(err, rc, "cannot build the symbol table of %s", path);
 		table_fini(&t);
 	} else {
+		if (r->stripped)
+			note(&first, tails_name(&t, r->all[0]), "code", path, err);
 		*ret = t;
 	}
 	free(r->v);

@@ -56,8 +56,8 @@ struct table {
  * .gnu_debugdata, its separate debug file. They are read as though nothing had been stripped: every
  * .symtab in order; where there is none, .gopclntab; then the file's .dynsym for what is still
  * without a name. Without .symtab and .gopclntab, the starts in .eh_frame_hdr follow, as functions
- * named "". A source that cannot be read leaves the others in place: ret is valid (perhaps empty)
- * in every case, and the first error is returned.
+ * named "", or by what ends in them (tails.h). A source that cannot be read leaves the others in
+ * place: ret is valid (perhaps empty) in every case, and the first error is returned.
  */
 int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path,
 	       struct err *err);
