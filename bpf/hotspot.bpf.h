@@ -16,6 +16,7 @@
 #include "common.bpf.h"
 #include "hotspot_wire.h"
 #include "unwind_walk.h"
+#include "words.bpf.h"
 
 #define HOTSPOT_HOPS 64		     /* back to the start of a block */
 #define HOTSPOT_FRAME_MAX (1u << 20) /* bytes */
@@ -352,6 +353,8 @@ __noinline int hotspot_step(__u32 unused)
 		end = hotspot_compiled((__u32)hotspot_name(0));
 	}
 	unwind_put(0);
+	if (s->word)
+		words_tell(s->word, hotspot_function(s->word));
 	return end;
 }
 

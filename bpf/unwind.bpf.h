@@ -167,11 +167,9 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	if (!im)
 		return 0;
 	struct proc_entry *e = proc_find(im);
-	if (e && e->ranges) {
-		if (UNWIND_LIST_V8(e->ranges))
-			v8_begin(im);
+	words_begin(im);
+	if (e && e->ranges)
 		return e->ranges;
-	}
 	struct task_struct *t = bpf_get_current_task_btf();
 	if (!(t->flags & PF_FORKNOEXEC))
 		return 0;
@@ -185,8 +183,6 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	if (!e)
 		/* A server that only waits for its children would never be sampled itself */
 		ask_about(&of);
-	if (e && UNWIND_LIST_V8(e->ranges))
-		v8_begin(im);
 	return e ? e->ranges : 0;
 }
 

@@ -8,16 +8,13 @@
 #define ASCRIBE_V8_BPF_H
 
 #include "common.bpf.h"
-#include "labels.bpf.h"
 #include "unwind_walk.h"
 #include "v8_wire.h"
+#include "words.bpf.h"
 
 #define V8_SHARED_MAX 64 /* bytes of a SharedFunctionInfo, at most */
-#define V8_TELL_MAX 64	 /* functions of a stack that user space is told of */
 
 struct v8_cpu {
-	struct wire_record head; /* WIRE_V8 */
-	__u32 told;		 /* functions of the stack in hand */
 	/* Maps that were found to be of these types. They do not move, and isolates share them. */
 	__u64 shared_map, scope_map;
 	__u64 shared[V8_SHARED_MAX / 8 + 1];
@@ -78,41 +75,6 @@ static __always_inline bool v8_is_map(const struct v8_layout *l, __u64 map, __u1
 	return true;
 }
 
-/* A walk begins, of a process that runs V8. */
-static __always_inline void v8_begin(const struct image *im)
-{
-	struct v8_cpu *c = v8_cpu();
-	if (!c)
-		return;
-	c->head = (struct wire_record){
-		.kind = WIRE_V8, .tgid = im->tgid, .exec_id = im->exec_id, .start_ns = im->start_ns
-	};
-	c->told = 0;
-}
-
-/*
- * Have user space read the name of a function, once: the process may end, or the function go,
- * before the rows are read.
- */
-__noinline int v8_tell(__u64 word)
-{
-	struct v8_cpu *c = v8_cpu();
-	__u64 *cell;
-	if (!c || c->told >= V8_TELL_MAX)
-		return 0;
-	struct image im = { .start_ns = c->head.start_ns,
-			    .tgid = c->head.tgid,
-			    .exec_id = c->head.exec_id };
-	__u64 what = image_hash(&im, word);
-	if (was_sent(what, &cell) || !cell)
-		return 0;
-	c->head.word = word;
-	if (!ring_send(&c->head, sizeof(c->head), !c->told))
-		*cell = what;
-	c->told++;
-	return 0;
-}
-
 /* The state's frame belongs to this JSFunction, if it is one: name it. */
 __noinline int v8_name(__u64 function)
 {
@@ -133,7 +95,7 @@ __noinline int v8_name(__u64 function)
 		return -1;
 	s->word = v8_word(shared, scope, v8_field(c, l->script),
 			  v8_field(c, l->parameters) & 0xffff, v8_field(c, l->token) & 0xffff);
-	v8_tell(s->word);
+	words_tell(s->word, s->word);
 	return 0;
 }
 

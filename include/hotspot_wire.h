@@ -97,6 +97,12 @@ struct hotspot_code {
 #define HOTSPOT_OFFSET_BITS 31
 #define HOTSPOT_METHOD_OF(word) ((word) >> 16 << 19 >> 16)
 
+/* The word without its place in the code: one for all places of a compiled method or a stub. */
+static inline __u64 hotspot_function(__u64 word)
+{
+	return HOTSPOT_KIND(word) == HOTSPOT_INTERPRETED ? word : word & ~HOTSPOT_OFFSET(~0ull);
+}
+
 static inline __u64 hotspot_mix(__u64 a, __u64 b)
 {
 	__u64 h = (a ^ (b << 32 | b >> 32)) * 0x9e3779b97f4a7c15ull;

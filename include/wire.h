@@ -311,7 +311,7 @@ enum wire_kind {
 	 * a stack of this process leads to where nothing was mapped when its ranges were published
 	 */
 	WIRE_NEW_MAPPING = 5,
-	WIRE_V8 = 8, /* a function of JavaScript is on a stack for the first time */
+	WIRE_WORD = 8, /* a function of code made at run time is on a stack for the first time */
 };
 
 struct wire_record {
@@ -325,7 +325,7 @@ struct wire_record {
 		__u64 at_ns;  /* WIRE_NEW_PROCESS: when it was sampled, BOOTTIME */
 		/* WIRE_NEW_MAPPING: where its stack led; it may be a return address */
 		__u64 pc;
-		__u64 word; /* WIRE_V8: of v8_wire.h */
+		__u64 word; /* WIRE_WORD: of v8_wire.h or hotspot_wire.h */
 	};
 	union {
 		__u64 key_table; /* address in the process */

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Java without options, for each JVM that is here: compiled, interpreted and inlined frames,
-# lambdas, virtual threads, against what the program says that it did. Then what only looks like
-# HotSpot, and lies about where its code is.
+# lambdas, virtual threads, against what the program says that it did. Then JVMs that live for an
+# instant, and what only looks like HotSpot, and lies about where its code is.
 . "$(dirname "$0")/lib.bash"
 [ "$(uname -m)" = x86_64 ] || skip "only x86-64 code is walked"
 command -v javac >/dev/null || skip "no javac"
@@ -103,6 +103,18 @@ for java in $(jvms); do
 		ok "$what" rooted java 97
 	done
 done
+
+# ---- JVMs that end before their rows are read ----
+rm -rf short
+ok "short: recorded" "$ascribe" record -q -F 49 -o short -- \
+	sh -c 'for i in 1 2 3 4 5; do java Truth 300 24 20000; done; sleep 8'
+"$ascribe" export short --format folded 2>/dev/null >short.folded
+ok "short: JVMs of 0.3 s have names" awk '
+	{ n = split($0, frame, ";"); sub(/ [0-9]+$/, "", frame[n])
+	for (i = 1; i <= n; i++) { bare += frame[i] == "[java]" ? $NF : 0
+		named += frame[i] ~ /Truth\.[a-z]+\(/ ? $NF : 0 } }
+	END { print named + 0 " frames named, " bare + 0 " without a name"
+		exit !(named > 500 && bare < 0.15 * named) }' short.folded
 
 # ---- what lies ----
 cat >lies.c <<'C'

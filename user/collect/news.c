@@ -156,7 +156,8 @@ void news_on_record(void *ctx, const struct wire_record *r, const void *payload)
 		c->next_news_ns = 0;
 		unwinding_missed(c->unwinding, &id, r->pc);
 		break;
-	case WIRE_V8:
+	case WIRE_WORD:
+		hotspots_told(resolver_hotspots(c->resolver), procs_lookup(c->procs, &id), r->word);
 		v8s_told(resolver_v8s(c->resolver), procs_lookup(c->procs, &id), r->word);
 		break;
 	case WIRE_NEW_PROCESS:

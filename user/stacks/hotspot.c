@@ -20,6 +20,7 @@ struct state {
 	uint32_t n_codes;
 	bool settled; /* found, or cannot be walked */
 	uint64_t since_ns, next_ns;
+	struct words_told told;
 };
 
 struct hotspots {
@@ -239,12 +240,6 @@ int hotspots_unnamed(struct hotspots *h, uint32_t *ret)
 	return add_frame(h, "[java]", ret);
 }
 
-/* The word that stands for all places of a compiled method. */
-static uint64_t without_place(uint64_t word)
-{
-	return word & ~(uint64_t)HOTSPOT_OFFSET(UINT64_MAX);
-}
-
 static int take_names(struct hotspots *h, struct proc_image *im, uint64_t word,
 		      const struct buf *names, uint32_t out[HOTSPOT_CALLS_MAX], size_t *ret_n)
 {
@@ -259,8 +254,8 @@ static int take_names(struct hotspots *h, struct proc_image *im, uint64_t word,
 	h->stats.names++;
 	if (HOTSPOT_IS_FRAME(word))
 		words_keep(&h->words, im, word, out, n);
-	if (HOTSPOT_KIND(word) == HOTSPOT_COMPILED)
-		words_keep(&h->words, im, without_place(word), &out[n - 1], 1);
+	if (HOTSPOT_IS_FRAME(word))
+		words_keep(&h->words, im, hotspot_function(word), &out[n - 1], 1);
 	return 0;
 }
 
@@ -281,11 +276,20 @@ int hotspots_frames(struct hotspots *h, const struct proc_image *im, uint64_t wo
 		h->stats.stale++;
 	}
 	/* The code is gone; the method may have been named at another place. */
-	if (!known && HOTSPOT_KIND(word) == HOTSPOT_COMPILED)
-		known = words_find(&h->words, im, without_place(word), &n_known);
+	if (!known && HOTSPOT_IS_FRAME(word))
+		known = words_find(&h->words, im, hotspot_function(word), &n_known);
 	if (!known)
 		return -ENOENT;
 	memcpy(out, known, n_known * sizeof(*out));
 	*ret_n = n_known;
 	return 0;
+}
+
+void hotspots_told(struct hotspots *h, const struct proc_image *im, uint64_t word)
+{
+	struct state *s = im ? im->layer[PROC_HOTSPOT] : NULL;
+	uint32_t frames[HOTSPOT_CALLS_MAX];
+	size_t n;
+	if (s && HOTSPOT_IS_FRAME(word) && words_told(&s->told))
+		hotspots_frames(h, im, word, frames, &n);
 }

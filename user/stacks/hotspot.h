@@ -54,6 +54,9 @@ bool hotspots_hold(const struct proc_image *im, uint64_t addr);
 int hotspots_frames(struct hotspots *h, const struct proc_image *im, uint64_t word,
 		    uint32_t out[HOTSPOT_CALLS_MAX], size_t *ret_n);
 
+/* A word is on a stack for the first time: name it at once. im may be NULL. */
+void hotspots_told(struct hotspots *h, const struct proc_image *im, uint64_t word);
+
 /* Return the store's frame of Java code without a name. */
 int hotspots_unnamed(struct hotspots *h, uint32_t *ret);
 

@@ -3,7 +3,6 @@
 
 #include "proc/v8.h"
 #include "stacks/words.h"
-#include "util/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,12 +13,8 @@
 struct state {
 	struct v8s *of;
 	uint32_t layout; /* 1 + index; 0: none */
-	uint64_t told_s; /* second in which `told` functions were reported */
-	uint32_t told;
+	struct words_told told;
 };
-
-/* Functions of a process that are named in a second before its rows are read */
-#define TOLD_MAX 2000
 
 struct place {
 	struct v8_layout layout;
@@ -181,15 +176,8 @@ int v8s_frame(struct v8s *v, const struct proc_image *im, uint64_t word, uint32_
 void v8s_told(struct v8s *v, const struct proc_image *im, uint64_t word)
 {
 	struct state *s = im ? im->layer[PROC_V8] : NULL;
-	uint64_t now_s = clock_ns(CLOCK_MONOTONIC) / 1000000000;
 	uint32_t frame;
-	if (!s || !V8_IS_FRAME(word))
-		return;
-	if (s->told_s != now_s) {
-		s->told_s = now_s;
-		s->told = 0;
-	}
-	if (s->told++ < TOLD_MAX)
+	if (s && V8_IS_FRAME(word) && words_told(&s->told))
 		v8s_frame(v, im, word, &frame);
 }
 

@@ -2,11 +2,20 @@
 #include "stacks/words.h"
 
 #include "util/array.h"
+#include "util/clock.h"
 #include "util/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+bool words_told(struct words_told *t)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC) / 1000000000;
+	if (t->second != now)
+		*t = (struct words_told){ .second = now };
+	return t->n++ < WORDS_TOLD_MAX;
+}
 
 void words_init(struct words *w, struct store_writer *store, struct procs *procs)
 {

@@ -35,6 +35,18 @@ struct words {
 	uint64_t forgotten; /* times that a user's names made room */
 };
 
+/*
+ * Functions of a process that are named as soon as they are first on a stack, before its rows are
+ * read: WORDS_TOLD_MAX in a second. All zero at first.
+ */
+#define WORDS_TOLD_MAX 2000
+struct words_told {
+	uint64_t second;
+	uint32_t n;
+};
+/* Count one more. False: there were enough in this second. */
+bool words_told(struct words_told *t);
+
 /* store and procs are borrowed until words_fini. */
 void words_init(struct words *w, struct store_writer *store, struct procs *procs);
 void words_fini(struct words *w);
