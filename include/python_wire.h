@@ -37,7 +37,8 @@ struct python_layout {
 
 #define PYTHON_OWNER_C 3
 
-#define PYTHON_LAYOUTS 4 /* a power of two; unused ones have version 0 */
+#define PYTHON_KNOWN "CPython 3.11 to 3.13" /* as text */
+#define PYTHON_LAYOUTS 4		    /* a power of two; unused ones have version 0 */
 
 static const struct python_layout python_layouts[PYTHON_LAYOUTS] = {
 	{ 0x030b, 576, 48, 16, 8, 152, 56, 8, 32, 48, 68, PYTHON_NOWHERE, 112, 72, 128, 48, 72 },

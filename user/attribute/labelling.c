@@ -5,8 +5,6 @@
  */
 #include "attribute/labelling_int.h"
 
-#include "stacks/python.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +177,17 @@ static void put_off(struct labelling *l, struct subject *k, int waiting)
 		due_remove(&l->due, &k->due);
 }
 
+/* version: PY_VERSION_HEX of a CPython that is not known; 0: none. */
+static void note_python(struct labelling *l, struct subject *k, uint32_t version)
+{
+	if (!version || k->python_noted)
+		return;
+	k->python_noted = true;
+	l->pythons.processes++;
+	snprintf(l->pythons.version, sizeof(l->pythons.version), "%u.%u", version >> 24,
+		 version >> 16 & 0xff);
+}
+
 static void look_at(struct labelling *l, struct subject *k)
 {
 	struct proc_image *im = procs_identify(l->procs, &k->id, proc_now_ns(), PROC_MAPS);
@@ -195,7 +204,7 @@ static void look_at(struct labelling *l, struct subject *k)
 		return;
 	}
 	k->published = true;
-	python_locate(l->resolver, im, &e);
+	note_python(l, k, python_locate(l->resolver, im, &e));
 	/* Own labels at once: files that are new take a while to be searched for the others. */
 	e.labels_late = 1;
 	if (e.n_slots && !k->labelled)
@@ -211,6 +220,11 @@ static void look_at(struct labelling *l, struct subject *k)
 	if (l->on_known)
 		l->on_known(l->known_ctx, im);
 	put_off(l, k, waiting);
+}
+
+const struct python_unknown *labelling_pythons(const struct labelling *l)
+{
+	return &l->pythons;
 }
 
 void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, struct proc_image *im),

@@ -14,6 +14,7 @@
 #include "labels/labels.h"
 #include "labels/recipe.h"
 #include "sampler/sampler.h"
+#include "stacks/python.h"
 #include "stacks/resolve.h"
 #include "util/buf.h"
 
@@ -78,6 +79,9 @@ void labelling_forget(struct labelling *l);
 #define LABELLING_LATE (1ull << 62)
 size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret,
 		      uint64_t *ret_flags);
+
+/* Processes that were looked at and run a CPython that is not known; valid as long as l is. */
+const struct python_unknown *labelling_pythons(const struct labelling *l);
 
 /* What was wrong with a recipe for a program that runs here; "" when nothing was. */
 const char *labelling_warning(const struct labelling *l);

@@ -324,7 +324,7 @@ static void check_runtimes(struct checks *c)
 			say(c, NOTE, a->name, "%u of %u processes (%s%s) run %s%s%s%s: %s",
 			    count[r].n_without, count[r].n, list,
 			    count[r].n_without > 4 ? ", ..." : "", a->lack,
-			    count[r].missing[0] ? " (missing or wrong: v8dbg_" : "",
+			    count[r].missing[0] ? " (missing, wrong or not known: " : "",
 			    count[r].missing, count[r].missing[0] ? ")" : "", a->fix);
 		else if (count[r].n)
 			say(c, GOOD, a->name, "%u processes run with what names their code",

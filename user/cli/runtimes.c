@@ -1,34 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/runtimes.h"
 
+#include "proc/hotspot.h"
+#include "stacks/python.h"
 #include "symbols/symbols.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "python_wire.h"
 
 #define PROCESSES_MAX 65536
 #define TEXT_MAX (128u << 10) /* of a command line, and of an environment */
 
+/* HotSpot's frames are walked and named without an option: include/hotspot_wire.h. */
+#if defined(__x86_64__)
+#define JAVA_IS_WALKED true
+#define JAVA_LACK \
+	"a HotSpot of an unknown version without -XX:+PreserveFramePointer: stacks end in Java code"
+#else
+#define JAVA_IS_WALKED false
+#define JAVA_LACK "without -XX:+PreserveFramePointer: stacks end in Java code"
+#endif
+
 const struct runtime_advice runtime_advice[N_RUNTIMES] = {
-	[RUNTIME_JAVA] = { "Java", "without -XX:+PreserveFramePointer: stacks end in Java code",
+	[RUNTIME_JAVA] = { "Java", JAVA_LACK,
 			   "start them with it, or with JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer" },
 	[RUNTIME_NODE] = { "Node",
 			   "a V8 of an unknown version without --perf-basic-prof: JavaScript has no "
 			   "names",
 			   "start them with it, or with NODE_OPTIONS=--perf-basic-prof" },
+	[RUNTIME_PYTHON] = { "Python",
+			     "a CPython of an unknown version: Python functions have no names",
+			     "ascribe knows " PYTHON_KNOWN },
 };
 
-static const struct {
-	const char *exe, *option, *variable;
+static const struct how {
+	const char *exe, *option, *variable; /* option NULL: none helps */
+	const char *library; /* that may hold it instead of the executable: how its name begins */
 } how[N_RUNTIMES] = {
-	[RUNTIME_JAVA] = { "java", "-XX:+PreserveFramePointer", "JAVA_TOOL_OPTIONS=" },
-	[RUNTIME_NODE] = { "node", "--perf-basic-prof", "NODE_OPTIONS=" },
+	[RUNTIME_JAVA] = { "java", "-XX:+PreserveFramePointer", "JAVA_TOOL_OPTIONS=", "libjvm.so" },
+	[RUNTIME_NODE] = { "node", "--perf-basic-prof", "NODE_OPTIONS=", "libnode.so" },
+	[RUNTIME_PYTHON] = { "python3*", NULL, NULL, "libpython3" },
 };
 
 /* Strings, each with a NUL; one more at the end. The length, 0 when it cannot be read. */
@@ -56,6 +76,15 @@ static bool has(const char *text, size_t n, const char *start, const char *word)
 	return false;
 }
 
+static bool has_option(const char *tgid, const struct how *h, char *text)
+{
+	if (!h->option)
+		return false;
+	if (has(text, read_strings(tgid, "cmdline", text), h->option, ""))
+		return true;
+	return has(text, read_strings(tgid, "environ", text), h->variable, h->option);
+}
+
 /* N_RUNTIMES: another program. */
 static enum runtime runtime_of(const char *tgid)
 {
@@ -65,64 +94,118 @@ static enum runtime runtime_of(const char *tgid)
 	exe[n > 0 ? n : 0] = 0;
 	const char *base = strrchr(exe, '/');
 	enum runtime r = 0;
-	while (r < N_RUNTIMES && !(base && !strcmp(base + 1, how[r].exe)))
+	while (r < N_RUNTIMES && !(base && !fnmatch(how[r].exe, base + 1, 0)))
 		r++;
 	return r;
 }
 
-/* HotSpot's frames are walked and named without an option: include/hotspot_wire.h. */
-#if defined(__x86_64__)
-#define JAVA_IS_WALKED true
-#else
-#define JAVA_IS_WALKED false
-#endif
+/* ---- what a file is ---- */
 
-/* A V8 that publishes how its frames look needs no option, either: include/v8_wire.h. */
 #define FILES_MAX 16
 
-static struct node_file {
+static struct file {
 	dev_t dev;
 	ino_t ino;
-	bool known;
-	char missing[V8_MISSING_MAX];
+	int rc; /* of reading it */
+	struct binary_runtime is;
 } files[FILES_MAX];
 static size_t n_files;
 
-/* Files that many processes run are read once. NULL: it cannot be read, or there are too many. */
-static const struct node_file *node_file(const char *tgid)
+/* Where a process has the file that holds its runtime. */
+struct place {
+	char path[96];	/* in /proc */
+	uint64_t start; /* of its executable mapping; 0: it is the executable */
+	uint64_t pgoff;
+};
+
+static struct place find_place(const char *tgid, enum runtime r)
 {
-	char path[64];
-	struct stat st;
-	struct binary_v8 v;
-	struct node_file *f = files;
-	snprintf(path, sizeof(path), "/proc/%s/exe", tgid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st))
-		goto out;
-	while (f < files + n_files && (f->dev != st.st_dev || f->ino != st.st_ino))
-		f++;
-	if (f == files + n_files && n_files < FILES_MAX) {
-		*f = (struct node_file){ .dev = st.st_dev, .ino = st.st_ino };
-		n_files++;
-		if (!binary_v8_of(fd, &v)) {
-			memcpy(f->missing, v.missing, sizeof(f->missing));
-			f->known = !v.missing[0];
+	struct place p = { .start = 0 };
+	char line[4400];
+	snprintf(p.path, sizeof(p.path), "/proc/%s/maps", tgid);
+	FILE *f = fopen(p.path, "re");
+	snprintf(p.path, sizeof(p.path), "/proc/%s/exe", tgid);
+	while (f && !p.start && fgets(line, sizeof(line), f)) {
+		unsigned long from, to, off;
+		char rights[5];
+		const char *slash = strrchr(line, '/');
+		if (slash && !strncmp(slash + 1, how[r].library, strlen(how[r].library)) &&
+		    sscanf(line, "%lx-%lx %4s %lx", &from, &to, rights, &off) == 4 &&
+		    rights[2] == 'x') {
+			snprintf(p.path, sizeof(p.path), "/proc/%s/map_files/%lx-%lx", tgid, from,
+				 to);
+			p.start = from;
+			p.pgoff = off;
 		}
 	}
-out:
+	if (f)
+		fclose(f);
+	return p;
+}
+
+/*
+ * What the file of a runtime is. Files that many processes run are read once; ret->bias is then of
+ * the first of them. False: it cannot be read, or there are too many.
+ */
+static bool read_file(const struct place *p, struct binary_runtime *ret)
+{
+	struct stat st;
+	struct file *f = files;
+	int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool ok = fd >= 0 && !fstat(fd, &st);
+	while (ok && f < files + n_files && (f->dev != st.st_dev || f->ino != st.st_ino))
+		f++;
+	ok = ok && f < files + FILES_MAX;
+	if (ok && f == files + n_files) {
+		*f = (struct file){ .dev = st.st_dev, .ino = st.st_ino };
+		f->rc = binary_runtime_of(fd, p->start, p->pgoff, &f->is);
+		f->is.bias -= p->start;
+		n_files++;
+	}
 	if (fd >= 0)
 		close(fd);
-	return f < files + n_files ? f : NULL;
+	if (!ok || f->rc)
+		return false;
+	*ret = f->is;
+	ret->bias += p->start;
+	return true;
+}
+
+/* Read the tables of a JVM. What cannot be read, or is not there yet, may be walked later. */
+static bool java_is_walked(const char *tgid, const struct binary_runtime *is, char *ret_missing)
+{
+	uint64_t at[HOTSPOT_SYMBOLS];
+	struct hotspot_jvm jvm;
+	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
+		at[i] = is->bias + is->hotspot.at[i];
+	return proc_hotspot_locate((uint32_t)strtoul(tgid, NULL, 10), at, &jvm, ret_missing) !=
+	       -EPROTONOSUPPORT;
 }
 
 static bool is_walked(const char *tgid, enum runtime r, struct runtime_count *c)
 {
-	if (r == RUNTIME_JAVA)
-		return JAVA_IS_WALKED;
-	const struct node_file *f = node_file(tgid);
-	if (f && f->missing[0])
-		memcpy(c->missing, f->missing, sizeof(c->missing));
-	return f && f->known;
+	struct place p = find_place(tgid, r);
+	struct binary_runtime is;
+	char missing[sizeof(c->missing)] = "";
+	bool walked = true;
+	if (r == RUNTIME_JAVA && !JAVA_IS_WALKED)
+		return false;
+	if (!read_file(&p, &is))
+		return r != RUNTIME_NODE;
+	if (r == RUNTIME_JAVA) {
+		walked = !p.start || (is.hotspot.at[0] && java_is_walked(tgid, &is, missing));
+	} else if (r == RUNTIME_NODE) {
+		walked = is.v8.found && !is.v8.missing[0];
+		snprintf(missing, sizeof(missing), "v8dbg_%.*s", (int)sizeof(missing) - 8,
+			 is.v8.missing);
+	} else {
+		walked = python_is_known(is.python.version);
+		snprintf(missing, sizeof(missing), is.python.version ? "%u.%u" : "Py_Version",
+			 is.python.version >> 24, is.python.version >> 16 & 0xff);
+	}
+	if (!walked)
+		memcpy(c->missing, missing, sizeof(missing));
+	return walked;
 }
 
 static void look_at(const char *tgid, char *text, struct runtime_count *ret)
@@ -130,12 +213,8 @@ static void look_at(const char *tgid, char *text, struct runtime_count *ret)
 	enum runtime r = runtime_of(tgid);
 	if (r == N_RUNTIMES)
 		return;
-	size_t n = read_strings(tgid, "cmdline", text);
-	bool with = has(text, n, how[r].option, "");
-	n = read_strings(tgid, "environ", text);
-	with = with || has(text, n, how[r].variable, how[r].option) || is_walked(tgid, r, &ret[r]);
 	ret[r].n++;
-	if (with)
+	if (has_option(tgid, &how[r], text) || is_walked(tgid, r, &ret[r]))
 		return;
 	if (ret[r].n_without < sizeof(ret->tgid) / sizeof(ret->tgid[0]))
 		ret[r].tgid[ret[r].n_without] = (uint32_t)strtoul(tgid, NULL, 10);

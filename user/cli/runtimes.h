@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For `ascribe check`: running programs whose code is named only when they were started with an
- * option.
+ * For `ascribe check`: running programs whose code has no names, or only when they were started
+ * with an option.
  */
 #ifndef ASCRIBE_CLI_RUNTIMES_H
 #define ASCRIBE_CLI_RUNTIMES_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum runtime { RUNTIME_JAVA, RUNTIME_NODE, N_RUNTIMES };
+enum runtime { RUNTIME_JAVA, RUNTIME_NODE, RUNTIME_PYTHON, N_RUNTIMES };
 
 /* What is missing, and what to do about it. */
 struct runtime_advice {
@@ -21,7 +21,7 @@ extern const struct runtime_advice runtime_advice[N_RUNTIMES];
 struct runtime_count {
 	uint32_t n, n_without;
 	uint32_t tgid[4];
-	char missing[64]; /* Node: what its V8 lacks of what would spare the option; or empty */
+	char missing[64]; /* of one of these: what the version lacks, or its number; or empty */
 };
 void runtimes_look(struct runtime_count ret[N_RUNTIMES]);
 

@@ -20,6 +20,7 @@
 #include "sandbox/downloads.h"
 #include "sandbox/keeper.h"
 #include "stacks/hotspot.h"
+#include "stacks/python.h"
 #include "stacks/v8.h"
 #include "stacks/jit.h"
 #include "stacks/resolve.h"
@@ -131,6 +132,7 @@ struct collector_progress {
 	struct jits_stats jit;
 	struct hotspots_stats java;
 	struct v8s_stats v8;
+	struct python_unknown python;
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

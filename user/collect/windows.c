@@ -107,13 +107,14 @@ static void add_own(struct collector *c, const struct reader_silence *silence,
 {
 	struct hotspots_stats java;
 	struct v8s_stats v8;
+	const struct python_unknown *python = labelling_pythons(c->labelling);
 	hotspots_stats(resolver_hotspots(c->resolver), &java);
 	v8s_stats(resolver_v8s(c->resolver), &v8);
 	own_add(&c->own, c->store,
 		&(struct own_counts){ silence,
 				      parsing->full,
-				      { java.unknown, v8.unknown },
-				      { java.missing, v8.missing } });
+				      { java.unknown, v8.unknown, python->processes },
+				      { java.missing, v8.missing, python->version } });
 }
 
 int windows_write(struct collector *c, struct err *err)

@@ -5,7 +5,9 @@
 #include "proc/proc.h"
 
 #include <inttypes.h>
+#include <linux/types.h>
 #include <stdio.h>
+#include "python_wire.h"
 
 static void print_processes(const struct collector_progress *p)
 {
@@ -135,6 +137,14 @@ static void print_v8(const struct v8s_stats *v)
 			 v->no_room);
 }
 
+static void print_python(const struct python_unknown *p)
+{
+	if (p->processes)
+		cmd_warn("Python: %" PRIu64 " processes run a CPython of an unknown version (%s): "
+			 "their Python functions have no names; ascribe knows " PYTHON_KNOWN,
+			 p->processes, p->version);
+}
+
 void remarks_print(const struct collector_progress *p)
 {
 	print_processes(p);
@@ -149,6 +159,7 @@ void remarks_print(const struct collector_progress *p)
 	print_jit(&p->jit);
 	print_java(&p->java);
 	print_v8(&p->v8);
+	print_python(&p->python);
 }
 
 void remarks_explain(const struct collector_progress *p)

@@ -120,7 +120,12 @@ bool python_is_in(struct resolver *r, const struct proc_image *im)
 	return find_python(r, im, &py, &bias);
 }
 
-void python_locate(struct resolver *r, const struct proc_image *im, struct proc_entry *e)
+bool python_is_known(uint32_t version)
+{
+	return layout_of(version) >= 0;
+}
+
+uint32_t python_locate(struct resolver *r, const struct proc_image *im, struct proc_entry *e)
 {
 	struct binary_python py;
 	uint64_t bias;
@@ -128,6 +133,7 @@ void python_locate(struct resolver *r, const struct proc_image *im, struct proc_
 	int layout = m ? layout_of(py.version) : -1;
 	e->python_runtime = layout < 0 ? 0 : bias + py.runtime;
 	e->python_layout = layout < 0 ? 0 : (uint64_t)layout;
+	return m && layout < 0 ? py.version : 0;
 }
 
 /* ---- code objects ---- */

@@ -19,6 +19,12 @@
 
 struct pythons;
 
+/* Processes with a CPython whose frames cannot be read. */
+struct python_unknown {
+	uint64_t processes;
+	char version[sizeof("255.255")]; /* of the last of them */
+};
+
 int pythons_new(struct pythons **ret, struct store_writer *w);
 /* Note in r what frames say of waits (frame_reasons.h). Call it before the first record. */
 void pythons_note_reasons(struct pythons *p, struct frame_reasons *r);
@@ -29,8 +35,14 @@ int pythons_renewed(struct pythons *p);
 
 void pythons_free(struct pythons *p);
 
-/* Store the runtime of a process and its layout in e; zero for none. */
-void python_locate(struct resolver *r, const struct proc_image *im, struct proc_entry *e);
+/* Is this version (PY_VERSION_HEX) one whose frames are read? */
+bool python_is_known(uint32_t version);
+
+/*
+ * Store the runtime of a process and its layout in e; zero for none. Return PY_VERSION_HEX of a
+ * CPython that is not known, 0: there is none.
+ */
+uint32_t python_locate(struct resolver *r, const struct proc_image *im, struct proc_entry *e);
 
 /* Take a record of kind WIRE_PYTHON, of a process of this user (proc_image_user). */
 void pythons_record(struct pythons *p, const struct wire_record *r, const void *payload,

@@ -258,8 +258,19 @@ struct binary_v8 {
 	char missing[V8_MISSING_MAX]; /* not empty: what is missing or wrong, layout is void */
 };
 int binary_v8(const struct binary *b, struct binary_v8 *ret);
-/* The same of a file, borrowed, in a worker of a sandbox that this process starts. */
-int binary_v8_of(int fd, struct binary_v8 *ret);
+
+/* What a file is of these; all 0 where it is not. */
+struct binary_runtime {
+	struct binary_python python;
+	struct binary_hotspot hotspot;
+	struct binary_v8 v8;
+	uint64_t bias; /* of hotspot's vaddrs */
+};
+/*
+ * Ask of a file, borrowed, in a worker of a sandbox that this process starts. start, pgoff: of its
+ * executable mapping; only the bias needs them. 0 or -errno.
+ */
+int binary_runtime_of(int fd, uint64_t start, uint64_t pgoff, struct binary_runtime *ret);
 
 /*
  * Does the file lack symbols or DWARF that a separate debug file may have? Then: where it may be,

@@ -25,15 +25,16 @@ static int ask(int fd, struct buf *reply)
 	return rc;
 }
 
-int binary_v8_of(int fd, struct binary_v8 *ret)
+int binary_runtime_of(int fd, uint64_t start, uint64_t pgoff, struct binary_runtime *ret)
 {
 	struct buf reply = BUF_INIT;
 	struct facts f;
 	int rc = ask(fd, &reply);
 	rc = rc ? rc : facts_decode(&f, &reply);
 	if (!rc) {
-		*ret = f.v8;
-		rc = f.v8.found ? 0 : -ENOENT;
+		*ret = (struct binary_runtime){ f.python, f.hotspot, f.v8, 0 };
+		if (f.hotspot.at[0])
+			rc = elf_image_bias(&f.img, start, pgoff, &ret->bias);
 		facts_fini(&f);
 	}
 	buf_fini(&reply);
