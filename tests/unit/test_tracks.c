@@ -296,7 +296,8 @@ static void check_kept(const char *dir, size_t n, size_t least)
 		struct err err = { 0 };
 		int64_t at = T0 + (int64_t)i * WINDOW;
 		assert_int_equal(store_cover(s, at, at + 1, STORE_FOLDED, NULL, 0, &c, &err), 0);
-		bool has = tracks_has(s, store_ref(c.blocks[0]));
+		bool has;
+		assert_int_equal(tracks_has(s, store_ref(c.blocks[0]), &has, &err), 0);
 		assert_true(has || !before);
 		before = has;
 		kept += has;

@@ -16,3 +16,8 @@ DIR *dir_open(int at, const char *name)
 	}
 	return d;
 }
+
+int dir_failed(void)
+{
+	return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
+}

@@ -11,4 +11,10 @@
  */
 DIR *dir_open(int at, const char *name);
 
+/*
+ * Return what a dir_open that failed just now means where the directory may be missing: 0: there is
+ * none; else -errno, and what is in it is not known.
+ */
+int dir_failed(void);
+
 #endif

@@ -147,8 +147,8 @@ static int by_serial(const void *pa, const void *pb)
 /* From the names of the files. Anchors and what was cut are lost. */
 static int rebuild_manifest(struct check *c)
 {
-	int rc = 0;
 	DIR *d = dir_open(c->s.dir_fd, "seg");
+	int rc = d ? 0 : dir_failed();
 	for (struct dirent *e; d && !rc && (e = readdir(d));)
 		rc = add_found(c, e->d_name);
 	if (d)
@@ -244,7 +244,7 @@ static int read_labels(struct check *c, struct segment *g, const struct block_re
 			rc = read_values(c, r, d, &keys.v[i], why);
 		if (!rc && c->rebuilt && !r->b.level &&
 		    manifest_set_wide(&g->m, keys.v[i].key, keys.v[i].len, 0))
-			rc = -ENOMEM;
+			rc = err_sys(why, -ENOMEM, "cannot read %s", c->s.dir);
 	}
 	block_keys_fini(&keys);
 	if (rc || !block_has(&d->head, COLUMN_SUMS))

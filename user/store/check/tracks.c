@@ -80,9 +80,9 @@ static int check_file(struct check *c, int dir_fd, const char *name)
 int check_tracks(struct check *c)
 {
 	DIR *d = dir_open(c->s.dir_fd, TRACKS_DIR);
-	int rc = 0;
+	int rc = d ? 0 : dir_failed();
 	if (!d)
-		return 0;
+		return rc ? err_sys(c->err, rc, "cannot read %s/" TRACKS_DIR, c->s.dir) : 0;
 	for (struct dirent *e; !rc && (e = readdir(d));)
 		rc = check_file(c, dirfd(d), e->d_name);
 	closedir(d);

@@ -164,9 +164,9 @@ static int take_track_file(struct snapshot *c, const char *name)
 static int take_tracks(struct snapshot *c)
 {
 	DIR *d = dir_open(c->s->dir_fd, TRACKS_DIR);
-	int rc = 0;
+	int rc = d ? 0 : dir_failed();
 	if (!d)
-		return 0;
+		return rc ? err_sys(c->err, rc, "cannot read %s/" TRACKS_DIR, c->s->dir) : 0;
 	if (mkdirat(c->to_fd, TRACKS_DIR, 0700))
 		rc = err_sys(c->err, -errno, "cannot make %s/" TRACKS_DIR, c->to);
 	for (struct dirent *e; !rc && (e = readdir(d));)

@@ -23,15 +23,15 @@ static int is_tracked(struct store *s, int64_t t, bool *ret, struct err *err)
 	int rc = cover_rows(s, t, t + 1, STORE_FOLDED, NULL, 0, &c, err);
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < c.n; i++) {
+	for (size_t i = 0; !rc && all && i < c.n; i++) {
 		if (c.blocks[i]->t0_ns >= t)
 			continue;
 		any = true;
-		all &= tracks_has(s, store_ref(c.blocks[i]));
+		rc = tracks_has(s, store_ref(c.blocks[i]), &all, err);
 	}
 	store_cover_free(&c);
 	*ret = any && all;
-	return 0;
+	return rc;
 }
 
 int tracks_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *err)
@@ -71,7 +71,13 @@ int tracks_cut(struct store *s, int64_t from_ns, int64_t to_ns, struct store_cov
 {
 	for (size_t i = 0; i < c->n; i++) {
 		const struct block_ref *w = store_ref(c->blocks[i]);
-		if ((w->b.t0_ns >= from_ns && w->b.t1_ns <= to_ns) || !tracks_has(s, w))
+		bool has;
+		if (w->b.t0_ns >= from_ns && w->b.t1_ns <= to_ns)
+			continue;
+		int rc = tracks_has(s, w, &has, err);
+		if (rc)
+			return rc;
+		if (!has)
 			continue;
 		struct block_ref *r = add_part(c, w);
 		if (!r)

@@ -3,6 +3,7 @@
 
 #include "store/file/columns.h"
 #include "util/array.h"
+#include "util/bisect.h"
 #include "util/dir.h"
 
 #include <dirent.h>
@@ -52,43 +53,47 @@ static int by_seq(const void *pa, const void *pb)
 static int list(struct store *s)
 {
 	DIR *d = dir_open(s->dir_fd, TRACKS_DIR);
-	int rc = 0, n = 0;
+	int rc = d ? 0 : dir_failed(), n = 0;
 	unsigned serial;
 	char end;
-	s->tracks.listed = true;
-	if (!d)
-		return 0;
-	for (struct dirent *e; !rc && n < FILES_MAX && (e = readdir(d));)
+	for (struct dirent *e; d && !rc && n < FILES_MAX && (e = readdir(d));)
 		if (sscanf(e->d_name, "%u.tr%c", &serial, &end) == 2 && end == 'k') {
 			rc = list_file(s, serial);
 			n++;
 		}
-	closedir(d);
-	if (s->tracks.n)
+	if (d)
+		closedir(d);
+	if (rc)
+		tracks_forget(&s->tracks); /* a part of the list would seem to be all of it */
+	else if (s->tracks.n)
 		qsort(s->tracks.v, s->tracks.n, sizeof(*s->tracks.v), by_seq);
+	s->tracks.listed = !rc;
 	return rc;
 }
 
-/* NULL: none, or without memory. */
-static const struct track_ref *find(struct store *s, const struct block_ref *window)
+/* *ret NULL: the window has none. -ENOMEM. */
+static int find(struct store *s, const struct block_ref *window, const struct track_ref **ret,
+		struct err *err)
 {
-	struct tracks *t = &s->tracks;
-	size_t lo = 0, hi;
-	if (window->b.level || (!t->listed && list(s)))
-		return NULL;
-	for (hi = t->n; lo < hi;) {
-		size_t mid = (lo + hi) / 2;
-		if (t->v[mid].seq < window->b.seq)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < t->n && t->v[lo].seq == window->b.seq ? &t->v[lo] : NULL;
+	const struct tracks *t = &s->tracks;
+	*ret = NULL;
+	if (window->b.level)
+		return 0;
+	int rc = t->listed ? 0 : list(s);
+	if (rc)
+		return err_sys(err, rc, "cannot read %s", s->dir);
+	size_t at = bisect(i, 0, t->n, t->v[i].seq < window->b.seq);
+	if (at < t->n && t->v[at].seq == window->b.seq)
+		*ret = &t->v[at];
+	return 0;
 }
 
-bool tracks_has(struct store *s, const struct block_ref *window)
+int tracks_has(struct store *s, const struct block_ref *window, bool *ret, struct err *err)
 {
-	return find(s, window) != NULL;
+	const struct track_ref *at;
+	int rc = find(s, window, &at, err);
+	*ret = at != NULL;
+	return rc;
 }
 
 void tracks_forget(struct tracks *t)
@@ -118,15 +123,16 @@ static bool is_of(const struct track *t, const struct store_block *b)
 
 int tracks_read(struct store *s, const struct block_ref *window, struct track *ret, struct err *err)
 {
-	const struct track_ref *at = find(s, window);
+	const struct track_ref *at;
 	struct buf stored = BUF_INIT;
 	struct track t = { 0 };
 	struct frame h;
 	struct file f;
-	if (!at)
-		return -ENOENT;
+	int rc = find(s, window, &at, err);
+	if (rc || !at)
+		return rc ? rc : -ENOENT;
 	const struct place p = { .kind = KIND_TRACKS, .serial = at->serial };
-	int rc = file_open(&f, s->dir_fd, s->dir, p, s->header.store_id, false, err);
+	rc = file_open(&f, s->dir_fd, s->dir, p, s->header.store_id, false, err);
 	if (rc)
 		return rc;
 	rc = file_frame(&f, at->offset, f.size, &h, &stored);

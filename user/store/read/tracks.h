@@ -18,8 +18,8 @@ int tracks_read(struct store *s, const struct block_ref *window, struct track *r
 		struct err *err);
 /* The track of a frame with these bytes: as track_decode. */
 int tracks_decode(const struct frame *h, const uint8_t *stored, struct track *ret);
-/* Whether there is one, by what the file says. */
-bool tracks_has(struct store *s, const struct block_ref *window);
+/* Whether there is one, by what the file says. -ENOMEM. */
+int tracks_has(struct store *s, const struct block_ref *window, bool *ret, struct err *err);
 void tracks_forget(struct tracks *t);
 
 /*
