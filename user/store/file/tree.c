@@ -2,6 +2,7 @@
 #include "store/file/tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,4 +23,14 @@ int tree_remove(const char *dir)
 {
 	int rc = tree_empty(dir);
 	return rc ? rc : rmdir(dir) ? -errno : 0;
+}
+
+int tree_sync_above(int dir_fd)
+{
+	int fd = openat(dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == EACCES ? 0 : -errno;
+	int rc = fsync(fd) ? -errno : 0;
+	close(fd);
+	return rc;
 }

@@ -128,20 +128,6 @@ int staging_begin(struct staging *ret, const char *name, bool replaces, struct e
 	return rc;
 }
 
-/* A directory above that cannot be read cannot be synced. */
-static int sync_above(const char *name)
-{
-	char *path = NULL;
-	if (asprintf(&path, "%s/..", name) < 0)
-		return -ENOMEM;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = fd < 0 ? (errno == EACCES ? 0 : -errno) : fsync(fd) ? -errno : 0;
-	if (fd >= 0)
-		close(fd);
-	free(path);
-	return rc;
-}
-
 int staging_commit(struct staging *s, struct err *err)
 {
 	int rc = renameat2(AT_FDCWD, s->tmp, AT_FDCWD, s->name, RENAME_NOREPLACE) ? -errno : 0;
@@ -154,7 +140,7 @@ int staging_commit(struct staging *s, struct err *err)
 		return err_sys(err, rc, "cannot rename %s to %s", s->tmp, s->name);
 	/* a store that has its name is none in the making, whatever it says */
 	(void)write_mark(s->fd, "");
-	rc = sync_above(s->name);
+	rc = tree_sync_above(s->fd);
 	rc = rc ? err_sys(err, rc, "cannot sync the directory above %s", s->name) : 0;
 	release(s);
 	return rc;
@@ -184,7 +170,7 @@ int staging_swap(struct staging *s, struct err *err)
 	if (swapped)
 		return err_sys(err, swapped, "cannot exchange %s and %s", s->tmp, s->name);
 	(void)write_mark(s->fd, "");
-	int rc = sync_above(s->name);
+	int rc = tree_sync_above(s->fd);
 	if (rc)
 		return err_sys(err, rc, "cannot sync the directory above %s", s->name);
 	tree_remove(s->tmp);

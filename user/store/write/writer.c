@@ -4,6 +4,7 @@
 #include "store/write/writer_int.h"
 
 #include "store/file/reserve.h"
+#include "store/file/tree.h"
 
 #include "store/writer.h"
 #include "util/array.h"
@@ -89,23 +90,6 @@ int writer_take_lock(struct store_writer *w, struct err *err)
 	return err_sys(err, -errno, "cannot lock %s/lock", w->s.dir);
 }
 
-/*
- * The store's own name must last as what is in it does. A directory above that cannot be read
- * cannot be synced.
- */
-static int sync_above(const struct store *s, struct err *err)
-{
-	int fd = openat(s->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-	if (fd < 0)
-		return errno == EACCES
-			       ? 0
-			       : err_sys(err, -errno, "cannot open the directory above %s", s->dir);
-	if (fsync(fd))
-		rc = err_sys(err, -errno, "cannot sync the directory above %s", s->dir);
-	close(fd);
-	return rc;
-}
-
 /* The header comes last: while it is missing there is no store. */
 static int create(struct store *s, const struct store_meta *meta, struct err *err)
 {
@@ -113,8 +97,10 @@ static int create(struct store *s, const struct store_meta *meta, struct err *er
 	struct header h = { .meta = *meta };
 	if (getrandom(&h.store_id, sizeof(h.store_id), 0) != sizeof(h.store_id))
 		return err_sys(err, -errno, "cannot draw a random number");
-	int rc = sync_above(s, err);
-	if (!rc)
+	int rc = tree_sync_above(s->dir_fd);
+	if (rc)
+		err_sys(err, rc, "cannot sync the directory above %s", s->dir);
+	else
 		rc = manifest_write(&none, NULL, 0, s->dir_fd, s->dir, h.store_id, err);
 	return rc ? rc : header_write(s->dir_fd, s->dir, &h, err);
 }
