@@ -18,14 +18,18 @@ int rows_add(struct rows *r, const struct store_row *row)
 	return rc;
 }
 
-static int by_key(const void *pa, const void *pb)
+int rows_compare(const struct store_row *a, const struct store_row *b)
 {
-	const struct store_row *a = pa, *b = pb;
 	if (a->stack != b->stack)
 		return a->stack < b->stack ? -1 : 1;
 	if (a->event != b->event)
 		return a->event < b->event ? -1 : 1;
 	return a->set < b->set ? -1 : a->set > b->set;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return rows_compare(a, b);
 }
 
 /* Stable, by each key in turn, the least first. */
@@ -55,7 +59,7 @@ static void sort_few(struct rows *r)
 	for (size_t i = 1; i < r->n; i++) {
 		struct store_row row = r->v[i];
 		size_t k = i;
-		for (; k && by_key(&row, &r->v[k - 1]) < 0; k--)
+		for (; k && rows_compare(&row, &r->v[k - 1]) < 0; k--)
 			r->v[k] = r->v[k - 1];
 		r->v[k] = row;
 	}
@@ -73,7 +77,7 @@ void rows_sort(struct rows *r)
 	else if (r->n < 16 * FEW || sort_many(r))
 		qsort(r->v, r->n, sizeof(*r->v), by_key);
 	for (size_t i = 1; i < r->n; i++) {
-		if (by_key(&r->v[to], &r->v[i])) {
+		if (rows_compare(&r->v[to], &r->v[i])) {
 			r->v[++to] = r->v[i];
 			continue;
 		}

@@ -17,7 +17,9 @@ struct rows {
 };
 
 int rows_add(struct rows *r, const struct store_row *row);
-/* Sort by (stack, event, set) and add up what is equal. */
+/* By (stack, event, set); 0: they are of the same. */
+int rows_compare(const struct store_row *a, const struct store_row *b);
+/* Sort in this order and add up what is equal. */
 void rows_sort(struct rows *r);
 void rows_fini(struct rows *r);
 

@@ -47,8 +47,7 @@ static size_t compress(void *out, size_t cap, const void *data, size_t len, int 
 	if (!c)
 		return (size_t)-ZSTD_error_memory_allocation;
 	ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, level);
-	if (len > 1u << WINDOW_LOG)
-		ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, WINDOW_LOG);
+	ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, WINDOW_LOG);
 	size_t n = ZSTD_compress2(c, out, cap, data, len);
 	ZSTD_freeCCtx(c);
 	return n;

@@ -18,6 +18,7 @@
 
 #include "store/writer.h"
 #include "util/array.h"
+#include "util/bisect.h"
 #include "util/clock.h"
 #include "util/dir.h"
 
@@ -180,21 +181,14 @@ static uint32_t find_row(const struct store_writer *w, const struct rows *rows,
 	const struct dicts *d = &w->out[0].d;
 	const uint32_t leaf = stack < d->leaf_of_cap ? d->leaf_of[stack] : 0,
 		       set = set_of[row->set];
-	size_t lo = 0, hi = rows->n;
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-		const struct store_row *r = &rows->v[mid];
-		bool below = r->stack != leaf	      ? r->stack < leaf
-			     : r->event != row->event ? r->event < row->event
-						      : r->set < set;
-		if (below)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	const struct store_row *r = lo < rows->n ? &rows->v[lo] : NULL;
-	return r && r->stack == leaf && r->event == row->event && r->set == set ? (uint32_t)lo
-										: NO_ROW;
+	const struct store_row wanted = { .set = set, .stack = leaf, .event = row->event };
+	size_t at = bisect(i, 0, rows->n, rows_compare(&rows->v[i], &wanted) < 0);
+	return at < rows->n && !rows_compare(&rows->v[at], &wanted) ? (uint32_t)at : NO_ROW;
+}
+
+static uint64_t set_and_event(uint32_t set, uint32_t event)
+{
+	return (uint64_t)set << 32 | event;
 }
 
 /* By label set and event; of each the largest row first. */
@@ -203,10 +197,9 @@ static int by_set(const void *pa, const void *pb, void *ctx)
 	const struct rows *rows = ctx;
 	const struct store_row *a = &rows->v[*(const uint32_t *)pa],
 			       *b = &rows->v[*(const uint32_t *)pb];
-	if (a->set != b->set)
-		return a->set < b->set ? -1 : 1;
-	if (a->event != b->event)
-		return a->event < b->event ? -1 : 1;
+	const uint64_t x = set_and_event(a->set, a->event), y = set_and_event(b->set, b->event);
+	if (x != y)
+		return x < y ? -1 : 1;
 	return (a->value < b->value) - (a->value > b->value);
 }
 
@@ -224,17 +217,11 @@ static uint32_t *sort_by_set(const struct rows *rows)
 static uint32_t largest_row(const struct rows *rows, const uint32_t *order, uint32_t set,
 			    uint32_t event)
 {
-	size_t lo = 0, hi = rows->n;
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-		const struct store_row *r = &rows->v[order[mid]];
-		if (r->set < set || (r->set == set && r->event < event))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	const struct store_row *r = lo < rows->n ? &rows->v[order[lo]] : NULL;
-	return r && r->set == set && r->event == event ? order[lo] : NO_ROW;
+	const uint64_t wanted = set_and_event(set, event);
+	size_t at = bisect(i, 0, rows->n,
+			   set_and_event(rows->v[order[i]].set, rows->v[order[i]].event) < wanted);
+	const struct store_row *r = at < rows->n ? &rows->v[order[at]] : NULL;
+	return r && set_and_event(r->set, r->event) == wanted ? order[at] : NO_ROW;
 }
 
 /*
