@@ -25,17 +25,13 @@ $(BUILD)/fault/%.o: tests/fault/%.c $(BUILD)/flags
 
 $(BUILD)/fault/test_%: $(BUILD)/fault/test_%.o $(FAULT_OBJ) $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
-	$(Q)$(CC) $(LDFLAGS) $(FAULT_WRAP) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) \
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) \
 		$(LIBS) -lcmocka
 
 # Their calls go through the recorder, which makes them fail.
 $(BUILD)/fault/test_calls $(BUILD)/fault/test_ops: $(BUILD)/fault/recorder.o
 
 $(BUILD)/fault/test_alloc: $(BUILD)/fault/alloc.o
-ifneq ($(SANITIZE),)
-$(BUILD)/fault/test_alloc: FAULT_WRAP := \
-	$(foreach f,malloc calloc realloc strdup strndup,-Wl$(comma)--wrap=$(f))
-endif
 
 # Never with a sanitizer: it is loaded before programs that know nothing of it.
 $(BUILD)/fault/recorder.so: tests/fault/recorder.c tests/fault/log.h tests/fault/faults.h

@@ -54,7 +54,7 @@ SLOWEST := tests/record/incidents.sh
 UNIT_TAIL := $(addprefix test_,retain retain_levels retain_size symbols_sources bounded \
 	bounded_files bounded_large bounded_shapes copy copy_delete sideband unwind_damage \
 	parent_groups parent_limits symbols_lines old segments symbols_kernel pods_parse \
-	pods_claims union)
+	pods_claims union starved failing_calls)
 TURN := $(or $(TURN),$(shell expr "$$(date -u +%j)" % 10))
 export TURN
 # The part of a list whose turn is not today: each has its turn once in so many days.

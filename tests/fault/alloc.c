@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unwind.h>
 
 struct alloc_faults alloc_faults;
 
@@ -34,12 +35,50 @@ __attribute__((constructor)) static void begin(void)
 	dl_iterate_phdr(find_roaring, NULL);
 }
 
-static bool fails(const void *caller)
+#define CALLERS 4 /* that tell places apart */
+
+/* These run before a sanitizer has begun. */
+#define EARLY __attribute__((no_sanitize("address", "undefined")))
+
+struct place_hash {
+	uint64_t h;
+	int depth;
+};
+
+static _Unwind_Reason_Code add_caller(struct _Unwind_Context *c, void *ctx)
+{
+	struct place_hash *p = ctx;
+	if (p->depth++ >= 3) /* from the caller of malloc on */
+		p->h = (p->h ^ _Unwind_GetIP(c)) * 0x9e3779b97f4a7c15u;
+	return p->depth < CALLERS + 3 ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+/* Note the allocation if it is the first of its place. */
+__attribute__((noinline)) static void note(struct alloc_faults *f)
+{
+	static uint64_t seen[1 << 14];
+	struct place_hash p = { 0, 0 };
+	_Unwind_Backtrace(add_caller, &p);
+	const uint64_t h = p.h;
+	if (!f->n_places)
+		memset(seen, 0, sizeof(seen));
+	size_t at = h >> 50;
+	while (seen[at] && seen[at] != h)
+		at = (at + 1) % (1 << 14);
+	if (seen[at] || f->n_places == f->cap)
+		return;
+	seen[at] = h;
+	f->places[f->n_places++] = f->n;
+}
+
+EARLY __attribute__((noinline)) static bool fails(const void *caller)
 {
 	struct alloc_faults *f = &alloc_faults;
 	if (!f->on || ((uintptr_t)caller >= roaring_from && (uintptr_t)caller < roaring_to))
 		return false;
 	long n = ++f->n;
+	if (f->places)
+		note(f);
 	if (!f->at || n < f->at || n > f->at + f->more)
 		return false;
 	f->hit++;
@@ -47,66 +86,61 @@ static bool fails(const void *caller)
 	return true;
 }
 
+/* A sanitizer's functions have these names beside the usual ones, which are ours. */
 #if defined(__SANITIZE_ADDRESS__)
-#define REAL(name) __real_##name
-#define OURS(name) __wrap_##name
+#define REAL(name) __interceptor_##name
 #else
 #define REAL(name) __libc_##name
-#define OURS(name) name
 #endif
 
 void *REAL(malloc)(size_t n);
 void *REAL(calloc)(size_t n, size_t size);
 void *REAL(realloc)(void *p, size_t n);
-void *OURS(malloc)(size_t n);
-void *OURS(calloc)(size_t n, size_t size);
-void *OURS(realloc)(void *p, size_t n);
+void *REAL(memalign)(size_t align, size_t n);
 
-void *OURS(malloc)(size_t n)
+EARLY void *malloc(size_t n)
 {
 	return fails(__builtin_return_address(0)) ? NULL : REAL(malloc)(n);
 }
 
-void *OURS(calloc)(size_t n, size_t size)
+EARLY void *calloc(size_t n, size_t size)
 {
 	return fails(__builtin_return_address(0)) ? NULL : REAL(calloc)(n, size);
 }
 
-void *OURS(realloc)(void *p, size_t n)
+EARLY void *realloc(void *p, size_t n)
 {
 	return fails(__builtin_return_address(0)) ? NULL : REAL(realloc)(p, n);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-/* These allocate inside the C library, where the linker does not reach. */
-char *__wrap_strdup(const char *s);
-char *__wrap_strndup(const char *s, size_t n);
-char *__real_strdup(const char *s);
-char *__real_strndup(const char *s, size_t n);
-
-char *__wrap_strdup(const char *s)
+EARLY int posix_memalign(void **ret, size_t align, size_t n)
 {
-	return fails(__builtin_return_address(0)) ? NULL : __real_strdup(s);
-}
-
-char *__wrap_strndup(const char *s, size_t n)
-{
-	return fails(__builtin_return_address(0)) ? NULL : __real_strndup(s, n);
-}
-#else
-void *__libc_memalign(size_t align, size_t n);
-
-int posix_memalign(void **ret, size_t align, size_t n)
-{
-	void *p = fails(__builtin_return_address(0)) ? NULL : __libc_memalign(align, n);
+	void *p = fails(__builtin_return_address(0)) ? NULL : REAL(memalign)(align, n);
 	if (!p)
 		return ENOMEM;
 	*ret = p;
 	return 0;
 }
 
-void *aligned_alloc(size_t align, size_t n)
+EARLY void *aligned_alloc(size_t align, size_t n)
 {
-	return fails(__builtin_return_address(0)) ? NULL : __libc_memalign(align, n);
+	return fails(__builtin_return_address(0)) ? NULL : REAL(memalign)(align, n);
 }
-#endif
+
+/* A sanitizer's own allocate where nobody else reaches. */
+EARLY char *strndup(const char *s, size_t n)
+{
+	size_t len = strnlen(s, n);
+	char *copy = fails(__builtin_return_address(0)) ? NULL : REAL(malloc)(len + 1);
+	if (!copy)
+		return NULL;
+	copy[len] = 0;
+	return memcpy(copy, s, len);
+}
+
+EARLY char *strdup(const char *s)
+{
+	size_t size = strlen(s) + 1;
+	char *copy = fails(__builtin_return_address(0)) ? NULL : REAL(malloc)(size);
+	return copy ? memcpy(copy, s, size) : NULL;
+}

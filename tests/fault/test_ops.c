@@ -7,9 +7,8 @@
  */
 #include "fault/faults.h"
 #include "fault/run.h"
-#include "store/damage.h"
 #include "store/writer.h"
-#include "unit/store_model.h"
+#include "unit/digest.h"
 
 #include "store/file/tree.h"
 #include "store/old/old.h"
@@ -18,72 +17,6 @@
 #include <signal.h>
 
 #define N_WINDOWS 12
-
-/* ---- what is in a store ---- */
-
-/* Two stores of one digest have the same windows and rows. */
-struct digest {
-	uint64_t windows, samples, text;
-};
-
-struct digesting {
-	struct store *s;
-	struct digest *d;
-};
-
-static uint64_t hash_text(uint64_t h, const char *p)
-{
-	for (; *p; p++)
-		h = (h ^ (uint8_t)*p) * 0x100000001b3;
-	return h;
-}
-
-static int add_row(void *ctx, const struct store_row *r)
-{
-	const struct digesting *g = ctx;
-	char *labels = store_labels_text(g->s, r->set), *stack = store_stack_text(g->s, r->stack);
-	uint64_t h = hash_text(hash_text(0xcbf29ce484222325, labels), stack);
-	h = hash_text(h, store_event(g->s, r->event)->name);
-	g->d->samples += r->samples;
-	g->d->text += h * r->samples + (h ^ r->value);
-	free(labels);
-	free(stack);
-	return 0;
-}
-
-static void on_finding(void *ctx, const struct store_finding *f)
-{
-	*(bool *)ctx |= f->kind == STORE_DAMAGED;
-}
-
-/* NULL, or what is wrong with the store. */
-static const char *digest(const char *dir, struct digest *ret)
-{
-	static char wrong[700];
-	struct err err = { 0 };
-	struct digesting g = { NULL, ret };
-	bool damaged = false;
-	*ret = (struct digest){ 0 };
-	int rc = store_verify(dir, on_finding, &damaged, &err);
-	rc = rc ? rc : store_open(&g.s, dir, &err);
-	for (size_t i = 0; !rc && i < store_n_windows(g.s); i++) {
-		const struct store_window *w = store_window(g.s, i, &err);
-		rc = w ? store_rows(g.s, i, add_row, &g, &err) : -EIO;
-		ret->windows++;
-		ret->text += w ? (uint64_t)w->t0_ns * 31 + w->totals.cpu[0].stored : 0;
-	}
-	if (g.s)
-		store_close(g.s);
-	if (!rc && !damaged)
-		return NULL;
-	snprintf(wrong, sizeof(wrong), "%s: %.600s", dir, rc ? err.text : "it is damaged");
-	return wrong;
-}
-
-static bool same(const struct digest *a, const struct digest *b)
-{
-	return a->windows == b->windows && a->samples == b->samples && a->text == b->text;
-}
 
 /* ---- the stores ---- */
 
@@ -225,16 +158,16 @@ static const char *judge(const struct operation *o, const struct place *p, const
 {
 	struct digest d;
 	const char *bad = digest_any(p->a, &d);
-	*ret_done = o->in_place && same(&d, &e->after) && !store_is_old(p->a);
+	*ret_done = o->in_place && same_digest(&d, &e->after) && !store_is_old(p->a);
 	if (bad)
 		return bad;
-	if (!same(&d, &e->before) && !*ret_done)
+	if (!same_digest(&d, &e->before) && !*ret_done)
 		return "the store is neither as it was nor as it should become";
 	bad = digest(p->b, &d);
 	if (bad || o->in_place || access(p->new, F_OK))
 		return bad;
 	bad = digest(p->new, &d);
-	*ret_done = !bad && same(&d, &e->after);
+	*ret_done = !bad && same_digest(&d, &e->after);
 	return bad ? bad : *ret_done ? NULL : "something half-made has the final name";
 }
 
@@ -265,7 +198,7 @@ static const char *try_again(const struct operation *o, struct place *p, const s
 	if (o->run(p, &err))
 		return "the next try fails";
 	bad = digest(o->in_place ? p->a : p->new, &d);
-	return bad ? bad : same(&d, &e->after) ? NULL : "the next try has another result";
+	return bad ? bad : same_digest(&d, &e->after) ? NULL : "the next try has another result";
 }
 
 static bool is_left(const struct operation *o, const struct place *p)
