@@ -157,7 +157,7 @@ $(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_u
 	$(BUILD)/tests/test_unwind_go $(BUILD)/tests/test_go: override LIBS += -ldw
 
 # Counts how often the store sorts labels.
-$(BUILD)/tests/test_key: override LDFLAGS += -Wl,--wrap=labels_normalize
+$(BUILD)/tests/test_key_sorts: override LDFLAGS += -Wl,--wrap=labels_normalize
 
 # Asks as a command does.
 READING := $(BUILD)/user/cli/reading.o $(BUILD)/user/cli/known.o
