@@ -126,11 +126,75 @@ static void test_sets_are_counted_once(void **state)
 	remove_store(s, dir);
 }
 
+/* Whether the key is wide in the newest file. */
+static bool is_wide_now(const struct store *s, const char *key)
+{
+	struct store_wide_key k;
+	for (size_t i = 0; store_wide_key(s, i, &k); i++)
+		if (!strcmp(k.key, key) && k.to_ns == INT64_MAX)
+			return true;
+	return false;
+}
+
+/* Files end every six hours: one begins without the keys that had half as many values before. */
+static void test_settled_with_a_file(void **state)
+{
+	static const struct {
+		int64_t hour;
+		unsigned few, half, more;
+	} windows[] = { { 0, MOST + 1, MOST + 1, MOST + 1 },
+			{ 2, 0, 0, 0 },
+			{ 7, 2, MOST / 2, MOST / 2 + 1 },
+			{ 9, 0, 0, 0 },
+			{ 13, 1, 1, 1 } };
+	const int64_t hour = 3600 * 1000000000ll;
+	const struct store_meta meta = { .host = "h", .os = "o", .what = "w", .created_ns = 1 };
+	const struct store_event e = { .name = "cpu-clock", .unit = "nanoseconds" };
+	const struct store_totals totals = { 0 };
+	char dir[] = "/tmp/test_wide.XXXXXX", path[64];
+	struct store_options o;
+	struct store_writer *w;
+	struct store *s;
+	struct err err = { 0 };
+	uint32_t event;
+	(void)state;
+	store_options_default(&o);
+	o.wide_values = MOST;
+	o.windows_only = true;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/s", dir);
+	assert_int_equal(store_writer_open_with(&w, path, &meta, &o, &err), 0);
+	for (size_t i = 0; i < 5; i++) {
+		int64_t t0 = windows[i].hour * hour;
+		store_renew(w);
+		store_renew_end(w);
+		assert_int_equal(store_add_event(w, &e, &event), 0);
+		add_values(w, event, "few", windows[i].few);
+		add_values(w, event, "half", windows[i].half);
+		add_values(w, event, "more", windows[i].more);
+		add_values(w, event, "other", 1);
+		assert_int_equal(store_commit_window(w, t0, t0 + 1000, t0 + 1000, &totals, &err),
+				 0);
+		if (i != 2 && i != 4)
+			continue;
+		assert_int_equal(store_open(&s, path, &err), 0);
+		assert_int_equal(is_wide_now(s, "few"), i == 2);
+		assert_int_equal(is_wide_now(s, "half"), i == 2);
+		assert_true(is_wide_now(s, "more"));
+		assert_false(is_wide_now(s, "other"));
+		store_close(s);
+	}
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, path, &err), 0);
+	remove_store(s, dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values_count_once),
 		cmocka_unit_test(test_sets_are_counted_once),
+		cmocka_unit_test(test_settled_with_a_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
