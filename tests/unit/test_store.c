@@ -436,9 +436,40 @@ static void defaults(void **state)
 	assert_int_equal(o.max_bytes, 0);
 }
 
+/* A writer with more counters of one kind and fewer of the other: the store keeps all names. */
+static void longer_and_shorter_lists(void **state)
+{
+	static const char *const names[] = { "a", "b", "c" };
+	static const size_t lists[][2] = { { 2, 2 }, { 3, 1 }, { 1, 3 }, { 1, 1 }, { 3, 3 } };
+	char dir[64];
+	(void)state;
+	temp_dir(dir);
+	for (size_t i = 0, lost = 0, flagged = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		struct store_meta m = model_meta;
+		struct store_writer *w;
+		struct err err = { 0 };
+		m.lost_names = m.flagged_names = names;
+		m.n_lost = lists[i][0];
+		m.n_flagged = lists[i][1];
+		lost = m.n_lost > lost ? m.n_lost : lost;
+		flagged = m.n_flagged > flagged ? m.n_flagged : flagged;
+		if (store_writer_open(&w, dir, &m, &err))
+			fail_msg("%s", err.text);
+		store_writer_close(w);
+		struct store *s = open_store(dir);
+		assert_int_equal(store_meta(s)->n_lost, lost);
+		assert_int_equal(store_meta(s)->n_flagged, flagged);
+		assert_string_equal(store_meta(s)->lost_names[lost - 1], names[lost - 1]);
+		assert_string_equal(store_meta(s)->flagged_names[flagged - 1], names[flagged - 1]);
+		store_close(s);
+	}
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(longer_and_shorter_lists),
 		cmocka_unit_test(round_trip),
 		cmocka_unit_test(meta_and_mode),
 		cmocka_unit_test(ids),
