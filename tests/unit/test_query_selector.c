@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "query/selector.h"
+#include "util/buf.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -338,13 +339,39 @@ static void catastrophic(void **state)
 	}
 }
 
+/* Matchers of two selectors in one: without braces, blanks around them or a comma at the end. */
+static void added(void **state)
+{
+	static const char *const v[][2] = {
+		{ NULL, "" },
+		{ "", "" },
+		{ " \t", "" },
+		{ "{}", "" },
+		{ "\n{ }\v", "" },
+		{ "a=\"b\"", "a=\"b\"," },
+		{ " a=\"b\", ", "a=\"b\"," },
+		{ "\r{\fa=\"b\" , c!=\"d\"\v,\n}\t", "a=\"b\" , c!=\"d\"," },
+		{ "{\"{\"=\"}\"}", "\"{\"=\"}\"," },
+	};
+	struct buf b = BUF_INIT;
+	(void)state;
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		b.len = 0;
+		assert_int_equal(buf_add_u8(&b, '<'), 0);
+		assert_int_equal(selector_add_matchers(&b, v[i][0]), 0);
+		assert_int_equal(buf_add_u8(&b, 0), 0);
+		assert_string_equal((const char *)b.data + 1, v[i][1]);
+	}
+	buf_fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(matching),	cmocka_unit_test(syntax_errors),
 		cmocka_unit_test(limits),	cmocka_unit_test(bytes),
 		cmocka_unit_test(parts),	cmocka_unit_test(excluding),
-		cmocka_unit_test(catastrophic),
+		cmocka_unit_test(catastrophic), cmocka_unit_test(added),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

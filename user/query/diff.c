@@ -107,20 +107,6 @@ static int add_side(struct builder *b, int side)
 	return 0;
 }
 
-/* The matchers of a selector that has been parsed, without its braces, and a comma. */
-static int add_matchers(struct buf *out, const char *where)
-{
-	size_t from = 0, to = where ? strlen(where) : 0;
-	if (!to)
-		return 0;
-	while (from < to && strchr(" \t\n\v\f\r{", where[from]))
-		from++;
-	while (to > from && strchr(" \t\n\v\f\r},", where[to - 1]))
-		to--;
-	int rc = buf_add(out, where + from, to - from);
-	return rc || from == to ? rc : buf_add_u8(out, ',');
-}
-
 /* Of one tenant and another one, or all the others, nothing needs to be read. */
 static int are_apart(const struct query_spec *a, const struct query_spec *b, bool *ret,
 		     struct err *err)
@@ -149,8 +135,8 @@ int query_diff_shared(struct store *s, const struct query_spec *a, const struct 
 		*ret = 0;
 		return rc;
 	}
-	rc = add_matchers(&where, a->where);
-	rc = rc ? rc : add_matchers(&where, b->where);
+	rc = selector_add_matchers(&where, a->where);
+	rc = rc ? rc : selector_add_matchers(&where, b->where);
 	rc = rc ? rc : buf_add_u8(&where, 0);
 	both.where = (const char *)where.data;
 	rc = rc ? err_sys(err, rc, "cannot compare") : query_open(&q, s, &both, err);

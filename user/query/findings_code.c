@@ -5,6 +5,8 @@
  */
 #include "query/diff.h"
 #include "query/findings_int.h"
+#include "query/selector.h"
+#include "util/buf.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,36 +17,29 @@
 #define EXPLAINED 6 /* findings, as the page shows at first: each takes reading the range again */
 #define NEW 0.1	    /* of the rate: who had no more before is new */
 
+/* Append a text in quotes. */
+static int add_quoted(struct buf *b, const char *text)
+{
+	int rc = buf_add_u8(b, '"');
+	for (const char *p = text; *p; p++)
+		rc |= buf_printf(
+			b, (unsigned char)*p < ' ' || *p == '"' || *p == '\\' ? "\\x%02x" : "%c",
+			(unsigned char)*p);
+	return rc | buf_add_u8(b, '"');
+}
+
 char *findings_where(const char *where, const char *key, const char *value)
 {
-	size_t len = where ? strlen(where) : 0,
-	       cap = len + 4 * strlen(key) + 4 * strlen(value) + 16, n = 0;
-	char *out = malloc(cap);
-	if (!out)
-		return NULL;
-	const char *inner = where ? where + strspn(where, " \t") : "", *end = inner + strlen(inner);
-	if (*inner == '{') {
-		inner++;
-		while (end > inner && *--end != '}')
-			;
-	}
-	n += (size_t)snprintf(out, cap, "{%.*s", (int)(end - inner), inner);
-	if (strspn(inner, " \t") < (size_t)(end - inner))
-		out[n++] = ',';
-	const char *const parts[] = { key, value };
-	for (int i = 0; i < 2; i++) {
-		out[n++] = '"';
-		for (const char *p = parts[i]; *p; p++)
-			n += (size_t)sprintf(out + n,
-					     (unsigned char)*p < ' ' || *p == '"' || *p == '\\'
-						     ? "\\x%02x"
-						     : "%c",
-					     (unsigned char)*p);
-		out[n++] = '"';
-		out[n++] = i ? '}' : '=';
-	}
-	out[n] = 0;
-	return out;
+	struct buf b = BUF_INIT;
+	int rc = buf_add_u8(&b, '{');
+	rc |= selector_add_matchers(&b, where);
+	rc |= add_quoted(&b, key);
+	rc |= buf_add_u8(&b, '=');
+	rc |= add_quoted(&b, value);
+	rc |= buf_add(&b, "}", sizeof("}"));
+	if (rc)
+		buf_fini(&b);
+	return (char *)b.data;
 }
 
 static int open_side(struct looking *l, const char *where, int64_t from_ns, int64_t to_ns,

@@ -5,6 +5,7 @@
 #include "query/query_int.h"
 #include "query/selector.h"
 #include "query/table_int.h"
+#include "util/buf.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,29 +18,16 @@
 /* ---- the selector ---- */
 
 /* Rows that have a lock, of those that `where` admits. */
-static int only_locks(const char *where, char **ret, struct err *err)
+static int only_locks(const char *where, struct buf *ret, struct err *err)
 {
-	static const char locks[] = LOCK_KIND_KEY "!=\"\"";
-	const char *begin = where ? where : "";
 	struct selector *sel = NULL;
 	int rc = selector_parse(&sel, where, NULL, err);
 	if (rc)
 		return rc;
 	selector_free(sel);
-	begin += strspn(begin, " \t\r\n");
-	size_t len = strlen(begin);
-	while (len && strchr(" \t\r\n", begin[len - 1]))
-		len--;
-	if (len > 1 && begin[0] == '{') {
-		begin++;
-		len -= 2;
-	}
-	while (len && strchr(" \t\r\n", begin[len - 1]))
-		len--;
-	const char *comma = len && begin[len - 1] != ',' ? "," : "";
-	return asprintf(ret, "{%.*s%s%s}", (int)len, begin, comma, locks) < 0
-		       ? err_sys(err, -ENOMEM, "cannot query")
-		       : 0;
+	rc = selector_add_matchers(ret, where);
+	rc = rc ? rc : buf_add(ret, LOCK_KIND_KEY "!=\"\"", sizeof(LOCK_KIND_KEY "!=\"\""));
+	return rc ? err_sys(err, rc, "cannot query") : 0;
 }
 
 /* ---- rows ---- */
@@ -201,14 +189,15 @@ int query_locks(struct query_locks **ret, struct store *s, const struct query_sp
 {
 	struct query_locks *l = calloc(1, sizeof(*l));
 	struct query_spec of = *spec;
-	char by[KEY_MAX], *where = NULL;
+	struct buf where = BUF_INIT;
+	char by[KEY_MAX];
 	if (!l)
 		return err_set(err, -ENOMEM, "out of memory");
 	int len = snprintf(by, sizeof(by), "by.%s", key);
 	const char *keys[KEYS] = { key, by, "by.comm", LOCK_BY_KEY, LOCK_KIND_KEY, LOCK_NAME_KEY };
 	int rc = len < KEY_MAX ? only_locks(spec->where, &where, err)
 			       : err_set(err, -EINVAL, "the key is too long");
-	of.where = where;
+	of.where = (const char *)where.data;
 	of.metric = QUERY_WAKER;
 	of.event = NULL;
 	of.labels = QUERY_KEYS_STACKS;
@@ -218,7 +207,7 @@ int query_locks(struct query_locks **ret, struct store *s, const struct query_sp
 	if (!rc && (rc = fill(l, keys)))
 		err_set(err, rc, "out of memory");
 	l->n = l->n_all < max ? l->n_all : max;
-	free(where);
+	buf_fini(&where);
 	if (rc)
 		query_locks_free(l);
 	else

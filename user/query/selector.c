@@ -431,3 +431,13 @@ bool selector_excludes(const struct selector *a, const struct selector *b)
 				return true;
 	return false;
 }
+
+int selector_add_matchers(struct buf *out, const char *where)
+{
+	const char *from = where ? where + strspn(where, " \t\n\v\f\r{") : "";
+	size_t len = strlen(from);
+	while (len && strchr(" \t\n\v\f\r},", from[len - 1]))
+		len--;
+	int rc = buf_add(out, from, len);
+	return rc || !len ? rc : buf_add_u8(out, ',');
+}

@@ -45,7 +45,7 @@ bool selector_names_event(const struct selector *s);
 int selector_match_wait(struct selector *s, const char *wait, bool *ret_match, struct err *err);
 bool selector_names_wait(const struct selector *s);
 
-#define SELECTOR_KEYS_MAX 64 /* matchers */
+#define SELECTOR_KEYS_MAX 64 /* matchers: no selector has more */
 
 /*
  * The keys of the matchers but the virtual ones, borrowed; writes at most cap, returns how many
@@ -73,5 +73,12 @@ bool selector_matcher(const struct selector *s, size_t i, struct selector_matche
  * No label set can match both: one wants a value that the other does not. False: it is not known.
  */
 bool selector_excludes(const struct selector *a, const struct selector *b);
+
+struct buf;
+/*
+ * Append the matchers of a text that selector_parse takes, without braces, and a comma behind
+ * them. -ENOMEM.
+ */
+int selector_add_matchers(struct buf *out, const char *where);
 
 #endif
