@@ -58,12 +58,12 @@ static void add_scope(struct plan *p, const struct scope *scope)
 static int choose_keys(struct plan *p, const struct query_spec *spec, const struct selector *sel,
 		       const struct scope *scope, bool stacks)
 {
-	const char *keys[SELECTOR_KEYS_MAX + 1];
+	const char *keys[SELECTOR_KEYS_MAX];
 	size_t n = selector_keys(sel, keys, SELECTOR_KEYS_MAX);
 	bool by_keys = spec->labels == QUERY_KEYS || spec->labels == QUERY_KEYS_STACKS;
 	size_t n_keys = by_keys ? spec->n_keys : 0;
 	p->want = stacks ? STORE_NARROW_KEYS : STORE_KEY_SUMS;
-	if (spec->labels == QUERY_ALL_LABELS || n > SELECTOR_KEYS_MAX)
+	if (spec->labels == QUERY_ALL_LABELS)
 		p->want = STORE_ALL_LABELS;
 	else if (!n && !n_keys && !scope->n_keys)
 		p->want = STORE_FOLDED;

@@ -35,10 +35,8 @@ struct query_instants {
 static int choose_keys(struct query_instants *q)
 {
 	const struct query_spec *range = &q->spec.range;
-	const char *keys[SELECTOR_KEYS_MAX + 1];
+	const char *keys[SELECTOR_KEYS_MAX];
 	size_t n = selector_keys(q->selector, keys, SELECTOR_KEYS_MAX);
-	if (n > SELECTOR_KEYS_MAX)
-		return err_set(q->err, -EINVAL, "the selector has too many keys");
 	q->keys = calloc(n + q->scope.n_keys + range->n_keys + 1, sizeof(*q->keys));
 	if (!q->keys)
 		return err_sys(q->err, -ENOMEM, "cannot query");

@@ -23,7 +23,7 @@ bool query_of_threads(const char *where, const char *const *keys, size_t n_keys)
 	if (selector_parse(&s, where, NULL, NULL))
 		return found;
 	size_t n = selector_keys(s, used, SELECTOR_KEYS_MAX);
-	for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
+	for (size_t i = 0; i < n; i++)
 		found |= is_thread_key(used[i]);
 	selector_free(s);
 	return found;

@@ -65,9 +65,10 @@ size_t query_budget(const struct store *s, const struct query_spec *spec)
 	if (spec->labels == QUERY_KEYS) /* dictionaries of label sets alone are small */
 		return all / parts;
 	size_t taken = store_dictionaries(s) + all / 8; /* and blocks that are being read */
-	if (parts > 1 && taken < all / 8 * 5)		/* the other parts add to them */
-		taken = all / 8 * 5;
-	return (taken < all / 4 * 3 ? all - taken : all / 4) / parts;
+	const size_t least = parts > 1 ? all / 8 * 5 : 0, most = all / 4 * 3;
+	taken = taken > least ? taken : least; /* the other parts add to them */
+	taken = taken < most ? taken : most;
+	return (all - taken) / parts;
 }
 
 int query_read(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)

@@ -280,8 +280,6 @@ static void cover_step(struct builder *b, size_t step, const struct query_info *
 /* Of averages: that of a row is the one over all steps. */
 static void average_rows(struct query_series *s)
 {
-	if (!s->windows || !s->covered_ns)
-		return;
 	for (size_t r = 0; r < s->n_rows; r++) {
 		double sum = 0, covered = 0;
 		for (size_t i = 0; i < s->n_steps; i++) {
@@ -321,7 +319,7 @@ static int build(struct builder *b, struct series *own, struct err *err)
 		rc = -ENOMEM;
 	for (size_t i = 0; !rc && i < s->n_steps; i++)
 		rc = fill_step(b, i, err);
-	if (query_metric_is_stock(b->spec->range.metric))
+	if (!rc && query_metric_is_stock(b->spec->range.metric))
 		average_rows(s);
 	if (!rc && !s->other_groups && !s->rows[s->n_rows - 1].samples)
 		free(s->rows[--s->n_rows].points);

@@ -66,8 +66,7 @@ static double two_sided(const struct peak *d, double at)
 	w = 1;
 	for (double x = d->mode; x > d->low && w > least; x--)
 		add(&s, w /= ratio(d, x - 1), limit);
-	double p = s.tail / s.all;
-	return p < STATS_P_MIN ? STATS_P_MIN : p > 1 ? 1 : p;
+	return fmax(s.tail / s.all, STATS_P_MIN);
 }
 
 double stats_normal_p(double z)

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_ROWS 1024
-
 static bool is_idle(const struct store *s, uint32_t stack)
 {
 	uint32_t parent, frame;
@@ -117,12 +115,7 @@ static int on_rows(void *ctx, const struct store_row *rows, size_t n)
 {
 	struct summing *m = ctx;
 	struct measure *v = measure_of(&m->of->measures, m->q, rows);
-	int rc = 0;
-	m->unchecked += (unsigned)n;
-	if (m->unchecked >= LOOK_ROWS) {
-		m->unchecked = 0;
-		rc = store_goes_on(m->q->store, m->err);
-	}
+	int rc = store_goes_on(m->q->store, m->err);
 	for (size_t i = 0; !rc && v && i < n; i++) {
 		const struct store_row in = measured(&m->of->measures, m->q, v, &rows[i]);
 		bool out = false;

@@ -34,7 +34,6 @@ struct summing {
 	bool *events;	 /* [store_n_events]: which are measured */
 	size_t n_folded; /* blocks of the plan up to here are in it */
 	struct idle_stacks idle;
-	unsigned unchecked; /* rows since the question was last seen to go on */
 	struct err *err;
 };
 

@@ -27,12 +27,12 @@ int table_add_row(struct table *t, const struct query_table_row *row)
 	return rc;
 }
 
-/* Memory that lives as long as the table, NULL when there is none. */
+/* Memory that lives as long as the table, len > 0; NULL when there is none. */
 static void *table_alloc(struct table *t, size_t len)
 {
 	if (ARRAY_RESERVE(t->texts, t->texts_cap, t->n_texts + 1))
 		return NULL;
-	char *p = malloc(len ? len : 1);
+	char *p = malloc(len);
 	if (p)
 		t->texts[t->n_texts++] = p;
 	return p;
