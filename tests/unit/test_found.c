@@ -264,6 +264,135 @@ static void counted_keys(void **state)
 	query_close(q);
 }
 
+/* ---- values of two types, rates, what is cut or shown to others ---- */
+
+static void put(struct store_writer *w, const struct store_event *e, const struct label *l,
+		size_t n, uint64_t samples)
+{
+	uint32_t event, set;
+	assert_int_equal(store_add_event(w, e, &event), 0);
+	assert_int_equal(store_add_set(w, l, n, &set), 0);
+	assert_int_equal(store_add_row(w, set, 0, event, samples, samples), 0);
+}
+
+/* A number and its text are two values, in whatever order they came. */
+static struct store *odd_store(char *dir)
+{
+	static const struct store_event clocks[] = { { "clock", "nanoseconds", 10000000, 1 },
+						     { "clock", "nanoseconds", 30000000, 1 } },
+					waker = { "waker", "nanoseconds", 0, 0 };
+	const struct label
+		text = { .key = "k", .key_len = 1, .str = "5", .str_len = 1 },
+		longer = { .key = "k", .key_len = 1, .str = "55", .str_len = 2 },
+		empty = { .key = "k", .key_len = 1, .str = "" },
+		number = { .key = "k", .key_len = 1, .str = "", .num = 5, .type = LABEL_INT },
+		negative = { .key = "k", .key_len = 1, .str = "", .num = -6, .type = LABEL_INT };
+	struct store_writer *w;
+	struct err err = { 0 };
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
+	for (int twice = 0; twice < 2; twice++) {
+		put(w, &clocks[0], &longer, 1, 3);
+		put(w, &clocks[0], &number, 1, 3);
+		put(w, &clocks[0], &empty, 1, 3);
+		put(w, &clocks[0], &text, 1, 3);
+		put(w, &clocks[0], &negative, 1, 3);
+		put(w, &clocks[1], NULL, 0, 2);
+		put(w, &waker, &text, 1, 1000);
+	}
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	return open_store(dir);
+}
+
+static void list(struct store *s, enum query_labels labels, const char *key, struct found_list *l,
+		 struct query **ret)
+{
+	const struct query_spec spec = { .from_ns = INT64_MIN,
+					 .to_ns = INT64_MAX,
+					 .labels = labels,
+					 .keys = &key,
+					 .n_keys = labels == QUERY_KEYS };
+	struct err err = { 0 };
+	*l = (struct found_list){ 0 };
+	assert_int_equal(query_open(ret, s, &spec, &err), 0);
+	assert_int_equal(found_collect(l, s, *ret, &spec, key, &err), 0);
+}
+
+static void odd_values(void **state)
+{
+	/* Of as many samples: strings by their bytes, then numbers */
+	static const char *const want[] = { "", "5", "55", "-6", "5" };
+	struct found_list l;
+	struct query *q;
+	char dir[64];
+	struct store *s = odd_store(dir);
+	(void)state;
+	list(s, QUERY_KEYS, "k", &l, &q);
+	assert_int_equal(l.n, 5);
+	for (size_t i = 0; i < 5; i++) {
+		size_t len;
+		char *text = found_text(&l.v[i].label, &len);
+		assert_string_equal(text, want[i]);
+		assert_int_equal(len, strlen(text));
+		/* 60 ms each, in samples of the lowest rate */
+		assert_int_equal(l.v[i].samples, 2);
+		assert_true(near(l.v[i].seconds, 0.06));
+		free(text);
+	}
+	found_fini(&l);
+	query_close(q);
+	/* The clock is one event at both rates; what wakes has no list of its own */
+	list(s, QUERY_TOTALS, "event", &l, &q);
+	assert_int_equal(l.n, 2);
+	assert_int_equal(l.v[0].label.str_len, 5);
+	assert_memory_equal(l.v[0].label.str, "waker", 5);
+	assert_int_equal(l.v[1].samples, 14);
+	assert_true(near(l.v[1].seconds, 0.42));
+	found_fini(&l);
+	query_close(q);
+	/* Who may see a part is not told of wakers, and not refused either */
+	store_set_scope(s, "k=\"5\"");
+	list(s, QUERY_TOTALS, "event", &l, &q);
+	assert_int_equal(l.n, 1);
+	assert_memory_equal(l.v[0].label.str, "clock", 5);
+	found_fini(&l);
+	query_close(q);
+	store_set_scope(s, NULL);
+	store_close(s);
+	remove_tree(dir);
+}
+
+/* Without memory values are (other): a key has all of its samples, and says that some are. */
+static void cut(void **state)
+{
+	struct fixture *f = *state;
+	struct found_list l;
+	struct query *q;
+	struct sums s;
+	store_limit(f->s, &(struct store_limits){ .bytes = 4000 });
+	list(f->s, QUERY_KEYS, "query_id", &l, &q);
+	sum(&f->m, "", "query_id", 0, &s);
+	uint64_t all = l.other;
+	for (size_t i = 0; i < l.n; i++)
+		all += l.v[i].samples;
+	assert_true(l.other > 0 && l.n > 0 && l.info.bounded);
+	assert_int_equal(query_info(q)->samples, s.all);
+	/* The others are of the key, or without it */
+	uint64_t with = 0;
+	for (size_t i = 0; i < s.n; i++)
+		with += s.samples[i];
+	assert_true(all >= with && all <= s.all);
+	found_fini(&l);
+	query_close(q);
+	list(f->s, QUERY_TOTALS, NULL, &l, &q);
+	store_limit(f->s, &(struct store_limits){ 0 });
+	assert_false(query_info(q)->bounded);
+	assert_true(l.info.bounded);
+	found_fini(&l);
+	query_close(q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +401,8 @@ int main(void)
 		cmocka_unit_test(keys_have_their_values),
 		cmocka_unit_test(events_have_their_samples),
 		cmocka_unit_test(counted_keys),
+		cmocka_unit_test(odd_values),
+		cmocka_unit_test(cut),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

@@ -502,11 +502,50 @@ static void full_cell(void **state)
 	given_free(g);
 }
 
+/* The event that a map is of where none is asked for: CPU time, else the first; none: nothing. */
+static void events_of_stores(void **state)
+{
+	static const struct store_event e[] = { { "page-faults", "count", 0, 1 },
+						{ "cpu-clock", "nanoseconds", 1000, 1000 },
+						{ "cpu-clock", "nanoseconds", 3000, 3000 } };
+	static const char *const want[] = { NULL, "page-faults", "cpu-clock", "cpu-clock" };
+	struct query_heat_spec spec = { .range = { .from_ns = INT64_MIN, .to_ns = INT64_MAX },
+					.step_ns = 1000 * MS };
+	(void)state;
+	for (size_t n = 0; n <= 3; n++) {
+		struct given *g = given_new();
+		struct query_heat *h = NULL;
+		struct err err = { 0 };
+		uint32_t id;
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(store_add_event(g->w, &e[i], &id), 0);
+		if (n)
+			commit(g, 0, 0);
+		given_open(g);
+		spec.range.metric = QUERY_SAMPLES;
+		h = heat_of(g->s, &spec);
+		assert_int_equal(!h->event, !want[n]);
+		if (want[n])
+			assert_string_equal(h->event, want[n]);
+		assert_false(h->waits);
+		assert_int_equal(h->untracked, n > 0);
+		assert_int_equal(h->n_rows, 1);
+		assert_string_equal(h->rows[0].text, "");
+		query_heat_free(h);
+		spec.range.metric = QUERY_CPU;
+		h = NULL;
+		assert_int_equal(query_heat(&h, g->s, &spec, &err), n == 1 ? -EINVAL : 0);
+		query_heat_free(h);
+		given_free(g);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cells),     cmocka_unit_test(values),	  cmocka_unit_test(refused),
-		cmocka_unit_test(many_rows), cmocka_unit_test(full_cell),
+		cmocka_unit_test(cells),     cmocka_unit_test(values),
+		cmocka_unit_test(refused),   cmocka_unit_test(many_rows),
+		cmocka_unit_test(full_cell), cmocka_unit_test(events_of_stores),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -240,11 +240,60 @@ static void which_serve(void **state)
 	store_close(s);
 }
 
+/* Without keys all are one histogram, of whatever event; without memory, those that fit. */
+static void all_in_one(void **state)
+{
+	struct query_spec spec = { .metric = QUERY_SAMPLES,
+				   .event = "off-cpu",
+				   .from_ns = INT64_MIN,
+				   .to_ns = INT64_MAX };
+	static const char *const keys[] = { "comm" };
+	struct query_lengths_group *groups;
+	struct query_lengths *l;
+	struct store *s;
+	struct err err = { 0 };
+	uint64_t c0 = 0, sum = 0;
+	size_t n;
+	(void)state;
+	for (unsigned k = 0; k < LENGTHS; k++)
+		c0 += 1 + k % 7;
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(query_lengths(&l, s, &spec, &err), 0);
+	assert_string_equal(query_lengths_what(l), "hits");
+	const struct hist_snapshot *h = query_lengths_of(l, NULL, NULL);
+	assert_int_equal(h->total, waits + c0);
+	/* Half of them are below the 8th length, as far as a bucket tells */
+	assert_true(hist_snapshot_quantile(h, 1).high >= 1 << (LENGTHS - 1));
+	assert_true(hist_snapshot_quantile(h, 0.4).low <= 1 << (LENGTHS / 2));
+	assert_int_equal(query_lengths_groups(l, &groups, &n), 0);
+	assert_int_equal(n, 1);
+	query_lengths_groups_free(groups);
+	query_lengths_free(l);
+	spec.keys = keys;
+	spec.n_keys = 1;
+	spec.metric = QUERY_RUNQ; /* there are none */
+	assert_int_equal(query_lengths(&l, s, &spec, &err), -EINVAL);
+	spec.metric = QUERY_OFF;
+	store_limit(s, &(struct store_limits){ .bytes = 1 << 20 });
+	assert_int_equal(query_lengths(&l, s, &spec, &err), 0);
+	store_limit(s, &(struct store_limits){ 0 });
+	assert_true(query_lengths_bounded(l));
+	assert_string_equal(query_lengths_what(l), "waits");
+	assert_int_equal(query_lengths_groups(l, &groups, &n), 0);
+	for (size_t i = 0; i < n; i++)
+		sum += groups[i].hist->total;
+	assert_true(n < COMMS && sum < waits);
+	query_lengths_groups_free(groups);
+	query_lengths_free(l);
+	store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(each_wait_counts),
 					    cmocka_unit_test(groups_have_their_waits),
 					    cmocka_unit_test(groups_of_two_keys),
-					    cmocka_unit_test(which_serve) };
+					    cmocka_unit_test(which_serve),
+					    cmocka_unit_test(all_in_one) };
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -135,11 +135,47 @@ static void others_say_nothing(void **state)
 	fixture_teardown(&fixture);
 }
 
+/* More names than are told apart: each that is one of them, and all others in one number. */
+static void many_names(void **state)
+{
+	enum { NAMES = 4100 };
+	struct store_writer *w;
+	struct query_own o;
+	struct err err = { 0 };
+	char own[64], name[32];
+	(void)state;
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(own), &model_meta, &model_options, &err), 0);
+	for (unsigned i = 0; i < NAMES; i++) {
+		snprintf(name, sizeof(name), "p[%u]", i);
+		put(w, OWN_SILENT, stack_of(w, name, 0), i % 500 == 499 ? 2 : 1);
+	}
+	put(w, OWN_NATIVE, stack_of(w, "Go without x", 0), 3);
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(own);
+	assert_int_equal(query_own(s, INT64_MIN, INT64_MAX, &o, &err), 0);
+	assert_int_equal(o.n_silent, QUERY_OWN_NAMES);
+	for (unsigned i = 0; i < QUERY_OWN_NAMES; i++) {
+		snprintf(name, sizeof(name), "p[%u]", 500 * i + 499); /* in order of their ids */
+		assert_string_equal(o.silent[i].name, name);
+		assert_int_equal(o.silent[i].requests, 2);
+	}
+	assert_int_equal(o.other_requests, NAMES + 8 - 16);
+	assert_int_equal(o.n_native, 1);
+	assert_string_equal(o.native[0].what, "Go without x");
+	assert_int_equal(o.native[0].processes, 3);
+	query_own_fini(&o);
+	store_close(s);
+	remove_tree(own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_is_summed),
 		cmocka_unit_test(others_say_nothing),
+		cmocka_unit_test(many_names),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

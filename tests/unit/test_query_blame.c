@@ -111,10 +111,120 @@ static void test_matrix(void **state)
 	query_blame_free(NULL);
 }
 
+/* ---- parties that are no value ---- */
+
+static const struct {
+	const char *labels;
+	uint64_t ns;
+} kinds[] = {
+	{ "by.comm=(idle)\ntenant=a\n", 10 },
+	{ "by.comm=(interrupt)\ntenant=a\n", 20 },
+	{ "by.comm=(other)\n", 30 },
+	{ "by.comm=sh\n", 40 },
+	{ "by.comm=sh\nby.tenant=b\ntenant=a\n", 45 },
+	/* The recorder's word as the label's value, and a value that is called as another's name */
+	{ "by.comm=(idle)\nby.tenant=(idle)\ntenant=b\n", 60 },
+	{ "by.comm=sh\ntenant=(none)\n", 5 },
+	{ "by.comm=(idle)\nby.tenant=x\ntenant=c\n", 5 },
+};
+
+struct wanted {
+	enum blame_kind kind;
+	const char *name;
+	uint64_t ns;
+};
+
+static void check_parties(const struct blame_party *got, size_t n, const struct wanted *want,
+			  size_t n_want)
+{
+	assert_int_equal(n, n_want);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(got[i].kind, want[i].kind);
+		assert_string_equal(got[i].name, want[i].name);
+		assert_int_equal(got[i].ns, want[i].ns);
+	}
+}
+
+/* By time, then by kind, then by name. */
+static void check_kinds(const struct query_blame *b)
+{
+	static const struct wanted victims[] = { { BLAME_VALUE, "a", 75 },
+						 { BLAME_NONE, "(none)", 70 },
+						 { BLAME_VALUE, "b", 60 },
+						 { BLAME_VALUE, "(none)", 5 },
+						 { BLAME_VALUE, "c", 5 } },
+				   occupants[] = { { BLAME_IDLE, "(idle)", 70 },
+						   { BLAME_VALUE, "b", 45 },
+						   { BLAME_NONE, "(none)", 45 },
+						   { BLAME_OTHER, "(other)", 30 },
+						   { BLAME_INTERRUPT, "(interrupt)", 20 },
+						   { BLAME_VALUE, "x", 5 } };
+	static const uint64_t ns[5][6] = { { 10, 45, 0, 0, 20, 0 },
+					   { 0, 0, 40, 30, 0, 0 },
+					   { 60, 0, 0, 0, 0, 0 },
+					   { 0, 0, 5, 0, 0, 0 },
+					   { 0, 0, 0, 0, 0, 5 } };
+	check_parties(b->victim, b->n_victims, victims, 5);
+	check_parties(b->occupant, b->n_occupants, occupants, 6);
+	for (size_t i = 0; i < 5; i++)
+		for (size_t k = 0; k < 6; k++)
+			assert_int_equal(query_blame_ns(b, i, k), ns[i][k]);
+	assert_int_equal(b->total, 215);
+}
+
+/* Without memory all are (other). A name of 296 bytes is a key, with "by." before it, too. */
+static void test_kinds(void **state)
+{
+	struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	struct store_writer *w;
+	struct query_blame *b = NULL;
+	struct err err = { 0 };
+	uint32_t id, set, stack;
+	char dir[64], key[300];
+	(void)state;
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
+	assert_int_equal(store_add_event(w, &events[0], &id), 0);
+	assert_int_equal(model_put_stack(w, "main (a)1\n", &stack), 0);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		assert_int_equal(model_put_set(w, kinds[i].labels, &set), 0);
+		assert_int_equal(store_add_row(w, set, stack, id, 1, kinds[i].ns), 0);
+	}
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	assert_int_equal(query_blame(&b, s, &spec, "tenant", 9, 9, &err), 0);
+	check_kinds(b);
+	query_blame_free(b);
+	store_limit(s, &(struct store_limits){ .bytes = 1 });
+	assert_int_equal(query_blame(&b, s, &spec, "tenant", 9, 9, &err), 0);
+	store_limit(s, &(struct store_limits){ 0 });
+	assert_int_equal(b->total, 215);
+	check_parties(b->victim, b->n_victims, &(struct wanted){ BLAME_OTHER, "(other)", 215 }, 1);
+	check_parties(b->occupant, b->n_occupants, &(struct wanted){ BLAME_OTHER, "(other)", 215 },
+		      1);
+	query_blame_free(b);
+	for (size_t len = 297; len >= 296; len--) {
+		memset(key, 'k', len);
+		key[len] = 0;
+		b = NULL;
+		assert_int_equal(query_blame(&b, s, &spec, key, 9, 9, &err),
+				 len > 296 ? -EINVAL : 0);
+		query_blame_free(b);
+	}
+	spec.metric = QUERY_WAKER; /* of which there are none */
+	b = NULL;
+	assert_int_equal(query_blame(&b, s, &spec, "tenant", 9, 9, &err), -EINVAL);
+	assert_null(b);
+	store_close(s);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_matrix),
+		cmocka_unit_test(test_kinds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,6 +83,23 @@ static uint64_t brute_all(const struct fixture *f, const struct side *a, const c
 	return sum;
 }
 
+/* By the size of the change, then by text and module; changes before noise. */
+static void check_order(const struct query_diff_row *a, const struct query_diff_row *b,
+			bool absolute)
+{
+	double x = fabs(absolute ? a->rate[0] - a->rate[1] : a->change),
+	       y = fabs(absolute ? b->rate[0] - b->rate[1] : b->change);
+	if (!a->verdict != !b->verdict) {
+		assert_true(a->verdict != DIFF_NOISE);
+		return;
+	}
+	assert_true(x >= y);
+	if (x > y)
+		return;
+	int c = strcmp(a->text, b->text);
+	assert_true(c < 0 || (!c && a->module && strcmp(a->module, b->module) < 0));
+}
+
 static void check_verdicts(const struct query_diff *d, bool absolute)
 {
 	size_t changed = 0, tested = 0;
@@ -104,7 +121,21 @@ static void check_verdicts(const struct query_diff *d, bool absolute)
 		if (r->verdict)
 			assert_int_equal(r->verdict, x > y ? DIFF_MORE : DIFF_LESS);
 		assert_true(r->q >= r->p || near(r->q, r->p, 1e-9));
-		assert_true(!i || !d->rows[i - 1].verdict == !r->verdict || d->rows[i - 1].verdict);
+		if (i)
+			check_order(&d->rows[i - 1], r, absolute);
+		for (int side = 0; side < 2; side++) {
+			assert_true(near(r->rate[side], (double)r->count[side] / d->covered_s[side],
+					 1e-12));
+			assert_true(near(r->share[side],
+					 d->samples[side]
+						 ? (double)r->count[side] / (double)d->samples[side]
+						 : 0,
+					 1e-12));
+		}
+		if (y > 0)
+			assert_true(near(r->ratio, x / y, 1e-12));
+		else
+			assert_true(x > 0 ? isinf(r->ratio) : r->ratio == 1);
 		changed += r->verdict != DIFF_NOISE;
 		tested += r->tested;
 	}
@@ -186,6 +217,78 @@ static void keys(void **state)
 		query_close(a);
 		query_close(b);
 	}
+}
+
+/* Amounts of two events are compared in samples that one CPU would have; of counts, in seconds. */
+static void two_events(void **state)
+{
+	static const double ns[3] = { 10101010, 1e9, 1000000 };
+	struct fixture *f = *state;
+	for (int i = 0; i < 9; i++) {
+		const struct query_diff_spec how = { .absolute = true };
+		struct query *q[2];
+		struct query_diff *d;
+		struct err err = { 0 };
+		for (int side = 0; side < 2; side++) {
+			const struct query_spec spec = {
+				.from_ns = f->m.w[0].t0,
+				.to_ns = f->m.w[side ? 3 : 8].t1,
+				.event = model_events[side ? i % 3 : i / 3].name,
+			};
+			assert_int_equal(query_open(&q[side], f->s, &spec, &err), 0);
+		}
+		assert_int_equal(query_diff(&d, q[0], q[1], &how, &err), 0);
+		for (size_t k = 0; k < d->n_rows; k++) {
+			const uint64_t *n = d->rows[k].count;
+			const double a = 90e9 / ns[i / 3], b = 40e9 / ns[i % 3];
+			assert_true(near(d->rows[k].p, stats_rate_p(n[0], a, n[1], b), 1e-9));
+			assert_int_equal(d->rows[k].tested,
+					 stats_rate_least_p(n[0] + n[1], a, b) < 0.05);
+		}
+		query_diff_free(d);
+		query_close(q[0]);
+		query_close(q[1]);
+	}
+}
+
+/* Of what a side was cut nothing is known: what it lacks is not tested. */
+static void cut_sides(void **state)
+{
+	struct fixture *f = *state;
+	size_t kept = 0, left_out = 0;
+	for (size_t bytes = 1; bytes < 400000; bytes = 3 * bytes + 1000)
+		for (int cut = 1; cut < 4; cut++) {
+			const struct query_diff_spec how = { .absolute = false };
+			const struct query_spec spec = { .from_ns = INT64_MIN,
+							 .to_ns = INT64_MAX,
+							 .labels = QUERY_NO_LABELS };
+			struct query *q[2];
+			struct query_diff *d;
+			struct err err = { 0 };
+			for (int side = 0; side < 2; side++) {
+				store_limit(f->s, &(struct store_limits){
+							  .bytes = cut >> side & 1 ? bytes : 0 });
+				assert_int_equal(query_open(&q[side], f->s, &spec, &err), 0);
+			}
+			store_limit(f->s, &(struct store_limits){ 0 });
+			assert_int_equal(query_diff(&d, q[0], q[1], &how, &err), 0);
+			for (size_t k = 0; k < d->n_rows; k++) {
+				const struct query_diff_row *r = &d->rows[k];
+				bool lacks = r->other;
+				for (int side = 0; side < 2; side++)
+					lacks |= query_info(q[side])->bounded && !r->samples[side];
+				if (lacks) {
+					assert_false(r->tested);
+					assert_true(r->q == 1 && r->verdict == DIFF_NOISE);
+				}
+				kept += r->tested;
+				left_out += lacks && !r->other;
+			}
+			query_diff_free(d);
+			query_close(q[0]);
+			query_close(q[1]);
+		}
+	assert_true(kept > 10 && left_out > 10);
 }
 
 static void shared(void **state)
@@ -280,6 +383,10 @@ static void tree(void **state)
 			uint64_t self[2] = { 0, 0 }, kids[2] = { n->self[0], n->self[1] };
 			assert_true(k ? n->parent < k : n->parent == 0);
 			path_of(t, k, path, sizeof(path));
+			if (k) {
+				query_frame_name(f->s, n->frame, stack, sizeof(stack));
+				assert_string_equal(n->text, stack);
+			}
 			for (int side = 0; side < 2; side++)
 				for (size_t w = sides[i][side].from; w < sides[i][side].to; w++)
 					for (size_t r = 0; k % 7 == 0 && r < f->m.w[w].n; r++) {
@@ -294,6 +401,13 @@ static void tree(void **state)
 				assert_int_equal(t->nodes[c].parent, k);
 				assert_true(t->nodes[c].total[0] + t->nodes[c].total[1] <= last);
 				last = t->nodes[c].total[0] + t->nodes[c].total[1];
+				const struct query_diff_node *x = &t->nodes[c],
+							     *y = &t->nodes[x->next_sibling];
+				if (x->next_sibling && last == y->total[0] + y->total[1]) {
+					int by = strcmp(x->text, y->text);
+					assert_true(by < 0 ||
+						    (!by && strcmp(x->module, y->module) < 0));
+				}
 				for (uint32_t e = t->nodes[c].next_sibling; e;
 				     e = t->nodes[e].next_sibling)
 					assert_true(strcmp(t->nodes[c].text, t->nodes[e].text) ||
@@ -467,8 +581,10 @@ static void alarms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(functions), cmocka_unit_test(keys),   cmocka_unit_test(shared),
-		cmocka_unit_test(tree),	     cmocka_unit_test(alarms), cmocka_unit_test(verdicts),
+		cmocka_unit_test(functions),  cmocka_unit_test(keys),
+		cmocka_unit_test(shared),     cmocka_unit_test(tree),
+		cmocka_unit_test(alarms),     cmocka_unit_test(verdicts),
+		cmocka_unit_test(two_events), cmocka_unit_test(cut_sides),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

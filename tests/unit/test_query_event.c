@@ -188,6 +188,20 @@ static void test_no_waits(void **state)
 	struct fixture *f = fixture_of(3, 1, 5);
 	void *own = f;
 	refuse(f->s, NULL, QUERY_OFF, "record with --wall");
+	refuse(f->s, NULL, QUERY_WALL, "no wall times in the store: record with --wall");
+	refuse(f->s, NULL, QUERY_ALLOC_SPACE, "-e heap");
+	assert_int_equal(answer(f->s, NULL, QUERY_CPU, NULL) % 10101010, 0);
+	/* Who may see a part is not told the names of other events */
+	struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .event = "none" };
+	struct query *q = NULL;
+	struct err err = { 0 };
+	store_set_scope(f->s, "{tenant=\"t1\"}");
+	assert_int_equal(query_open(&q, f->s, &spec, &err), -EINVAL);
+	assert_string_equal(err.text, "no event none in the store");
+	store_set_scope(f->s, NULL);
+	assert_int_equal(query_open(&q, f->s, &spec, &err), -EINVAL);
+	assert_string_equal(err.text, "no event none in the store, it has: cpu-clock, page-faults, "
+				      "task-clock");
 	refuse(f->s, NULL, QUERY_WAKER, "--wall --waker");
 	refuse(f->s, NULL, QUERY_LATENCY, "--latency KEY");
 	fixture_teardown(&own);
@@ -248,6 +262,10 @@ static void test_names(void **state)
 	assert_int_equal(metric, QUERY_ALLOC_SPACE);
 	assert_int_equal(query_metric_named("inuse_objects", &metric), 0);
 	assert_int_equal(metric, QUERY_INUSE_OBJECTS);
+	assert_int_equal(query_metric_named("inuse_space", &metric), 0);
+	assert_int_equal(metric, QUERY_INUSE_SPACE);
+	assert_int_equal(query_metric_named("alloc_objects", &metric), 0);
+	assert_int_equal(metric, QUERY_ALLOC_OBJECTS);
 	assert_int_equal(query_metric_named("off-cpu", &metric), -EINVAL);
 	assert_int_equal(query_metric_named("", &metric), -EINVAL);
 	for (unsigned e = 0; e < EVENTS; e++) {
@@ -259,12 +277,86 @@ static void test_names(void **state)
 	assert_false(query_is_profile(&own));
 }
 
+/* Events of other programs and probes: what was sampled of them, and what a sample is called. */
+static void test_others(void **state)
+{
+	static const struct {
+		struct store_event event;
+		const char *counts;
+		uint64_t grain; /* of its samples */
+		uint64_t value_grain;
+	} v[] = {
+		{ { "uprobe:/bin/x:f", "count", 0, 7 }, "samples", 0, 0 },
+		{ { "uretprobe:/bin/x:f", "nanoseconds", 0, 0 }, "samples", 0, 0 },
+		{ { "usdt:x:y", "count", 0, 2 }, "samples", 0, 0 },
+		{ { "uprob:/bin/x:f", "count", 0, 7 }, "samples", 1, 7 },
+		{ { "objects", "objects", 0, 1 }, "objects", 0, 0 },
+		{ { "pages", "pages", 0, 1 }, "samples", 0, 0 },
+		{ { "many", "bytes", 0, 2 }, "samples", 1, 2 },
+		{ { "ticks", "bytes", 5, 1 }, "samples", 1, 0 },
+		{ { "time", "nanoseconds", 1, 1 }, "nanoseconds", 1, 0 },
+	};
+	enum { N = sizeof(v) / sizeof(v[0]) };
+	struct store_writer *w;
+	struct err err = { 0 };
+	uint32_t id;
+	char dir[64];
+	(void)state;
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
+	for (size_t i = 0; i < N; i++) {
+		assert_int_equal(store_add_event(w, &v[i].event, &id), 0);
+		assert_int_equal(store_add_row(w, 0, 0, id, 3, 30), 0);
+	}
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	for (size_t i = 0; i < N; i++)
+		for (int sums = 0; sums <= !v[i].event.ns_per_sample; sums++) {
+			const struct query_spec spec = { .from_ns = INT64_MIN,
+							 .to_ns = INT64_MAX,
+							 .event = v[i].event.name,
+							 .metric = sums ? QUERY_VALUE
+									: QUERY_SAMPLES };
+			struct query *q;
+			assert_int_equal(query_open(&q, s, &spec, &err), 0);
+			const struct query_info *info = query_info(q);
+			assert_int_equal(info->grain, sums ? v[i].value_grain : v[i].grain);
+			assert_int_equal(info->samples, sums ? 30 : 3);
+			assert_int_equal(info->value, 30);
+			assert_string_equal(query_counts(info),
+					    sums ? v[i].event.unit : v[i].counts);
+			assert_int_equal(info->event->ns_per_sample,
+					 sums ? !strcmp(v[i].event.unit, "nanoseconds")
+					      : v[i].event.ns_per_sample);
+			assert_int_equal(query_has_values(info),
+					 !sums && !v[i].event.ns_per_sample && !v[i].event.period);
+			query_close(q);
+		}
+	assert_string_equal(query_cpu_event(s), "ticks");
+	store_close(s);
+	remove_tree(dir);
+	assert_string_equal(query_counts(&(struct query_info){ 0 }), "samples");
+	assert_false(query_has_values(&(struct query_info){ 0 }));
+	/* Lengths are of another event: ".lengths" is of none */
+	static const char *const
+		profiles[] = { ".lengths",   "lengths",	    "a.length", "ascribe",
+			       "a_ascribe_", "alloc_space", "waker",	"latency" },
+		*const parts[] = { "a.lengths",	  "ab.lengths", "ascribe_",	"inuse_objects",
+				   "inuse_space", "blame",	"alloc_objects" };
+	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++)
+		assert_true(query_is_profile(&(struct store_event){ .name = profiles[i] }));
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		assert_false(query_is_profile(&(struct store_event){ .name = parts[i] }));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_metrics),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_no_waits),
+		cmocka_unit_test(test_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,12 +223,103 @@ static void inverted(void **state)
 	query_close(q);
 }
 
+/* ---- by hand: values of no text, equal ones, more than there is room for ---- */
+
+#define MANY (QUERY_SPLIT_MAX + 3)
+
+static void put(struct store_writer *w, const char *value, uint64_t samples)
+{
+	const struct label l = { .key = KEY,
+				 .key_len = 6,
+				 .str = value ? value : "",
+				 .str_len = value ? (uint32_t)strlen(value) : 0 };
+	uint32_t event, set, stack;
+	assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
+	assert_int_equal(store_add_set(w, &l, value != NULL, &set), 0);
+	assert_int_equal(model_put_stack(w, "main (/bin/a) 0 0\n", &stack), 0);
+	assert_int_equal(store_add_row(w, set, stack, event, samples, samples), 0);
+}
+
+static void check_texts(struct query *q, uint32_t most, const char *const *want, size_t n)
+{
+	const struct query_view_spec down = { .view = QUERY_VIEW_DOWN };
+	struct query_split *s;
+	struct err err = { 0 };
+	assert_int_equal(query_split(&s, q, KEY, most, &down, &err), 0);
+	assert_int_equal(s->n_values, n);
+	for (size_t i = 0; i < n; i++)
+		if (want[i])
+			assert_string_equal(s->text[i], want[i]);
+	assert_int_equal(s->nodes[0].total, query_info(q)->samples);
+	query_split_free(s);
+}
+
+static void odd_values(void **state)
+{
+	static const char *const three[] = { "(none)", "(empty)", "b" },
+				 *const two[] = { "(none)", "(others)" },
+				 *const cut[] = { "(others)" };
+	static const char *const keys[] = { KEY };
+	const char *many[QUERY_SPLIT_MAX + 1] = { NULL };
+	const struct query_spec spec = { .from_ns = INT64_MIN,
+					 .to_ns = INT64_MAX,
+					 .labels = QUERY_KEYS_STACKS,
+					 .keys = keys,
+					 .n_keys = 1 };
+	(void)state;
+	for (int n = 0; n < 2; n++) {
+		struct store_writer *w;
+		struct query *q;
+		struct err err = { 0 };
+		char dir[64], text[16];
+		assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta,
+							&model_options, &err),
+				 0);
+		for (int i = 0; n && i < MANY; i++) {
+			snprintf(text, sizeof(text), "v%02d", i);
+			put(w, text, 5);
+		}
+		if (!n) {
+			put(w, "b", 2);
+			put(w, NULL, 9);
+			put(w, "", 2);
+		}
+		assert_int_equal(model_commit_at(w, 0, &err), 0);
+		store_writer_close(w);
+		struct store *s = open_store(dir);
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		many[0] = "v00";
+		many[QUERY_SPLIT_MAX - 1] = "v19";
+		many[QUERY_SPLIT_MAX] = "(others)";
+		if (n) {
+			check_texts(q, 0, many, QUERY_SPLIT_MAX + 1);
+			check_texts(q, QUERY_SPLIT_MAX, many, QUERY_SPLIT_MAX + 1);
+			check_texts(q, MANY, many, QUERY_SPLIT_MAX + 1);
+		} else {
+			check_texts(q, 0, three, 3);
+			check_texts(q, 3, three, 3);
+			check_texts(q, 1, two, 2);
+		}
+		query_close(q);
+		store_limit(s, &(struct store_limits){ .bytes = 1 });
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		store_limit(s, &(struct store_limits){ 0 });
+		assert_true(query_info(q)->bounded);
+		if (n) /* without memory there is no value */
+			check_texts(q, 3, cut, 1);
+		query_close(q);
+		store_close(s);
+		remove_tree(dir);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_have_their_samples),
 		cmocka_unit_test(own_tree_stays),
 		cmocka_unit_test(inverted),
+		cmocka_unit_test(odd_values),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }
