@@ -4,6 +4,7 @@
  * keep their names.
  */
 #include "collect/causes.h"
+#include "stacks/resolve.h"
 #include "store/store.h"
 #include "store/writer.h"
 
@@ -23,6 +24,7 @@ static struct causes_store to = { .weight = 1 };
 static struct causes c;
 static uint32_t stack;
 static enum cause_event added;
+static uint32_t lock, lock_end; /* of rows that are added */
 
 static uint32_t add_event(const char *name)
 {
@@ -88,6 +90,8 @@ static bool add(const char *waited, const char *by, enum cause_part part, unsign
 				   .part = part,
 				   .thinning = thinning,
 				   .stack = stack,
+				   .lock = lock,
+				   .lock_end = lock_end,
 				   .n = n,
 				   .ns = ns,
 				   .waited = { l + 1, 1 },
@@ -367,6 +371,147 @@ static void test_full(void **state)
 	assert_int_equal(read_window(NULL).ns, 1000000 + ns + 5);
 }
 
+/* ---- locks ---- */
+
+static struct procs *procs;
+static struct resolver *resolver;
+
+static int set_up_locks(void **state)
+{
+	struct err warning = { 0 };
+	int rc = set_up(state);
+	assert_int_equal(procs_new(&procs, NULL), 0);
+	assert_int_equal(resolver_new(&resolver, w, NULL, procs, &warning), 0);
+	assert_int_equal(locks_new(&to.locks, procs, resolver), 0);
+	return rc;
+}
+
+static int tear_down_locks(void **state)
+{
+	locks_free(to.locks);
+	resolver_free(resolver);
+	procs_free(procs);
+	to.locks = NULL;
+	lock = lock_end = 0;
+	return tear_down(state);
+}
+
+/* Of a process that has gone: a lock is called by its address. */
+static uint32_t lock_at(uint64_t futex, enum lock_kind kind)
+{
+	const struct proc_id id = { .start_ns = 5, .tgid = 4000000, .exec_id = 1 };
+	bool known = false;
+	uint32_t ret = locks_id(to.locks, &id, futex, 1000, &known);
+	assert_true(ret >= LOCK_ID_FIRST && known);
+	locks_note_kind(to.locks, ret, kind);
+	return ret;
+}
+
+/* Samples of a lock say which part of its waits was idle, whoever waits; a wait for work is idle. */
+static void test_locks(void **state)
+{
+	(void)state;
+	const uint32_t mutex = lock_at(0x1000, LOCK_MUTEX), work = lock_at(0x2000, LOCK_CONDVAR);
+	lock = mutex;
+	lock_end = LOCK_END_RELEASED;
+	add("a", "x", CAUSE_IDLE, 1, 1, 300);
+	add("a", "x", CAUSE_BUSY, 1, 1, 100);
+	add("b", "y", CAUSE_UNKNOWN, 0, 100, 4000);
+	/* Its own pair has enough samples, but those of the lock come first */
+	lock = 0;
+	add("b", "y", CAUSE_BUSY, 1, 20, 2000);
+	add("b", "y", CAUSE_UNKNOWN, 0, 10, 500);
+	lock = work;
+	add("c", "y", CAUSE_UNKNOWN, 0, 7, 70);
+	lock = lock_at(0x3000, LOCK_NONE);
+	add("d", "y", CAUSE_UNKNOWN, 0, 7, 71);
+	added = CAUSE_BLAME; /* who ran has no lock */
+	add("e", "y", CAUSE_UNKNOWN, 0, 7, 72);
+	struct causes_result r = flush();
+	assert_int_equal(r.locks_cut, 0);
+	assert_int_equal(sum_of("b", "y", "waker.idle").ns, 3000);
+	assert_int_equal(sum_of("b", "y", "waker").ns, 1000 + 2000 + 500);
+	assert_int_equal(sum_of("c", "y", "waker.idle").ns, 70);
+	assert_int_equal(sum_of("c", "y", "waker.idle").n, 7);
+	assert_int_equal(sum_of("d", "y", "waker").ns, 71);
+	assert_int_equal(sum_of("e", "y", "blame").ns, 72);
+}
+
+struct labels {
+	char text[8][200];
+	size_t n;
+};
+
+static int note_labels(void *ctx, const struct label *labels, size_t n, uint32_t *ret)
+{
+	struct labels *v = ctx;
+	char *out = v->text[v->n++];
+	for (size_t i = 0; i < n; i++)
+		out += sprintf(out, "%.*s=%.*s ", (int)labels[i].key_len, labels[i].key,
+			       (int)labels[i].str_len, labels[i].str);
+	*ret = 0;
+	return 0;
+}
+
+static int skip_rows(void *ctx, const struct store_row *rows, size_t n)
+{
+	(void)ctx, (void)rows, (void)n;
+	return 0;
+}
+
+/* Labels of locks win over those of a program; of more locks than are named the rest are (other). */
+static void test_lock_labels(void **state)
+{
+	struct store_cover cover;
+	struct labels v = { .n = 0 };
+	struct err err = { 0 };
+	struct store *s;
+	const struct store_reading how = {
+		.set = note_labels, .group = wanted, .rows = skip_rows, .ctx = &v
+	};
+	(void)state;
+	for (unsigned i = 0; i < LOCKS_NAMED + 3; i++) {
+		/* Some with as much time: the first ones keep their names */
+		lock = lock_at(0x1000 + 8ull * i, LOCK_MUTEX);
+		lock_end = LOCK_END_RELEASED;
+		add("a", "x", CAUSE_BUSY, 0, 2, i < 3 ? 10 : 5);
+	}
+	struct causes_result r = flush();
+	assert_int_equal(r.locks_cut, 3 * 2);
+	causes_clear(&c);
+	locks_window(to.locks);
+	lock = lock_at(0x1008, LOCK_MUTEX);
+	add("a", "lone", CAUSE_BUSY, 0, 1, 5);
+	lock = LOCK_ID_OTHER;
+	add("b", "lone", CAUSE_UNKNOWN, 0, 1, 5);
+	lock = 0;
+	lock_end = 0;
+	add("c", "lone", CAUSE_BUSY, 0, 1, 5);
+	r = (struct causes_result){ 0 };
+	struct store_totals totals = { 0 };
+	causes_flush(&c, &to, &r);
+	assert_int_equal(r.locks_cut, 1);
+	assert_int_equal(store_commit_window(w, 2000, 3000, 3000, &totals, &err), 0);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(store_cover(s, 2000, 3000, STORE_ALL_LABELS, NULL, 0, &cover, &err), 0);
+	assert_int_equal(store_block_read(s, cover.blocks[0], &how, &err), 0);
+	assert_int_equal(v.n, 3);
+	static const char *const want[] = {
+		"by.comm=lone comm=a lock.by=holder lock.kind=mutex lock.name=0x1008 of 4000000 ",
+		"by.comm=lone comm=b lock.by=waker lock.kind=futex lock.name=(other) ",
+		"by.comm=lone comm=c ",
+	};
+	for (size_t i = 0; i < 3; i++) {
+		bool found = false;
+		for (size_t k = 0; k < 3; k++)
+			found |= !strcmp(v.text[k], want[i]);
+		if (!found)
+			fail_msg("%s; %s; %s", v.text[0], v.text[1], v.text[2]);
+	}
+	store_cover_free(&cover);
+	store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +524,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_without_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_largest_pairs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_locks, set_up_locks, tear_down_locks),
+		cmocka_unit_test_setup_teardown(test_lock_labels, set_up_locks, tear_down_locks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

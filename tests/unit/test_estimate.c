@@ -343,12 +343,63 @@ static void test_unbiased(void **state)
 	}
 }
 
+/* Sums beyond 64 bits, and more samples than there is room for before equal ones are one. */
+static void test_large(void **state)
+{
+	const struct estimate_key key = key_of(0);
+	(void)state;
+	begin_window();
+	for (unsigned k = 1; k < 3; k++) {
+		assert_int_equal(store_add_row(w, set[0], stack[k], event, 8, 100), 0);
+		estimate_add_sample(&e, &key, stack[k], 8, k == 1 ? 300 : 500,
+				    (k == 1 ? 3ull : 5ull) << 61);
+	}
+	add_rest(0, 1000, 8000);
+	assert_int_equal(estimate_divide(&e, w, stack[0], 1), 1000);
+	assert_int_equal(row_of(0, 1).value, 100 + 3000);
+	assert_int_equal(row_of(0, 2).value, 100 + 5000);
+	assert_int_equal(row_of(0, 1).samples, 8 + 375);
+	assert_int_equal(row_of(0, 2).samples, 8 + 625);
+	begin_window();
+	for (unsigned k = 1; k < 3; k++)
+		assert_int_equal(store_add_row(w, set[0], stack[k], event, 8, 100), 0);
+	for (unsigned i = 0; i < 2 * ESTIMATE_MAX; i++)
+		estimate_add_sample(&e, &key, stack[1 + i % 2], 1, 1, 1);
+	assert_int_equal(e.samples.n, 2 * ESTIMATE_MAX);
+	estimate_add_sample(&e, &key, stack[1], 1, 2 * ESTIMATE_MAX, 2 * ESTIMATE_MAX);
+	assert_int_equal(e.samples.n, 3);
+	assert_true(e.samples.cap >= 2 * ESTIMATE_MAX);
+	add_rest(0, 400, 4000);
+	assert_int_equal(estimate_divide(&e, w, stack[0], 1), 400);
+	assert_int_equal(row_of(0, 1).value, 100 + 3000);
+	assert_int_equal(row_of(0, 2).value, 100 + 1000);
+	assert_int_equal(row_of(0, 1).samples, 8 + 300);
+	assert_int_equal(row_of(0, 2).samples, 8 + 100);
+	/* The memory of a busy window is not kept */
+	begin_window();
+	assert_int_equal(e.samples.cap, 0);
+	assert_null(e.samples.v);
+	add_sampled(0, 1, 100, 1);
+	assert_true(e.samples.cap > 0);
+	begin_window();
+	assert_true(e.samples.cap > 0);
+	/* Distinct ones beyond the room for them are left out: those that are there stand for them */
+	for (unsigned i = 0; i < 2 * ESTIMATE_MAX + 3; i++)
+		estimate_add_sample(&e, &key, i, 1, 1, 1);
+	assert_int_equal(e.samples.n, 2 * ESTIMATE_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_set),		 cmocka_unit_test(test_wider),
-		cmocka_unit_test(test_wider_order),	 cmocka_unit_test(test_wider_is_bounded),
-		cmocka_unit_test(test_kinds_of_threads), cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_own_set),
+		cmocka_unit_test(test_wider),
+		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_wider),
+		cmocka_unit_test(test_wider_order),
+		cmocka_unit_test(test_wider_is_bounded),
+		cmocka_unit_test(test_kinds_of_threads),
+		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_unbiased),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

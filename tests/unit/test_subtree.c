@@ -43,13 +43,25 @@ static void draw(struct model *m, const struct store *s, struct plain *p, struct
 	}
 }
 
-/* How many stacks come before this one: with more samples, or as many and a lower id. */
-static uint32_t rank_of(const struct plain *p, uint32_t stack)
+static const struct plain *ranked;
+
+static int before(const void *a, const void *b)
 {
-	uint32_t n = 0;
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	if (ranked->total[i] != ranked->total[k])
+		return ranked->total[i] > ranked->total[k] ? -1 : 1;
+	return i < k ? -1 : 1;
+}
+
+/* The stacks but the root, those with more samples first; of as many the lower id. */
+static void rank(const struct plain *p, uint32_t by_rank[STACKS_MAX], uint32_t rank_of[STACKS_MAX])
+{
+	ranked = p;
 	for (uint32_t i = 1; i < p->n; i++)
-		n += p->total[i] > p->total[stack] || (p->total[i] == p->total[stack] && i < stack);
-	return n;
+		by_rank[i - 1] = i;
+	qsort(by_rank, p->n - 1, sizeof(*by_rank), before);
+	for (uint32_t i = 0; i + 1 < p->n; i++)
+		rank_of[by_rank[i]] = i;
 }
 
 static void the_heaviest_are_chosen(void **state)
@@ -58,6 +70,7 @@ static void the_heaviest_are_chosen(void **state)
 	struct fixture *f = *state;
 	struct model m = { .random = 5 };
 	static struct plain p;
+	static uint32_t by_rank[STACKS_MAX], rank_of[STACKS_MAX];
 	for (int trial = 0; trial < TRIALS; trial++) {
 		const size_t most = room_for[trial % 7];
 		const struct subtree_room room = { OF_STACK * most + OF_STACK - 1, OF_STACK, 1, 3 };
@@ -65,14 +78,15 @@ static void the_heaviest_are_chosen(void **state)
 		struct keysums k;
 		uint32_t members = 0;
 		draw(&m, f->s, &p, &k);
+		rank(&p, by_rank, rank_of);
 		assert_int_equal(subtree_choose(&t, &k, f->s, &room), 0);
 		for (uint32_t i = 0; i < p.n; i++) {
-			bool want = !i || (p.total[i] && rank_of(&p, i) < most);
+			bool want = !i || (p.total[i] && rank_of[i] < most);
 			assert_int_equal(subtree_has(&t, i), want);
 			if (want)
 				assert_int_equal(subtree_index(&t, i), members++);
 			uint32_t near = i, frame;
-			while (near && !(p.total[near] && rank_of(&p, near) < most))
+			while (near && !(p.total[near] && rank_of[near] < most))
 				store_stack(f->s, near, &near, &frame);
 			if (i % 9 == 0)
 				assert_int_equal(subtree_nearest(&t, f->s, i), near);
@@ -98,11 +112,10 @@ static void functions_cost(void **state)
 		struct subtree t;
 		struct keysums k;
 		draw(&m, f->s, &p, &k);
-		static uint32_t by_rank[STACKS_MAX];
-		for (uint32_t i = 1; i < p.n; i++)
-			by_rank[rank_of(&p, i)] = i;
-		for (uint32_t rank = 0; rank + 1 < p.n; rank++) {
-			uint32_t i = by_rank[rank], parent, frame;
+		static uint32_t by_rank[STACKS_MAX], rank_of[STACKS_MAX];
+		rank(&p, by_rank, rank_of);
+		for (uint32_t at = 0; at + 1 < p.n; at++) {
+			uint32_t i = by_rank[at], parent, frame;
 			if (!p.total[i])
 				break;
 			store_stack(f->s, i, &parent, &frame);
