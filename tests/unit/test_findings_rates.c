@@ -322,6 +322,44 @@ static void saturated(void **state)
 	}
 }
 
+/* Changes of one size stand in order of their values. A store without CPU time has none. */
+static void ties(void **state)
+{
+	static const char *const names[] = { "a", "b", "c", "d" };
+	struct part parts[8];
+	char labels[4][20];
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) { /* put in as c, a, d, b */
+		snprintf(labels[i], sizeof(labels[i]), "service=%s\n", names[(2 + 3 * i) % 4]);
+		parts[2 * i] = (struct part){ CPU, labels[i], A, 0, 45, 250 };
+		parts[2 * i + 1] = (struct part){ CPU, labels[i], A, 45, 60, 750 };
+	}
+	struct store *s = host_make(dir, parts, 8, 8);
+	struct findings *f = find_range(s);
+	assert_int_equal(f->n, 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_string_equal(f->v[i].value, names[i]);
+	done(f, s);
+	const struct findings_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	const struct store_event faults = { "page-faults", "count", 0, 1 };
+	struct store_writer *w;
+	struct err err = { 0 };
+	uint32_t id;
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
+	assert_int_equal(store_add_event(w, &faults, &id), 0);
+	assert_int_equal(store_add_row(w, 0, 0, id, 5, 5), 0);
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	s = open_store(dir);
+	f = NULL;
+	assert_int_equal(query_findings(&f, s, &spec, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "CPU time"));
+	assert_null(f);
+	store_close(s);
+	remove_tree(dir);
+}
+
 /* ---- the range ---- */
 
 /* In seconds from the first window on, which are 600. */
@@ -362,9 +400,13 @@ static void ranges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(changes_of_cpu),   cmocka_unit_test(least_change),
-		cmocka_unit_test(changes_of_waits), cmocka_unit_test(usual),
-		cmocka_unit_test(saturated),	    cmocka_unit_test(ranges),
+		cmocka_unit_test(changes_of_cpu),
+		cmocka_unit_test(least_change),
+		cmocka_unit_test(changes_of_waits),
+		cmocka_unit_test(usual),
+		cmocka_unit_test(saturated),
+		cmocka_unit_test(ranges),
+		cmocka_unit_test(ties),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

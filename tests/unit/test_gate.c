@@ -152,7 +152,8 @@ static enum gate_verdict verdict_of(const char *text, const double *a, const dou
  */
 static void rows_of_keys(void **state)
 {
-	static const char *const keys[] = { "tenant", "event" };
+	static const char *const keys[] = { "tenant", "event" }, *const waits[] = { "tenant",
+										    "wait" };
 	static const char *const values[4][2] = { { "t1", "cpu-clock" },
 						  { "", "cpu-clock" },
 						  { "t1", "cycles" },
@@ -195,6 +196,20 @@ static void rows_of_keys(void **state)
 		assert_int_equal(result.n_broken, want[i].broken);
 		assert_int_equal(result.n_lines, want[i].broken);
 		assert_non_null(strstr(result.line[0], "20.00% -> 60.00%, +40.00 points"));
+		gate_result_fini(&result);
+		gate_rule_fini(&r);
+	}
+	/* The same of classes of waits, which are in no set either */
+	const struct gate_sides w = { .d = &d, .keys = waits, .n_keys = 2, .exposure = { 3, 3 } };
+	static const char *const rules[] = { "{wait=\"cycles\"}>9%", "{wait!=\"cycles\"}>9%" };
+	for (unsigned i = 0; i < 2; i++) {
+		struct gate_result result;
+		struct gate_rule r;
+		struct err err = { 0 };
+		size_t at;
+		assert_int_equal(gate_rule_parse(&r, rules[i], &at, &err), 0);
+		assert_int_equal(gate_judge_diff(&r, &w, &result, &err), 0);
+		assert_int_equal(result.n_broken, 1 + i);
 		gate_result_fini(&result);
 		gate_rule_fini(&r);
 	}

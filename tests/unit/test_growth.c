@@ -237,6 +237,26 @@ static void chance(void **state)
 	remove_tree(dir);
 }
 
+/* Without memory nothing is told apart, and nothing is lost. */
+static void cut(void **state)
+{
+	struct given *g = *state;
+	const struct query_spec spec = { .from_ns = T0, .to_ns = T0 + 3 * WINDOW };
+	struct growth whole, ret;
+	struct err err = { 0 };
+	assert_int_equal(growth_open(&whole, g->s, &spec, "tenant", &err), 0);
+	store_limit(g->s, &(struct store_limits){ .bytes = 1 });
+	assert_int_equal(growth_open(&ret, g->s, &spec, "tenant", &err), 0);
+	store_limit(g->s, &(struct store_limits){ 0 });
+	assert_int_equal(ret.n_rows, 1);
+	assert_null(ret.rows[0].value);
+	assert_true(llabs((int64_t)ret.first - (int64_t)whole.first) <= VALUES * STACKS);
+	assert_true(llabs((int64_t)ret.last - (int64_t)whole.last) <= VALUES * STACKS);
+	assert_int_equal(ret.rows[0].first, ret.first);
+	growth_close(&ret);
+	growth_close(&whole);
+}
+
 /* ---- averages in a series ---- */
 
 static void series(void **state)
@@ -298,7 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth),	 cmocka_unit_test(series),
 		cmocka_unit_test(nothing_there), cmocka_unit_test(too_short),
-		cmocka_unit_test(chance),
+		cmocka_unit_test(cut),		 cmocka_unit_test(chance),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

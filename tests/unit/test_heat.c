@@ -308,6 +308,25 @@ static void cells(void **state)
 	query_heat_free(NULL);
 }
 
+/* Who may see one tenant has the map of it. */
+static void in_a_scope(void **state)
+{
+	const struct given *g = *state;
+	struct query_heat_spec spec = {
+		.range = { .metric = QUERY_OFF, .from_ns = INT64_MIN, .to_ns = INT64_MAX },
+		.step_ns = 500 * MS,
+		.by = "query_id",
+		.top = 10
+	};
+	store_set_scope(g->s, "tenant=\"t1\"");
+	struct query_heat *h = heat_of(g->s, &spec);
+	store_set_scope(g->s, NULL);
+	assert_true(h->total > 0);
+	spec.range.where = "tenant=\"t1\""; /* as the oracle is asked for it */
+	check_rows(g, &spec, OFF, h);
+	query_heat_free(h);
+}
+
 /* Each value has its row when there is room, also that of no label. */
 static void values(void **state)
 {
@@ -543,9 +562,10 @@ static void events_of_stores(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cells),     cmocka_unit_test(values),
-		cmocka_unit_test(refused),   cmocka_unit_test(many_rows),
-		cmocka_unit_test(full_cell), cmocka_unit_test(events_of_stores),
+		cmocka_unit_test(cells),      cmocka_unit_test(values),
+		cmocka_unit_test(refused),    cmocka_unit_test(many_rows),
+		cmocka_unit_test(full_cell),  cmocka_unit_test(events_of_stores),
+		cmocka_unit_test(in_a_scope),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

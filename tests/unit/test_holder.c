@@ -91,7 +91,7 @@ static void nothing_is_known(void **state)
 	assert_null(holder());
 	add(&wakers, "w", "take", "/bin/app", 1);
 	assert_null(holder());
-	add(&waits, "take", "io", "/bin/app", 5);
+	add(&waits, "read", "io", "/bin/app", 5);
 	assert_null(holder());
 	/* In no program; cut */
 	add(&waits, "take", "lock", NULL, 5);

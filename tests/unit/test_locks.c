@@ -346,13 +346,61 @@ static void kernel_alone(void **state)
 	remove_tree(dir);
 }
 
+/* Rows of as much time: by who waited, by who woke it, by the lock; none comes first. */
+static void ties(void **state)
+{
+#define MUTEX "lock.by=waker\nlock.kind=mutex\n"
+	static const struct {
+		const char *labels, *victim, *by, *name;
+	} v[] = {
+		{ "by.comm=sh\nby.tenant=x\n" MUTEX "lock.name=m\n", "(none)", "x", "m" },
+		{ "by.comm=sh\n" MUTEX "tenant=a\n", "a", "(none)", "" },
+		{ "by.comm=sh\nby.tenant=x\n" MUTEX "tenant=a\n", "a", "x", "" },
+		{ "by.comm=sh\nby.tenant=x\n" MUTEX "lock.name=m\ntenant=a\n", "a", "x", "m" },
+		{ "by.comm=sh\nby.tenant=x\n" MUTEX "lock.name=n\ntenant=a\n", "a", "x", "n" },
+		{ "by.comm=sh\nby.tenant=x\n" MUTEX "tenant=b\n", "b", "x", "" },
+	};
+	enum { N = sizeof(v) / sizeof(v[0]) };
+	const struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	(void)state;
+	for (size_t shift = 0; shift < N; shift++) {
+		struct store_writer *w;
+		struct query_locks *q;
+		struct err err = { 0 };
+		uint32_t event, set, stack;
+		char dir[64];
+		assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta,
+							&model_options, &err),
+				 0);
+		assert_int_equal(store_add_event(w, &events[WAKER], &event), 0);
+		assert_int_equal(model_put_stack(w, "main (/bin/a) 0 0\n", &stack), 0);
+		for (size_t i = 0; i < N; i++) { /* in another order each time */
+			const size_t at = shift % 2 ? (N - 1 - i + shift) % N : (i + shift) % N;
+			assert_int_equal(model_put_set(w, v[at].labels, &set), 0);
+			assert_int_equal(store_add_row(w, set, stack, event, 1, 7), 0);
+		}
+		assert_int_equal(model_commit_at(w, 0, &err), 0);
+		store_writer_close(w);
+		struct store *s = open_store(dir);
+		assert_int_equal(query_locks(&q, s, &spec, "tenant", 100, &err), 0);
+		assert_int_equal(q->n, N);
+		for (size_t i = 0; i < N; i++) {
+			assert_string_equal(q->v[i].victim.name, v[i].victim);
+			assert_string_equal(q->v[i].by.name, v[i].by);
+			assert_string_equal(q->v[i].name ? q->v[i].name : "", v[i].name);
+		}
+		query_locks_free(q);
+		store_close(s);
+		remove_tree(dir);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows),
-		cmocka_unit_test(bounded),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(kernel_alone),
+		cmocka_unit_test(rows),	   cmocka_unit_test(bounded),
+		cmocka_unit_test(refused), cmocka_unit_test(kernel_alone),
+		cmocka_unit_test(ties),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -294,7 +294,7 @@ static void key_tables(void **state)
 		assert_int_equal(query_table(q, keys, 4, &t, &err), 0);
 		for (size_t k = 0; k < t->n_rows; k++) {
 			const struct query_table_row *r = &t->rows[k];
-			uint64_t n = 0;
+			uint64_t n = 0, value = 0;
 			char tenant[64], query_id[64];
 			snprintf(tenant, sizeof(tenant), "tenant=%s", r->values[0]);
 			snprintf(query_id, sizeof(query_id), "query_id=%s", r->values[1]);
@@ -305,9 +305,12 @@ static void key_tables(void **state)
 			for (size_t j = 0; j < want.n; j++) {
 				const char *l = want.rows[j].labels;
 				if ((strstr(l, tenant) != NULL) == r->present[0] &&
-				    (strstr(l, query_id) != NULL) == r->present[1])
+				    (strstr(l, query_id) != NULL) == r->present[1]) {
 					n += want.rows[j].samples;
+					value += want.rows[j].value;
+				}
 			}
+			assert_int_equal(r->value, value);
 			assert_int_equal(r->samples, n);
 			assert_int_equal(r->self, n);
 			assert_false(r->present[2]);

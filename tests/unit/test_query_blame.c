@@ -212,6 +212,24 @@ static void test_kinds(void **state)
 				 len > 296 ? -EINVAL : 0);
 		query_blame_free(b);
 	}
+	/* Who may see two tenants sees others as (other), also where rows go by another label */
+	static const struct wanted seen[] = { { BLAME_OTHER, "(other)", 60 },
+					      { BLAME_VALUE, "b", 45 },
+					      { BLAME_INTERRUPT, "(interrupt)", 20 },
+					      { BLAME_IDLE, "(idle)", 10 } },
+				   comms[] = { { BLAME_OTHER, "(other)", 60 },
+					       { BLAME_VALUE, "sh", 45 },
+					       { BLAME_INTERRUPT, "(interrupt)", 20 },
+					       { BLAME_IDLE, "(idle)", 10 } };
+	store_set_scope(s, "{tenant=~\"a|b\"}");
+	for (int by_comm = 0; by_comm < 2; by_comm++) {
+		assert_int_equal(query_blame(&b, s, &spec, by_comm ? "comm" : "tenant", 9, 9, &err),
+				 0);
+		check_parties(b->occupant, b->n_occupants, by_comm ? comms : seen, 4);
+		assert_int_equal(b->total, 135);
+		query_blame_free(b);
+	}
+	store_set_scope(s, NULL);
 	spec.metric = QUERY_WAKER; /* of which there are none */
 	b = NULL;
 	assert_int_equal(query_blame(&b, s, &spec, "tenant", 9, 9, &err), -EINVAL);

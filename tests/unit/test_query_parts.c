@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small parts of queries by hand: names of frames, keys, what blocks cover, functions seen. */
+/* Small parts of queries by hand: names, orders, keys, what blocks cover, functions seen. */
 #include "unit/store_model.h"
 
 #include "query/counters.h"
+#include "query/diff.h"
 #include "query/query_int.h"
 #include "query/seen.h"
 
@@ -73,6 +74,154 @@ static void names(void **state)
 	}
 	query_frame_name(s, 0, out, sizeof(out));
 	assert_string_equal(out, "(other)");
+	query_close(q);
+	store_close(s);
+	remove_tree(dir);
+}
+
+/* ---- order of nodes ---- */
+
+struct sibling {
+	const char *function, *module, *build;
+	uint64_t offset;
+	uint32_t kind, flags;
+};
+
+/* Of nodes with as many samples: by each part of their frames in turn. */
+static const struct sibling siblings[] = {
+	{ "", "/a", "", 5, FRAME_USER, 0 },
+	{ "", "/a", "", 7, FRAME_USER, 0 },
+	{ "", "/b", "", 6, FRAME_USER, 0 },
+	{ "f", "/a", "", 0, FRAME_USER, 0 },
+	{ "f", "/a", "", 0, FRAME_USER, FRAME_INLINED },
+	{ "f", "/a", "", 0, FRAME_KERNEL, 0 },
+	{ "f", "/a", "1", 0, FRAME_USER, 0 },
+	{ "f", "/a", "2", 0, FRAME_USER, 0 },
+	{ "f", "/b", "", 0, FRAME_USER, 0 },
+	{ "g", "/a", "", 0, FRAME_USER, 0 },
+	{ "g", "/b", "", 0, FRAME_USER, 0 },
+};
+enum { SIBLINGS = sizeof(siblings) / sizeof(siblings[0]) };
+
+static void check_sibling(const struct store *s, uint32_t stack, const struct sibling *want)
+{
+	uint32_t parent, frame;
+	store_stack(s, stack, &parent, &frame);
+	const struct store_frame *f = store_frame(s, frame);
+	assert_string_equal(store_string(s, f->function, NULL), want->function);
+	assert_string_equal(store_string(s, f->module, NULL), want->module);
+	assert_string_equal(store_string(s, f->build_id, NULL), want->build);
+	assert_int_equal(f->offset, want->offset);
+	assert_int_equal(f->kind, want->kind);
+	assert_int_equal(f->flags, want->flags);
+}
+
+static void order(void **state)
+{
+	const struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	(void)state;
+	for (size_t shift = 0; shift < SIBLINGS; shift++) {
+		struct store_writer *w;
+		struct err err = { 0 };
+		const struct query_node *nodes;
+		struct query *q;
+		uint32_t event, frame, stack;
+		char dir[64];
+		size_t n;
+		assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta,
+							&model_options, &err),
+				 0);
+		assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
+		for (size_t i = 0; i < SIBLINGS; i++) { /* in another order each time */
+			const struct sibling *v = &siblings[(i * 3 + shift) % SIBLINGS];
+			struct store_frame f = { .offset = v->offset,
+						 .kind = v->kind,
+						 .flags = v->flags };
+			f.function = *v->function ? model_text(w, v->function) : 0;
+			f.module = model_text(w, v->module);
+			f.build_id = *v->build ? model_text(w, v->build) : 0;
+			assert_int_equal(store_add_frame(w, &f, &frame), 0);
+			assert_int_equal(store_add_stack(w, 0, frame, &stack), 0);
+			assert_int_equal(store_add_row(w, 0, stack, event, 4, 4), 0);
+		}
+		assert_int_equal(model_commit_at(w, 0, &err), 0);
+		store_writer_close(w);
+		struct store *s = open_store(dir);
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		assert_int_equal(query_tree(q, &nodes, &n, &err), 0);
+		assert_int_equal(n, SIBLINGS + 1);
+		size_t i = 0;
+		for (uint32_t c = nodes[0].first_child; c; c = nodes[c].next_sibling)
+			check_sibling(s, nodes[c].stack, &siblings[i++]);
+		assert_int_equal(i, SIBLINGS);
+		/* From the leaves: those of one function and file are one, but for inlined calls */
+		const struct query_view_spec inverted = { .view = QUERY_VIEW_INVERTED };
+		static const char *const want[] = { "a+0x5", "a+0x7", "b+0x6", "f", "g", "g", "f" };
+		static const char *const modules[] = { "/a", "/a", "/b", "/b", "/a", "/b", "/a" };
+		struct query_view_tree v;
+		assert_int_equal(query_view(&v, q, &inverted, &err), 0);
+		i = 0;
+		for (uint32_t c = v.nodes[0].first_child; c; c = v.nodes[c].next_sibling) {
+			char name[40];
+			uint32_t parent;
+			store_stack(s, v.nodes[c].stack, &parent, &frame);
+			query_frame_name(s, frame, name, sizeof(name));
+			assert_int_equal(v.nodes[c].total, i ? 4 : 16);
+			if (i) {
+				assert_string_equal(name, want[i - 1]);
+				assert_string_equal(
+					store_string(s, store_frame(s, frame)->module, NULL),
+					modules[i - 1]);
+			}
+			i++;
+		}
+		assert_int_equal(i, 8);
+		query_view_free(&v);
+		query_close(q);
+		store_close(s);
+		remove_tree(dir);
+	}
+}
+
+/* Names that are longer than is shown: what differs behind that is one. */
+static void long_names(void **state)
+{
+	enum { LONG = 5000, SHOWN = 4095 };
+	static char text[2][LONG + 1], module[LONG + 1];
+	const struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	struct query_diff_tree *t;
+	struct store_writer *w;
+	struct query *q;
+	struct err err = { 0 };
+	uint32_t event, frame, stack;
+	char dir[64];
+	(void)state;
+	memset(module, 'm', LONG);
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
+	assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
+	for (int i = 0; i < 2; i++) {
+		memset(text[i], 'f', LONG);
+		text[i][LONG - 1] = (char)('1' + i);
+		const struct store_frame f = { .function = model_text(w, text[i]),
+					       .module = model_text(w, module) };
+		assert_int_equal(store_add_frame(w, &f, &frame), 0);
+		assert_int_equal(store_add_stack(w, 0, frame, &stack), 0);
+		assert_int_equal(store_add_row(w, 0, stack, event, 4, 4), 0);
+	}
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	assert_int_equal(query_open(&q, s, &spec, &err), 0);
+	assert_int_equal(query_diff_tree(&t, q, q, &err), 0);
+	assert_int_equal(t->n_nodes, 2);
+	assert_int_equal(t->nodes[1].total[0], 8);
+	assert_int_equal(t->nodes[1].total[1], 8);
+	assert_int_equal(strlen(t->nodes[1].text), SHOWN);
+	assert_int_equal(strlen(t->nodes[1].module), SHOWN);
+	assert_memory_equal(t->nodes[1].text, text[0], SHOWN);
+	assert_memory_equal(t->nodes[1].module, module, SHOWN);
+	query_diff_tree_free(t);
 	query_close(q);
 	store_close(s);
 	remove_tree(dir);
@@ -313,6 +462,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names),
+		cmocka_unit_test(order),
+		cmocka_unit_test(long_names),
 		cmocka_unit_test(threads),
 		cmocka_unit_test(wait_keys),
 		cmocka_unit_test(coverage_of_parents),

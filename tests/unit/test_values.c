@@ -334,13 +334,61 @@ static void series(void **state)
 	}
 }
 
+/* Values that are numbers, by their text. */
+static void numbers(void **state)
+{
+	enum { IDS = 9 };
+	struct store_writer *w;
+	struct query_table *t;
+	struct query *q;
+	struct err err = { 0 };
+	char dir[64], text[40];
+	uint32_t event, set, stack;
+	const struct store_totals none = { 0 };
+	const struct query_spec spec = { .from_ns = INT64_MIN,
+					 .to_ns = INT64_MAX,
+					 .labels = QUERY_TOTALS };
+	(void)state;
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
+	for (size_t i = 0; i < WINDOWS; i++) {
+		assert_int_equal(store_add_event(w, &events[FAULTS], &event), 0);
+		assert_int_equal(model_put_stack(w, "main (/bin/demo) 0 0\n", &stack), 0);
+		for (int k = 0; k < IDS; k++) {
+			snprintf(text, sizeof(text), "query_id=%d\n", (k - 3) * 1000000);
+			assert_int_equal(model_put_set(w, text, &set), 0);
+			assert_int_equal(store_add_row(w, set, stack, event, (uint64_t)k + 1, 7),
+					 0);
+		}
+		const int64_t t0 = T0 + (int64_t)i * WINDOW;
+		assert_int_equal(store_commit_window(w, t0, t0 + WINDOW, t0 - T0 + 1, &none, &err),
+				 0);
+	}
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	assert_int_equal(query_open(&q, s, &spec, &err), 0);
+	assert_true(query_top_serves(q, "query_id"));
+	assert_int_equal(query_top(q, "query_id", &t, &err), 0);
+	assert_int_equal(t->n_rows, IDS);
+	for (int k = 0; k < IDS; k++) {
+		snprintf(text, sizeof(text), "%d", (IDS - 1 - k - 3) * 1000000);
+		assert_string_equal(t->rows[k].values[0], text);
+		assert_string_equal(t->rows[k].text, text);
+		assert_int_equal(t->rows[k].samples, (IDS - k) * WINDOWS);
+	}
+	query_table_free(t);
+	query_close(q);
+	store_close(s);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),		cmocka_unit_test(from_parents),
 		cmocka_unit_test(which_serve),	cmocka_unit_test(table),
 		cmocka_unit_test(series),	cmocka_unit_test(all_with_the_key),
-		cmocka_unit_test(a_rare_value),
+		cmocka_unit_test(a_rare_value), cmocka_unit_test(numbers),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

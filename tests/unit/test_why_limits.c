@@ -69,6 +69,10 @@ static void idle_waits(void **state)
 	/* Functions of one name are one row, whatever their file */
 	assert_int_equal(why_blocked(&w, &t, &err), 0);
 	assert_int_equal(t.table[WHY_THIS]->n_rows, 1);
+	struct why_tables wakers;
+	assert_int_equal(why_wakers(&w, &wakers, &err), 0);
+	assert_string_equal(why_holder(&t, &wakers)->values[1], "main");
+	why_tables_free(&wakers);
 	assert_null(why_lengths(&w.side[WHY_THIS], WHY_CPU));
 	assert_int_equal(why_lengths(&w.side[WHY_THIS], WHY_OFF)->total, 90);
 	why_tables_free(&t);
