@@ -266,6 +266,53 @@ static void refused(void **state)
 	assert_null(s);
 }
 
+/* As many steps as are asked for at most, and one more; the shortest and the longest step. */
+static void limits(void **state)
+{
+	struct fixture *f = *state;
+	struct query_series_spec spec = all(60);
+	struct query_series *s = ask(f, &spec);
+	const size_t n = s->n_steps;
+	const int64_t length = s->to_ns - s->from_ns;
+	struct err err = { 0 };
+	char text[200];
+	query_series_free(s);
+	spec.max_steps = n;
+	s = ask(f, &spec);
+	assert_int_equal(s->n_steps, n);
+	query_series_free(s);
+	for (spec.max_steps = n - 1; spec.max_steps; spec.max_steps /= 2) {
+		/* in whole windows: seconds of a step, rounded up to tens */
+		const int64_t each =
+			(length / (int64_t)spec.max_steps + 10 * SECOND - 1) / (10 * SECOND) * 10;
+		s = NULL;
+		assert_int_equal(query_series(&s, f->s, &spec, &err), -E2BIG);
+		assert_null(s);
+		snprintf(text, sizeof(text),
+			 "%zu steps of 60 s, at most %zu: a step of %" PRId64 " s would do", n,
+			 spec.max_steps, each);
+		assert_string_equal(err.text, text);
+	}
+	static const struct {
+		int64_t step_ns, got; /* 0: refused */
+	} v[] = { { -1, 0 },
+		  { 0, 0 },
+		  { 1, 10 * SECOND },
+		  { 10 * SECOND, 10 * SECOND },
+		  { 10 * SECOND + 1, 20 * SECOND },
+		  { INT64_MAX / 4, (INT64_MAX / 4 / (10 * SECOND) + 1) * 10 * SECOND },
+		  { INT64_MAX / 4 + 1, 0 } };
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		spec = all(0);
+		spec.step_ns = v[i].step_ns;
+		s = NULL;
+		assert_int_equal(query_series(&s, f->s, &spec, &err), v[i].got ? 0 : -EINVAL);
+		if (s)
+			assert_int_equal(s->step_ns, v[i].got);
+		query_series_free(s);
+	}
+}
+
 /* Two windows a year apart: too many steps of a minute; the step that the text names is taken. */
 static void too_many(void **state)
 {
@@ -303,7 +350,7 @@ int main(void)
 		cmocka_unit_test(one_series),	   cmocka_unit_test(by_tenant),
 		cmocka_unit_test(selected),	   cmocka_unit_test(refused),
 		cmocka_unit_test(nothing_there),   cmocka_unit_test(too_many),
-		cmocka_unit_test(groups_that_fit),
+		cmocka_unit_test(groups_that_fit), cmocka_unit_test(limits),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }
