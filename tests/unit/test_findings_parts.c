@@ -243,6 +243,13 @@ static void pairs_are_one(void **state)
 				    first ? pairs[i].tenant : pairs[i].service);
 		assert_true(near(v[0].now, (first ? a : b)[2] / 1000.0, 1e-12));
 	}
+	/* The samples of the tenant are a rate of 0.75: half a sample too few, of all 15 windows */
+	struct finding few[2] = { by_hand(FINDING_MORE, "service", "web", 45, 15, 1500, 500),
+				  by_hand(FINDING_MORE, "tenant", "b", 45, 15, 1250, 250) };
+	few[0].now += 0.5 * 0.01 / 150 / 0.75;
+	struct looking half = search(s, few, 2);
+	assert_int_equal(findings_merge(&half), 0);
+	assert_int_equal(half.n, 2);
 	/* Of one key nothing is merged, however alike */
 	struct finding same[2] = { by_hand(FINDING_MORE, "service", "web", 45, 15, 1000, 500),
 				   by_hand(FINDING_MORE, "service", "web", 45, 15, 1000, 500) };

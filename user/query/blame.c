@@ -74,8 +74,8 @@ static int rank(struct side *v, size_t n, size_t max, struct blame_party **ret, 
 	/* of a row: its place among the distinct, by name */
 	size_t *first = calloc(n + 1, sizeof(*first));
 	size_t *place = calloc(n + 1, sizeof(*place)); /* of those: by time */
-	size_t all = 0;
-	*ret = calloc(max + 1 < n + 1 ? max + 1 : n + 1, sizeof(**ret));
+	size_t all = 0, most = max < n ? max : n;
+	*ret = calloc(most + 1, sizeof(**ret));
 	if (!distinct || !first || !place || !*ret) {
 		free(distinct);
 		free(first);
