@@ -317,6 +317,19 @@ static void test_levels(void **state)
 	assert_int_equal(sum_of("b", "y", "waker").ns, 0);
 }
 
+/* Of samples that took no time, no part of the time is idle. */
+static void test_no_time(void **state)
+{
+	(void)state;
+	add("z", "x", CAUSE_IDLE, 1, 8, 0);
+	add("z", "x", CAUSE_BUSY, 1, 8, 0);
+	add("z", "x", CAUSE_UNKNOWN, 0, 100, 1000);
+	flush();
+	assert_int_equal(sum_of("z", "x", "waker.idle").ns, 0);
+	assert_int_equal(sum_of("z", "x", "waker").ns, 1000);
+	assert_int_equal(read_window(NULL).n, 116);
+}
+
 static void test_without_samples(void **state)
 {
 	(void)state;
@@ -365,10 +378,14 @@ static void test_full(void **state)
 		add(name, NULL, CAUSE_BUSY, 0, 1, 3);
 	}
 	assert_true(add("late", "x", CAUSE_BUSY, 0, 1, 5));
+	lock = LOCK_ID_OTHER; /* no lock is told apart any more */
+	for (lock_end = 1; lock_end <= 4; lock_end++)
+		assert_true(add("late", "x", CAUSE_BUSY, 0, 1, 7));
+	lock = lock_end = 0;
 	flush();
 	assert_int_equal(sum_of("early", "x", "waker").ns, 1000000);
-	assert_int_equal(sum_of("(other)", "(other)", "waker").ns, 3 * 1001 + 5);
-	assert_int_equal(read_window(NULL).ns, 1000000 + ns + 5);
+	assert_int_equal(sum_of("(other)", "(other)", "waker").ns, 3 * 1001 + 5 + 4 * 7);
+	assert_int_equal(read_window(NULL).ns, 1000000 + ns + 5 + 4 * 7);
 }
 
 /* ---- locks ---- */
@@ -521,6 +538,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_too_many_pairs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_clear, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_levels, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_largest_pairs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
