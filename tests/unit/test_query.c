@@ -114,7 +114,7 @@ static void rows_and_info(void **state)
 	for (size_t i = 0; i < N_QUESTIONS; i++) {
 		const struct question *a = &questions[i];
 		struct query *q = ask(f, a);
-		uint64_t idle, samples = 0, value = 0, fired = 0, lost0 = 0;
+		uint64_t idle, samples = 0, value = 0, fired = 0, lost0 = 0, flagged = 0, sum = 0;
 		struct model_window want = expect(f, a, &idle);
 		struct read_back b = { .s = f->s, .q = q };
 		size_t n;
@@ -137,6 +137,8 @@ static void rows_and_info(void **state)
 		for (size_t k = a->from; k < a->to; k++) {
 			fired += 1401 + k;
 			lost0 += 300 + k;
+			flagged += k * k + 7;
+			sum += k;
 		}
 		const struct query_info *info = query_info(q);
 		assert_int_equal(info->samples, samples);
@@ -147,6 +149,10 @@ static void rows_and_info(void **state)
 		assert_int_equal(info->stored, 1100 * (a->to - a->from));
 		assert_int_equal(info->lost[0], lost0);
 		assert_int_equal(info->fired, info->stored + info->lost[0] + info->lost[1]);
+		assert_int_equal(info->lost[1], a->to - a->from);
+		assert_int_equal(info->flagged[0], flagged);
+		assert_int_equal(info->outside, sum);
+		assert_int_equal(info->own_cpu_ns, 5 * sum);
 		assert_int_equal(info->own_rss_max, a->to > a->from ? 1u << 20 : 0);
 		assert_int_equal(info->from_ns, a->to > a->from ? f->m.w[a->from].t0 : 0);
 		assert_int_equal(info->to_ns, a->to > a->from ? f->m.w[a->to - 1].t1 : 0);
