@@ -317,6 +317,25 @@ static void test_levels(void **state)
 	assert_int_equal(sum_of("b", "y", "waker").ns, 0);
 }
 
+/* Waits that cannot be stored are counted, those of each event. */
+static void test_failed(void **state)
+{
+	const struct causes_store sound = to;
+	struct causes_result r;
+	(void)state;
+	for (int idle = 0; idle < 2; idle++) {
+		to = sound;
+		*(idle ? &to.waker_idle : &to.waker) = 12345; /* no event */
+		add("a", "x", CAUSE_BUSY, 0, 3, 30);
+		add("a", "x", CAUSE_IDLE, 0, 5, 50);
+		add("b", "x", CAUSE_IDLE, 0, 7, 70);
+		causes_flush(&c, &to, &r);
+		assert_int_equal(r.failed, idle ? 12 : 3);
+		causes_clear(&c);
+	}
+	to = sound;
+}
+
 /* Of samples that took no time, no part of the time is idle. */
 static void test_no_time(void **state)
 {
@@ -538,6 +557,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_too_many_pairs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_clear, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_levels, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_failed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_largest_pairs, set_up, tear_down),

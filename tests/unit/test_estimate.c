@@ -343,6 +343,38 @@ static void test_unbiased(void **state)
 	}
 }
 
+/*
+ * Each point has the same place in its part of the group's time. The label set's hash says which:
+ * its upper half, of 2^32.
+ */
+static void test_points(void **state)
+{
+	size_t first = 0, all = 0;
+	(void)state;
+	for (unsigned n = 1; n <= ESTIMATE_POINTS; n++) {
+		begin_window();
+		add_samples(0, 1, 8, 100, 1); /* for 2,400 ns */
+		add_samples(0, 2, 8, 300, 1); /* for 7,200 ns */
+		for (unsigned s = 2; s < SETS; s++)
+			add_rest(s, n, n);
+		assert_int_equal(estimate_divide(&e, w, stack[0], 1), n * (SETS - 2));
+		for (unsigned s = 2; s < SETS; s++) {
+			const uint32_t place =
+				(uint32_t)((set[s] + 1) * 0x9e3779b97f4a7c15ull >> 32);
+			unsigned want = 0;
+			for (unsigned p = 0; p < n; p++)
+				want += 9600 / n * p + (uint64_t)((double)(9600 / n) * place /
+								  4294967296.0) <
+					2400;
+			assert_int_equal(row_of(s, 1).samples, want);
+			assert_int_equal(row_of(s, 2).samples, n - want);
+			first += want;
+			all += n;
+		}
+	}
+	assert_true(first > 0 && first < all / 2);
+}
+
 /* Sums beyond 64 bits, and more samples than there is room for before equal ones are one. */
 static void test_large(void **state)
 {
@@ -395,6 +427,7 @@ int main(void)
 		cmocka_unit_test(test_own_set),
 		cmocka_unit_test(test_wider),
 		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_points),
 		cmocka_unit_test(test_wider),
 		cmocka_unit_test(test_wider_order),
 		cmocka_unit_test(test_wider_is_bounded),

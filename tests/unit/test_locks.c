@@ -346,6 +346,46 @@ static void kernel_alone(void **state)
 	remove_tree(dir);
 }
 
+/* Stacks that differ in lines are one, also with another one between them. */
+static void lines(void **state)
+{
+	static const struct {
+		const char *stack;
+		uint64_t ns;
+	} v[] = { { "main (/bin/a) 0 1\n", 4 },
+		  { "work (/bin/a) 0 1\n", 6 },
+		  { "main (/bin/a) 0 2\n", 4 },
+		  { "rest (/bin/a) 0 2\n", 5 } };
+	const struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	struct names names = { .left = -1 };
+	struct store_writer *w;
+	struct query_locks *q;
+	struct err err = { 0 };
+	uint32_t event, set, stack;
+	char dir[64];
+	(void)state;
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
+	assert_int_equal(store_add_event(w, &events[WAKER], &event), 0);
+	assert_int_equal(model_put_set(w, "by.comm=sh\nlock.by=waker\nlock.kind=mutex\n", &set), 0);
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+		assert_int_equal(model_put_stack(w, v[i].stack, &stack), 0);
+		assert_int_equal(store_add_row(w, set, stack, event, 1, v[i].ns), 0);
+	}
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	assert_int_equal(query_locks(&q, s, &spec, "tenant", 10, &err), 0);
+	assert_int_equal(q->n, 1);
+	assert_int_equal(q->v[0].ns, 19);
+	assert_int_equal(q->v[0].stack_ns, 8);
+	assert_int_equal(query_locks_frames(q, q->v[0].stack, add_name, &names), 0);
+	assert_string_equal(names.text, "main ");
+	query_locks_free(q);
+	store_close(s);
+	remove_tree(dir);
+}
+
 /* Rows of as much time: by who waited, by who woke it, by the lock; none comes first. */
 static void ties(void **state)
 {
@@ -400,7 +440,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),	   cmocka_unit_test(bounded),
 		cmocka_unit_test(refused), cmocka_unit_test(kernel_alone),
-		cmocka_unit_test(ties),
+		cmocka_unit_test(ties),	   cmocka_unit_test(lines),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
