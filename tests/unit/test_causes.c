@@ -317,6 +317,23 @@ static void test_levels(void **state)
 	assert_int_equal(sum_of("b", "y", "waker").ns, 0);
 }
 
+/* A wait that was sampled for others counts for them, who was running does not. */
+static void test_weight(void **state)
+{
+	(void)state;
+	to.weight = 3;
+	add("a", "x", CAUSE_BUSY, 0, 2, 20);
+	add("a", "x", CAUSE_IDLE, 0, 5, 50);
+	added = CAUSE_BLAME;
+	add("a", "x", CAUSE_BUSY, 0, 2, 20);
+	flush();
+	to.weight = 1;
+	assert_int_equal(sum_of("a", "x", "waker").n, 6);
+	assert_int_equal(sum_of("a", "x", "waker.idle").n, 15);
+	assert_int_equal(sum_of("a", "x", "blame").n, 2);
+	assert_int_equal(read_window(NULL).ns, 90);
+}
+
 /* Waits that cannot be stored are counted, those of each event. */
 static void test_failed(void **state)
 {
@@ -557,6 +574,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_too_many_pairs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_clear, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_levels, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_weight, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_samples, set_up, tear_down),
