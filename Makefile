@@ -37,6 +37,7 @@ include mk/heap.mk
 include mk/label.mk
 include mk/fault.mk
 include mk/fuzz.mk
+include mk/figures.mk
 include mk/tests.mk
 include mk/bench.mk
 include mk/vm.mk

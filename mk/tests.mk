@@ -13,6 +13,7 @@
 #   tests/web/*.sh         the page's pure modules, in node
 #   tests/e2e/*.sh         the pages in a browser
 #   tests/fuzz/            the fuzz targets on their corpora (mk/fuzz.mk)
+#   tests/figures/         figures that come out the same each time (mk/figures.mk)
 #   tests/vm/              other kernels (mk/vm.mk)
 
 # The long tail: scripts about a rare program or an extreme load, and the longest, each of some ten
@@ -95,7 +96,7 @@ BESIDE := $(addprefix tests/, \
 	http/old.sh http/token.sh http/pods.sh record/cgo.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/little_memory.sh \
-	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
+	record/goabsent.sh record/i386.sh record/waits_late.sh \
 	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
 	record/started.sh record/periodic.sh record/harassed.sh record/runc.sh \
 	http/sql.sh http/web_process.sh http/ingest_otlp.sh record/namespace.sh \
@@ -341,6 +342,7 @@ test-with-packages:
 			'tsan/races=$(MAKE) --no-print-directory races') \
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
+		'figures=BUILD=$(BUILD) CLANG=$(CLANG) tools/figures compare' \
 		$(foreach t,$(BESIDE_KERNELS),$(call one_test,$(t))) \
 		-r8
 
@@ -348,7 +350,7 @@ test-programs: $(BUILD)/ascribe $(HEAP_LIB) $(LABEL_LIB) $(BUILD)/tests/hasty/as
 	$(BUILD)/demo examples \
 	$(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore \
 	$(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) \
-	$(BUILD)/tests/torn/torn \
+	$(BUILD)/tests/torn/torn $(FIGURES) \
 	$(if $(filter-out $(TAIL_OUT),$(NEED_CLICKHOUSE)),$(CLICKHOUSE_MODULES)/.fetched)
 test-asan-programs: $(filter-out $(UNIT_OUT:%=$(BUILD)/tests/%),$(UNIT)) \
 	$(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN))) $(REPLAY)
