@@ -33,6 +33,7 @@ include mk/bpf.mk
 include mk/export.mk
 include mk/web.mk
 include mk/user.mk
+include mk/static.mk
 include mk/heap.mk
 include mk/label.mk
 include mk/fault.mk

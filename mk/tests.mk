@@ -36,7 +36,7 @@ TAIL := $(addprefix tests/, \
 	http/peers.sh record/calls.sh record/leak.sh record/args.sh record/periods.sh \
 	http/restart_waits.sh http/units.sh http/web_unit.sh http/deb_units.sh \
 	labels/languages.sh record/java_locks.sh record/mysql_locks.sh record/in_calls.sh \
-	record/pgo.sh)
+	record/pgo.sh record/static.sh)
 # What costs most, and what other scripts also reach: each runs every fifth day.
 OFTEN := $(addprefix tests/, \
 	http/budget.sh http/pods.sh http/bad.sh http/full.sh http/keeper.sh http/freeze.sh \

@@ -59,6 +59,12 @@ $(BUILD)/gen/recipes.txt: $(RECIPES)
 $(BUILD)/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 $(BUILD)/user/labels/recipe_built_in.o: override CFLAGS += -DRECIPES='"$(BUILD)/gen/recipes.txt"'
 
+# What `top` knows of terminals by itself, as ncurses takes it from the environment.
+$(BUILD)/gen/terminal.h:
+	@mkdir -p $(@D)
+	$(Q)printf '#define TOP_TERMINFO "%s"\n' "$$(infocmp -0 -q -Q2 xterm-256color)" >$@
+$(BUILD)/user/top/screen.o: $(BUILD)/gen/terminal.h
+
 # The tables that `push --create-tables` makes.
 $(BUILD)/user/push/tables.o: deploy/clickhouse/one-node.sql
 $(BUILD)/user/push/tables.o: override CFLAGS += \

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/libcurl.h"
 
-#include <dlfcn.h>
+#include "util/library.h"
+
 #include <errno.h>
 #include <string.h>
 
 /* Debian's two flavours: their functions are the same, what they need is not. */
 static void *open_library(void)
 {
-	void *lib = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-	return lib ? lib : dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
+	void *lib = library_open("libcurl.so.4");
+	return lib ? lib : library_open("libcurl-gnutls.so.4");
 }
 
 int libcurl_load(struct libcurl *ret, struct err *err)
@@ -37,14 +38,14 @@ int libcurl_load(struct libcurl *ret, struct err *err)
 	};
 	void *lib = open_library();
 	for (size_t i = 0; lib && i < sizeof(names) / sizeof(names[0]); i++) {
-		void *f = dlsym(lib, names[i].name);
+		void *f = library_symbol(lib, names[i].name);
 		memcpy(names[i].to, &f, sizeof(f));
 		if (!f)
 			return err_set(err, -ELIBACC, "libcurl has no %s: install 7.66 or later",
 				       names[i].name);
 	}
 	if (!lib)
-		return err_set(err, -ELIBACC, "cannot load libcurl.so.4: install libcurl4");
+		return err_set(err, -ELIBACC, "%s", library_missing("libcurl.so.4", "libcurl4"));
 	if (l.global_init(CURL_GLOBAL_DEFAULT))
 		return err_set(err, -ELIBACC,
 			       "libcurl cannot be initialized: is its TLS library "

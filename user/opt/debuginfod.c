@@ -3,6 +3,7 @@
 
 #include "opt/message.h"
 #include "util/buf.h"
+#include "util/library.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -66,6 +67,9 @@ static unsigned long from_environment(const char *name)
 static int make_list(const struct opt_list *urls, struct buf *out, struct err *err)
 {
 	int rc = 0;
+	if (!library_any)
+		return err_set(err, -ELIBACC, "--debuginfod: %s",
+			       library_missing("libdebuginfod.so.1", "libdebuginfod1"));
 	for (size_t i = 0; !rc && i < urls->n; i++)
 		rc = strcmp(urls->v[i], "env")
 			     ? add_url(out, urls->v[i], strlen(urls->v[i]), "--debuginfod", err)

@@ -12,8 +12,8 @@
 #include "sandbox/child_end.h"
 #include "sandbox/confine.h"
 #include "sandbox/download_cache.h"
+#include "util/library.h"
 
-#include <dlfcn.h>
 #include <elfutils/debuginfod.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -52,12 +52,13 @@ struct library {
 
 static int load_library(struct library *l)
 {
-	void *lib = dlopen(DEBUGINFOD_SONAME, RTLD_NOW | RTLD_LOCAL);
+	void *lib = library_open(DEBUGINFOD_SONAME);
 	if (!lib)
 		return -ELIBACC;
-	l->begin = (__typeof__(l->begin))dlsym(lib, "debuginfod_begin");
-	l->find = (__typeof__(l->find))dlsym(lib, "debuginfod_find_debuginfo");
-	l->set_progress = (__typeof__(l->set_progress))dlsym(lib, "debuginfod_set_progressfn");
+	l->begin = (__typeof__(l->begin))library_symbol(lib, "debuginfod_begin");
+	l->find = (__typeof__(l->find))library_symbol(lib, "debuginfod_find_debuginfo");
+	l->set_progress =
+		(__typeof__(l->set_progress))library_symbol(lib, "debuginfod_set_progressfn");
 	return l->begin && l->find && l->set_progress ? 0 : -ELIBACC;
 }
 

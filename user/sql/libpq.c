@@ -2,8 +2,8 @@
 #include "sql/libpq.h"
 
 #include "sql/messages.h"
+#include "util/library.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 int libpq_load(struct libpq *l, char *why)
 {
-	void *lib = dlopen(LIBPQ, RTLD_NOW | RTLD_LOCAL);
+	void *lib = library_open(LIBPQ);
 	const struct {
 		const char *name;
 		void *to;
@@ -24,12 +24,12 @@ int libpq_load(struct libpq *l, char *why)
 		{ "PQconninfoParse", &l->parse }, { "PQconndefaults", &l->defaults },
 	};
 	for (size_t i = 0; lib && i < sizeof(names) / sizeof(names[0]); i++) {
-		void *f = dlsym(lib, names[i].name);
+		void *f = library_symbol(lib, names[i].name);
 		memcpy(names[i].to, &f, sizeof(f));
 		if (!f)
 			lib = NULL;
 	}
 	if (!lib)
-		snprintf(why, SQL_ERROR_MAX, LIBPQ " cannot be loaded: install libpq5");
+		snprintf(why, SQL_ERROR_MAX, "%s", library_missing(LIBPQ, "libpq5"));
 	return lib ? 0 : -ELIBACC;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "top/screen.h"
 
+#include "terminal.h"
+
 #include <curses.h>
 #include <errno.h>
 #include <langinfo.h>
@@ -12,6 +14,8 @@
 #include <term.h>
 #include <termios.h>
 #include <unistd.h>
+
+#define BUILT_IN "xterm-256color"
 
 static const int crashes[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
 
@@ -82,25 +86,45 @@ static void make_colors(void)
 	init_pair(STYLE_WARN, COLOR_YELLOW, -1);
 }
 
+/*
+ * Use the built-in description of xterm-256color (TOP_TERMINFO, from infocmp) where the host has
+ * none of its terminal, as an empty root. Terminals of these names understand it.
+ */
+static bool use_built_in(const char *term)
+{
+	static const char *const alike[] = { "xterm", "screen", "tmux",	     "rxvt",
+					     "vte",   "foot",	"alacritty", "konsole" };
+	bool is_alike = false;
+	int rc;
+	for (size_t i = 0; term && i < sizeof(alike) / sizeof(alike[0]); i++)
+		is_alike |= !strncmp(term, alike[i], strlen(alike[i]));
+	return is_alike && !setenv("TERMINFO", TOP_TERMINFO, 1) &&
+	       setupterm(BUILT_IN, STDOUT_FILENO, &rc) != ERR;
+}
+
 int screen_open(struct screen *s, bool color, struct err *err)
 {
-	const char *term = getenv("TERM");
+	const char *term = getenv("TERM"), *name = NULL;
 	int rc;
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return err_set(err, -ENOTTY, "this is no terminal: use --once, or --once --json");
 	tcgetattr(STDIN_FILENO, &rescue.modes);
 	setlocale(LC_CTYPE, "");
-	if (setupterm(NULL, STDOUT_FILENO, &rc) == ERR)
-		return err_set(err, -EOPNOTSUPP,
-			       "the terminal '%s' (TERM) is not known here: use --once",
-			       term ? term : "");
+	if (setupterm(NULL, STDOUT_FILENO, &rc) == ERR) {
+		if (use_built_in(term))
+			name = BUILT_IN;
+		else
+			return err_set(err, -EOPNOTSUPP,
+				       "the terminal '%s' (TERM) is not known here: use --once",
+				       term ? term : "");
+	}
 	const char *place = tigetstr((char *)"cup");
 	if (!place || place == (char *)-1)
 		return err_set(
 			err, -EOPNOTSUPP,
 			"a terminal of the kind '%s' (TERM) cannot place its cursor: use --once",
 			term ? term : "");
-	if (!newterm(NULL, stdout, stdin))
+	if (!newterm(name, stdout, stdin))
 		return err_set(err, -EOPNOTSUPP,
 			       "the terminal '%s' (TERM) cannot be used: use --once",
 			       term ? term : "");
