@@ -460,7 +460,7 @@ static uint32_t lock_at(uint64_t futex, enum lock_kind kind)
 	return ret;
 }
 
-/* Samples of a lock say which part of its waits was idle, whoever waits; a wait for work is idle. */
+/* Samples of a lock say which part of its waits was idle, whoever waits. A wait for work is. */
 static void test_locks(void **state)
 {
 	(void)state;
@@ -512,7 +512,7 @@ static int skip_rows(void *ctx, const struct store_row *rows, size_t n)
 	return 0;
 }
 
-/* Labels of locks win over those of a program; of more locks than are named the rest are (other). */
+/* Labels of locks win over those of a program. Of more locks than are named the rest is (other). */
 static void test_lock_labels(void **state)
 {
 	struct store_cover cover;

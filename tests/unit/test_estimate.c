@@ -415,7 +415,7 @@ static void test_large(void **state)
 	assert_true(e.samples.cap > 0);
 	begin_window();
 	assert_true(e.samples.cap > 0);
-	/* Distinct ones beyond the room for them are left out: those that are there stand for them */
+	/* Distinct ones beyond the room are left out: those that are there stand for them */
 	for (unsigned i = 0; i < 2 * ESTIMATE_MAX + 3; i++)
 		estimate_add_sample(&e, &key, i, 1, 1, 1);
 	assert_int_equal(e.samples.n, 2 * ESTIMATE_MAX);
