@@ -118,24 +118,7 @@ ok "short: JVMs of 0.3 s have names" awk '
 
 # ---- what lies ----
 cat >lies.c <<'C'
-#include <stdint.h>
-#define TABLE(name) uint64_t gHotSpotVM##name
-TABLE(StructEntryArrayStride) = 48;
-TABLE(StructEntryTypeNameOffset) = 0;
-TABLE(StructEntryFieldNameOffset) = 8;
-TABLE(StructEntryTypeStringOffset) = 16;
-TABLE(StructEntryIsStaticOffset) = 24;
-TABLE(StructEntryOffsetOffset) = 32;
-TABLE(StructEntryAddressOffset) = 40;
-TABLE(TypeEntryArrayStride) = 16;
-TABLE(TypeEntryTypeNameOffset) = 0;
-TABLE(TypeEntrySizeOffset) = 8;
-TABLE(IntConstantEntryArrayStride) = 16;
-TABLE(IntConstantEntryNameOffset) = 0;
-TABLE(IntConstantEntryValueOffset) = 8;
-struct field { const char *type, *field, *kind; uint64_t is_static, offset; void *address; };
-struct type { const char *name; uint64_t size; };
-struct value { const char *name; int64_t value; };
+#include "libjvm_tables.h"
 #if LIE == 1 /* nowhere */
 uint64_t gHotSpotVMStructs = 0x10000, gHotSpotVMTypes = 0x7fffffff0000, gHotSpotVMIntConstants = ~0ull;
 #elif LIE == 2 /* without an end, each entry the same text */
@@ -209,7 +192,7 @@ share() { # store, function
 }
 if command -v cc >/dev/null; then
 	for lie in 1 2 3 4; do
-		if ! cc -shared -fPIC -w -DLIE=$lie -o libjvm.so lies.c 2>cc.err ||
+		if ! cc -I "$here" -shared -fPIC -w -DLIE=$lie -o libjvm.so lies.c 2>cc.err ||
 			! cc -O1 -rdynamic -o spin spin.c \
 				-Wl,--no-as-needed ./libjvm.so 2>cc.err; then
 			bad "lie $lie: $(cat cc.err)"

@@ -15,24 +15,10 @@ __attribute__((noinline)) void _PyEval_EvalFrameDefault(void) { for (int i = 0; 
 int main(void) { while (clock() < 4 * CLOCKS_PER_SEC) _PyEval_EvalFrameDefault(); }
 C
 cat >jvm.c <<'C'
-#include <stdint.h>
-#define TABLE(name) uint64_t gHotSpotVM##name
-TABLE(StructEntryArrayStride) = 48;
-TABLE(StructEntryTypeNameOffset) = 0;
-TABLE(StructEntryFieldNameOffset) = 8;
-TABLE(StructEntryTypeStringOffset) = 16;
-TABLE(StructEntryIsStaticOffset) = 24;
-TABLE(StructEntryOffsetOffset) = 32;
-TABLE(StructEntryAddressOffset) = 40;
-TABLE(TypeEntryArrayStride) = 16;
-TABLE(TypeEntryTypeNameOffset) = 0;
-TABLE(TypeEntrySizeOffset) = 8;
-TABLE(IntConstantEntryArrayStride) = 16;
-TABLE(IntConstantEntryNameOffset) = 0;
-TABLE(IntConstantEntryValueOffset) = 8;
-static struct { const char *type, *field, *kind; uint64_t is_static, offset; void *address; } fields[2] = {
+#include "libjvm_tables.h"
+static struct field fields[2] = {
 	{ "HeapBlock::Header", "_length", "size_t", 0, 0, 0 } };
-static struct { const char *name; uint64_t value; } none[1];
+static struct type none[1];
 void *gHotSpotVMStructs = fields, *gHotSpotVMTypes = none, *gHotSpotVMIntConstants = none;
 C
 cat >java.c <<'C'
@@ -41,7 +27,7 @@ volatile unsigned x;
 int main(void) { while (clock() < 4 * CLOCKS_PER_SEC) x++; }
 C
 ok "a CPython 3.99" cc -O1 -rdynamic -o python3 python.c
-ok "a HotSpot without its tables" cc -shared -fPIC -w -o libjvm.so jvm.c
+ok "a HotSpot without its tables" cc -I "$here" -shared -fPIC -w -o libjvm.so jvm.c
 ok "its launcher" cc -O1 -o java java.c -Wl,--no-as-needed ./libjvm.so
 ok "recorded" "$ascribe" record -F 99 -o store -- sh -c './python3 & ./java & wait'
 cp ok.err said

@@ -29,13 +29,19 @@ static double cpu_seconds(const char *text, const char *name)
 	return 0;
 }
 
+/* 3.5 standard deviations of a share of n samples, in percent, where `right` percent are right. */
+static double luck(double right, double n)
+{
+	return 3.5 * sqrt(right * (100 - right) / fmax(n, 1));
+}
+
 static void check_shares(const json_t *r, const char *text, double more)
 {
 	double a = SAMPLES(r, "thread", "a"), b = SAMPLES(r, "thread", "b"),
 	       over = SAMPLES(r, "thread", "over");
 	double ta = SAMPLES(r, "tenant", "a"), tb = SAMPLES(r, "tenant", "b");
 	double got = share(ta, ta + tb);
-	check(fabs(got - 75) <= 8 + more, "labels-shares",
+	check(fabs(got - 75) <= luck(75, ta + tb) + more, "labels-shares",
 	      "tenant a %.0f samples, b %.0f: %.1f%%, 75%% is right", ta, tb, got);
 
 	double rate = share((a + b + over) / HZ, cpu_seconds(text, "a") + cpu_seconds(text, "b") +
@@ -50,7 +56,8 @@ static void check_nesting(const json_t *r, const char *text, double more)
 	double b = SAMPLES(r, "tenant", "b"), b7 = SAMPLES(r, "tenant", "b", "query_id", "7");
 	double want_a = share(cpu_seconds(text, "a42"), cpu_seconds(text, "a"));
 	double want_b = share(cpu_seconds(text, "b7"), cpu_seconds(text, "b"));
-	check(fabs(share(a42, a) - want_a) <= 10 + more && fabs(share(b7, b) - want_b) <= 17 + more,
+	check(fabs(share(a42, a) - want_a) <= luck(want_a, a) + more &&
+		      fabs(share(b7, b) - want_b) <= luck(want_b, b) + more,
 	      "labels-nested",
 	      "query_id 42 is %.1f%% of a, %.1f%% is right; 7 is %.1f%% of b, %.1f%% is right",
 	      share(a42, a), want_a, share(b7, b), want_b);
