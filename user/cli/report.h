@@ -44,6 +44,8 @@ const char *report_unit(const struct reading *r);
 const char *report_amount(uint64_t n, const char *unit, char out[REPORT_AMOUNT_MAX]);
 const char *report_number(uint64_t n, const char *unit, char out[REPORT_AMOUNT_MAX]);
 const char *report_unit_head(const char *unit);
+/* How long a wait was, or the value of a hit: "1.25 ms", else as report_number. Returns out. */
+const char *report_length(uint64_t n, const char *unit, char out[REPORT_AMOUNT_MAX]);
 
 /* The lines above a table. */
 void report_header(const struct reading *r, const struct report *opts);

@@ -16,11 +16,7 @@
 static void print_value(const char *unit, uint64_t v, int width)
 {
 	char text[REPORT_AMOUNT_MAX];
-	if (!strcmp(unit, "nanoseconds"))
-		text_duration(v, text);
-	else
-		report_number(v, unit, text);
-	printf("%*s", width, text);
+	printf("%*s", width, report_length(v, unit, text));
 }
 
 static void print_group_name(const struct answer *a, const struct query_lengths_group *g)
@@ -38,26 +34,23 @@ static void print_group_name(const struct answer *a, const struct query_lengths_
 /* One line for each bucket, from the first to the last that has something. */
 static void print_buckets(const struct answer *a, const char *unit, const struct hist_snapshot *h)
 {
-	uint64_t upto[HIST_BOUNDS_MAX + 1], most = 1;
+	uint64_t count[HIST_BOUNDS_MAX + 1], most = 1;
 	size_t first = 0, last = a->n_bounds;
-	hist_rebucket(h, a->bounds, a->n_bounds, upto);
-	upto[a->n_bounds] = h->total;
-	for (size_t i = a->n_bounds; i; i--) /* each its own */
-		upto[i] -= upto[i - 1];
+	hist_bucket_counts(h, a->bounds, a->n_bounds, count);
 	for (size_t i = 0; i <= a->n_bounds; i++)
-		most = upto[i] > most ? upto[i] : most;
-	while (first < last && !upto[first])
+		most = count[i] > most ? count[i] : most;
+	while (first < last && !count[first])
 		first++;
-	while (last > first && !upto[last])
+	while (last > first && !count[last])
 		last--;
 	for (size_t i = first; i <= last; i++) {
 		if (i < a->n_bounds)
 			print_value(unit, a->bounds[i], 12);
 		else
 			printf("%12s", "more");
-		printf(" %10llu %6.2f%%%s", (unsigned long long)upto[i],
-		       100 * (double)upto[i] / (double)h->total, upto[i] ? "  " : "");
-		for (uint64_t n = (upto[i] * BAR + most - 1) / most; n; n--)
+		printf(" %10llu %6.2f%%%s", (unsigned long long)count[i],
+		       100 * (double)count[i] / (double)h->total, count[i] ? "  " : "");
+		for (uint64_t n = (count[i] * BAR + most - 1) / most; n; n--)
 			putchar('#');
 		putchar('\n');
 	}

@@ -62,6 +62,14 @@ const char *report_amount(uint64_t n, const char *unit, char out[REPORT_AMOUNT_M
 	return out;
 }
 
+const char *report_length(uint64_t n, const char *unit, char out[REPORT_AMOUNT_MAX])
+{
+	if (strcmp(unit, "nanoseconds"))
+		return report_number(n, unit, out);
+	text_duration(n, out);
+	return out;
+}
+
 double report_share(const struct reading *r, uint64_t samples)
 {
 	const struct query_info *info = query_info(r->query);
@@ -173,11 +181,7 @@ static void print_lengths(const struct columns *c, const struct hist_snapshot *h
 	for (size_t i = 0; i < ANSWER_QUANTILES; i++) {
 		uint64_t v =
 			h && h->total ? hist_snapshot_quantile(h, answer_quantiles[i].q).value : 0;
-		if (!strcmp(c->unit, "nanoseconds"))
-			text_duration(v, text);
-		else
-			report_number(v, c->unit, text);
-		printf("%9s ", h && h->total ? text : "-");
+		printf("%9s ", h && h->total ? report_length(v, c->unit, text) : "-");
 	}
 	fputs("  ", stdout);
 }

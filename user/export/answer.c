@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/answer_int.h"
 
+#include "hist/prometheus.h"
 #include "query/own.h"
 
 #include <errno.h>
@@ -245,16 +246,14 @@ int answer_choose_buckets(struct answer *a, const struct query *q, const char *s
 /* In the buckets that were chosen. The last one has what is above all bounds: its high is null. */
 static json_t *chosen_buckets(const struct answer *a, const struct hist_snapshot *h)
 {
-	uint64_t upto[HIST_BOUNDS_MAX], before = 0;
+	uint64_t count[HIST_BOUNDS_MAX + 1];
 	json_t *v = json_array();
-	hist_rebucket(h, a->bounds, a->n_bounds, upto);
+	hist_bucket_counts(h, a->bounds, a->n_bounds, count);
 	for (size_t i = 0; v && i <= a->n_bounds; i++) {
 		const bool last = i == a->n_bounds;
-		const uint64_t n = last ? h->total : upto[i];
 		json_t *b = json_pack("[o,o,o]", json_count(i ? a->bounds[i - 1] + 1 : 0),
 				      last ? json_null() : json_count(a->bounds[i]),
-				      json_count(n - before));
-		before = n;
+				      json_count(count[i]));
 		if (json_array_append_new(v, b))
 			return json_done(v, -ENOMEM);
 	}

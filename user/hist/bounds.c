@@ -132,8 +132,8 @@ int hist_bounds_parse(const char *spec, bool is_time, uint64_t ret[HIST_BOUNDS_M
 					      : by_list(text, is_time, ret, ret_n);
 	if (rc == -ERANGE)
 		return err_set(err, -EINVAL,
-			       "buckets: '%.100s' has no, too large, or more than %d bounds", spec,
-			       HIST_BOUNDS_MAX);
+			       "buckets: '%.100s' must give 1 to %d bounds of at most 64 bits",
+			       spec, HIST_BOUNDS_MAX);
 	return rc ? err_set(err, -EINVAL, "buckets: '%.100s' is none of %s, with ascending %s",
 			    spec, HIST_BOUNDS_SYNTAX, is_time ? "times" : "numbers")
 		  : 0;

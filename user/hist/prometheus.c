@@ -26,6 +26,15 @@ void hist_rebucket(const struct hist_snapshot *s, const uint64_t *bounds, size_t
 		ret_upto[at++] = upto;
 }
 
+void hist_bucket_counts(const struct hist_snapshot *s, const uint64_t *bounds, size_t n,
+			uint64_t *ret)
+{
+	hist_rebucket(s, bounds, n, ret);
+	ret[n] = s->total;
+	for (size_t i = n; i; i--)
+		ret[i] -= ret[i - 1];
+}
+
 /* ---- text ---- */
 
 static int put_digits(struct buf *out, u128 v, unsigned min)

@@ -25,6 +25,10 @@
 void hist_rebucket(const struct hist_snapshot *s, const uint64_t *bounds, size_t n,
 		   uint64_t *ret_upto);
 
+/* The same for each bucket alone: ret[n] is how many values are above all bounds. */
+void hist_bucket_counts(const struct hist_snapshot *s, const uint64_t *bounds, size_t n,
+			uint64_t *ret);
+
 #define HIST_LABEL_BYTES_MAX 1024 /* of a value; what is longer is cut */
 
 struct hist_label {
