@@ -112,6 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *capture = (uint8_t *)copy_of(c.bytes, c.len); /* no byte behind it */
 	size_t n = foreign_decode(capture, c.len, sources, head >> 5, out, &side);
 	require(n <= FOREIGN_LABELS_MAX && side.used <= sizeof(side.text));
+	(void)foreign_has_sources(capture, c.len);
 	for (size_t i = 0; i < n; i++) {
 		static char text[2 * CAPTURE_MAX + 1];
 		require(label_text(&out[i], text, sizeof(text)) < sizeof(text));

@@ -21,6 +21,13 @@ static void check_utf8(const char *s, size_t len)
 	buf_fini(&to);
 }
 
+/* A character is the one that its code makes. */
+static void check_code(const char *s, size_t n)
+{
+	char made[4];
+	require(utf8_put(made, utf8_code(s, n)) == n && !memcmp(made, s, n));
+}
+
 /* What is shown is whole, has nothing hidden but newlines, and stays when it is shown again. */
 static void check_shown(const char *name)
 {
@@ -31,6 +38,7 @@ static void check_shown(const char *name)
 	for (size_t i = 0, n; shown[i]; i += n) {
 		n = utf8_char(shown + i, strlen(shown + i));
 		require(shown[i] == '\n' || !utf8_is_hidden(shown + i, n));
+		check_code(shown + i, n);
 	}
 	again = strdup(shown);
 	require(again != NULL);
