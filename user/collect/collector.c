@@ -23,6 +23,7 @@
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define UNWIND_OP SYMBOLS_OPS	  /* behind those of symbols */
 #define LAST_NAMES_NS (2 * NS)	  /* for names that are missing when recording ends */
+#define SETTLED_NAMES_NS (NS / 5) /* the same, after collector_settle */
 #define LAST_LOOK_MS 20
 /* The time for the files of the last drain is as if drains were so far apart */
 #define LAST_DRAIN_MS 10000
@@ -460,6 +461,18 @@ int collector_cut(struct collector *c, struct err *err)
 	return windows_write(c, err);
 }
 
+void collector_settle(struct collector *c)
+{
+	struct err err = { 0 };
+	const uint64_t until = proc_now_ns() + LAST_NAMES_NS;
+	uint64_t now;
+	windows_drain(c);
+	while (rows_wait(c) && (now = proc_now_ns()) < until)
+		if (collector_run(c, now + LAST_LOOK_MS * 1000000ull, NULL, 0, &err) != -ETIME)
+			break; /* it is told again when it stops */
+	c->settled = true;
+}
+
 int collector_stop(struct collector *c, struct err *err)
 {
 	if (c->closing)
@@ -473,7 +486,7 @@ int collector_stop(struct collector *c, struct err *err)
 	symbolizer_begin(c->symbolizer, LAST_DRAIN_MS);
 	windows_drain(c);
 	windows_close(c);
-	await_names(c, (uint64_t)c->end_boot_ns + LAST_NAMES_NS);
+	await_names(c, (uint64_t)c->end_boot_ns + (c->settled ? SETTLED_NAMES_NS : LAST_NAMES_NS));
 	return windows_write(c, err);
 }
 

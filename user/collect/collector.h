@@ -75,7 +75,13 @@ int collector_select(struct collector *c, uint32_t tgid);
 /* End the open window now and write it, with the names that there are. Recording goes on. */
 int collector_cut(struct collector *c, struct err *err);
 
-/* Stop the events, drain the tables, write the last window. */
+/*
+ * Wait up to 2 s for names that are missing, while samples are still taken: collector_stop, which
+ * must follow, is done within a moment then. For a recorder that another one waits to follow.
+ */
+void collector_settle(struct collector *c);
+
+/* Stop the events, drain the tables, wait up to 2 s for names, write the last window. */
 int collector_stop(struct collector *c, struct err *err);
 void collector_close(struct collector *c);
 

@@ -126,7 +126,7 @@ struct collector {
 	struct collector_detail detail;
 	uint32_t other_stack; /* "(other)", in the store */
 	bool ids_void;	      /* those of the store, until new ones are made */
-	bool filling, stopped;
+	bool filling, settled, stopped;
 	/* Frames of the row in hand, those of trampolines changed */
 	uint64_t folded[STACK_WORDS_MAX];
 	struct collector_progress sum;

@@ -114,6 +114,8 @@ void daemon_end_collector(struct daemon *d)
 	struct err err = { 0 };
 	if (!d->collector)
 		return;
+	if (!d->s.o.capture_ns) /* else it ends at its time */
+		collector_settle(d->collector);
 	if (collector_stop(d->collector, &err))
 		log_line(LOG_LINE_ERROR, "the last window: %s", err.text);
 	collector_progress(d->collector, &p);
