@@ -199,7 +199,11 @@ bench-idle: $(BUILD)/ascribe $(BUILD)/tests/record/idle
 bench-idle: ## what 32,000 processes that do nothing cost, as root (2 minutes)
 	$(Q)BUILD=$(BUILD) bash tests/bench/idle.sh
 
-.PHONY: bench-churn bench-memory bench-idle
+bench-separation: $(BUILD)/ascribe
+bench-separation: ## what it costs that a recorder is several processes, by perf; RUNS=3
+	$(Q)BUILD=$(BUILD) RUNS=$(or $(RUNS),3) bash tests/bench/separation.sh
+
+.PHONY: bench-churn bench-memory bench-idle bench-separation
 
 bench-fleet: $(BUILD)/ascribe $(BUILD)/tests/mkstore $(CLICKHOUSE_MODULES)/.fetched
 bench-fleet: ## ClickHouse under 1,000 simulated nodes: inserts, bytes, questions; 10 minutes

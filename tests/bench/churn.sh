@@ -24,28 +24,8 @@ at_exit() {
 trap at_exit EXIT
 sysctl -qw kernel.bpf_stats_enabled=1
 
-cat >"$dir/a.c" <<'EOF'
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
-int work(int *v, size_t n) { qsort(v, n, sizeof(*v), compare); return printf("%d\n", v[n / 2]); }
-EOF
-cat >"$dir/b.cpp" <<'EOF'
-#include <algorithm>
-#include <map>
-#include <string>
-#include <vector>
-std::string work(std::vector<std::string> v) { std::map<std::string, int> n; for (auto &s : v) n[s]++; std::sort(v.begin(), v.end()); return n.begin()->first; }
-EOF
-
-set -m
-(cd "$dir" && while :; do gcc -O2 -c -o a.o a.c; g++ -O1 -c -o b.o b.cpp; done) >/dev/null 2>&1 &
-loads+=($!)
-(cd "$dir" && while :; do python3 -c 'import json'; perl -e '$x = 1'; for _ in 1 \
-	2 3 4 5 6 7 8; do sh -c 'ls >list; sed -n 1p list; true'; done; done) >/dev/null 2>&1 &
-loads+=($!)
-set +m
+. "$(dirname "$0")/churn_load.bash"
+start_load "$dir"
 
 # The time that the BPF programs of a recorder have run for, in microseconds: its own, since others
 # may record, too.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links of /proc of a process that the recorder may not look at: its keeper opens them. */
 #include "proc/links.h"
+#include "proc/proc.h"
 #include "proc/reader.h"
 #include "sandbox/confine.h"
 
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,8 +92,40 @@ static void test_links(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
+/* What is mapped into a user namespace. */
+static void test_ids_of_here(void **state)
+{
+	static const struct {
+		const char *map;
+		bool same;
+	} cases[] = { { "0 12345 1", false },
+		      { "0 0 4294967294", false },
+		      { "0 0 4294967295", true },
+		      { "0 0 1000\n1000 1000 4294966295", false } };
+	(void)state;
+	assert_true(proc_has_ids_of_here((uint32_t)getpid()));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pid_t pid;
+		int life, status;
+		char path[64];
+		if (geteuid() != 0 || !start_other(&pid, &life))
+			skip();
+		assert_false(proc_has_ids_of_here((uint32_t)pid)); /* nothing is mapped */
+		snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)pid);
+		const int fd = open(path, O_WRONLY | O_CLOEXEC), len = (int)strlen(cases[i].map);
+		assert_int_equal(write(fd, cases[i].map, (size_t)len), len);
+		close(fd);
+		assert_int_equal(proc_has_ids_of_here((uint32_t)pid), cases[i].same);
+		assert_int_equal(proc_user((uint32_t)pid), OTHER);
+		close(life);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_links) };
+	/* The second one gives up all capabilities. */
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_ids_of_here),
+					    cmocka_unit_test(test_links) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -390,6 +390,12 @@ int proc_start(uint32_t tgid, uint64_t *ret);
 /* Return the id of a process in its innermost PID namespace, and its effective user. -ESRCH. */
 int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid);
 
+/*
+ * Is each user id of its user namespace the same one here? So in ours, and in those that root maps
+ * so. False where that is not known. man 7 user_namespaces, uid_map: user inside, user here, how many.
+ */
+bool proc_has_ids_of_here(uint32_t tgid);
+
 /* After each window: report ended images to the layers, and remove those that ended before ns. */
 void procs_forget(struct procs *p, uint64_t ns);
 

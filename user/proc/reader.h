@@ -39,7 +39,7 @@
 #define READERS 8u /* those beyond the first two as long as others are slow */
 #define READER_IDLE_NS 10000000000ull
 /* Between two looks at idle readers, each a system call a reader */
-#define READER_IDLE_LOOK_NS 10000000ull
+#define READER_IDLE_LOOK_NS 50000000ull
 #define READER_WAIT_NS 2000000ull
 #define READER_PATIENCE_NS 20000000ull
 #define READER_PATIENCE_EARN 5u

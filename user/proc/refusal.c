@@ -78,7 +78,9 @@ static uint32_t namespace_owner(uint32_t tgid, uint32_t uid)
 uint32_t proc_user(uint32_t tgid)
 {
 	uint32_t inner, uid;
-	return proc_identity(tgid, &inner, &uid) ? NO_USER : namespace_owner(tgid, uid);
+	if (proc_identity(tgid, &inner, &uid))
+		return NO_USER;
+	return proc_has_ids_of_here(tgid) ? uid : namespace_owner(tgid, uid);
 }
 
 uint32_t proc_image_user(struct proc_image *im)

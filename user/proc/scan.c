@@ -50,6 +50,17 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid)
 	return 0;
 }
 
+bool proc_has_ids_of_here(uint32_t tgid)
+{
+	char path[64], text[256];
+	unsigned inside, here, n;
+	int end = 0;
+	snprintf(path, sizeof(path), "/proc/%u/uid_map", tgid);
+	return read_small(path, text, sizeof(text)) > 0 &&
+	       sscanf(text, "%u %u %u%n", &inside, &here, &n, &end) == 3 &&
+	       !strcmp(text + end, "\n") && !inside && !here && n == UINT32_MAX;
+}
+
 static char *read_cgroup(uint32_t tgid)
 {
 	char path[64], text[8192];
