@@ -15,13 +15,28 @@ cat >"$1/b.cpp" <<'EOF'
 #include <map>
 #include <string>
 #include <vector>
-std::string work(std::vector<std::string> v) { std::map<std::string, int> n; for (auto &s : v) n[s]++; std::sort(v.begin(), v.end()); return n.begin()->first; }
+std::string work(std::vector<std::string> v)
+{
+	std::map<std::string, int> n;
+	for (auto &s : v)
+		n[s]++;
+	std::sort(v.begin(), v.end());
+	return n.begin()->first;
+}
 EOF
 	set -m
-	(cd "$1" && while :; do gcc -O2 -c -o a.o a.c; g++ -O1 -c -o b.o b.cpp; done) >/dev/null 2>&1 &
+	(cd "$1" && while :; do
+		gcc -O2 -c -o a.o a.c
+		g++ -O1 -c -o b.o b.cpp
+	done) >/dev/null 2>&1 &
 	loads+=($!)
-	(cd "$1" && while :; do python3 -c 'import json'; perl -e '$x = 1'; for _ in 1 \
-		2 3 4 5 6 7 8; do sh -c 'ls >list; sed -n 1p list; true'; done; done) >/dev/null 2>&1 &
+	(cd "$1" && while :; do
+		python3 -c 'import json'
+		perl -e '$x = 1'
+		for _ in 1 2 3 4 5 6 7 8; do
+			sh -c 'ls >list; sed -n 1p list; true'
+		done
+	done) >/dev/null 2>&1 &
 	loads+=($!)
 	set +m
 }

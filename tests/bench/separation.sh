@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Measure what it costs that a recorder is several processes, beside compilers and short processes.
 #
-#   CPU      by perf, from 5 s after its start: all of the keeper, the nursery and the server; of the
-#            recorder what runs in user/sandbox and in user/proc/reader*.c, with its system calls; of
-#            parsers and readers, messages, and what the kernel does to make and to end them
+#   CPU      by perf, from 5 s after its start: all of the keeper, the nursery and the server; of
+#            the recorder what runs in user/sandbox and in user/proc/reader*.c, with its system
+#            calls; of parsers and readers, messages, and what the kernel does to make and end them
 #   memory   of all but the recorder, what they share with nobody: Pss of anonymous memory and
 #            private clean pages; of each parser what one has at least, before it has parsed
 #
@@ -45,10 +45,11 @@ for run in $(seq "$runs"); do
 	recorder=$!
 	sleep 5
 	kill -0 $recorder || { cat "$dir/log" >&2; exit 1; }
-	until [ "${perf:-}" ] && kill -0 "$perf" 2>/dev/null; do # it refuses a process that has just ended
+	# It refuses a process that has just ended.
+	until [ "${perf:-}" ] && kill -0 "$perf" 2>/dev/null; do
 		ids=$(descendants $recorder | paste -sd,)
-		perf record -q -e cpu-clock -F 997 --call-graph dwarf,16384 -p "$recorder,$ids" -o "$dir/perf.data" \
-			2>/dev/null &
+		perf record -q -e cpu-clock -F 997 --call-graph dwarf,16384 -p "$recorder,$ids" \
+			-o "$dir/perf.data" 2>/dev/null &
 		perf=$!
 		sleep 0.3
 	done
@@ -62,7 +63,8 @@ for run in $(seq "$runs"); do
 	perf=
 	kill -TERM $recorder
 	wait $recorder || { cat "$dir/log" >&2; exit 1; }
-	perf script --no-inline -i "$dir/perf.data" -F comm,pid,ip,sym 2>/dev/null >"$dir/samples.$run"
+	perf script --no-inline -i "$dir/perf.data" -F comm,pid,ip,sym 2>/dev/null \
+		>"$dir/samples.$run"
 	rm -rf "$dir/store"
 done
 

@@ -183,7 +183,7 @@ static int ask(struct sandbox *s, enum op op, int fd, uint64_t *random, struct s
 	}
 	c.lane = op == LINES ? SANDBOX_KEEPING_LANE : 0;
 	int rc = sandbox_submit(s, &c, &job);
-	while (!rc && (rc = sandbox_take(s, &job, &reply, &cpu_ns)) == -EINPROGRESS) {
+	while (!rc && (rc = sandbox_take(&job, &reply, &cpu_ns)) == -EINPROGRESS) {
 		sandbox_wait(s, INT64_MAX);
 		rc = 0;
 	}

@@ -213,7 +213,7 @@ static inline int await(struct fixture *f, struct sandbox_job **job)
 {
 	uint64_t cpu_ns;
 	int rc;
-	while ((rc = sandbox_take(f->s, job, &f->reply, &cpu_ns)) == -EINPROGRESS)
+	while ((rc = sandbox_take(job, &f->reply, &cpu_ns)) == -EINPROGRESS)
 		assert_true(sandbox_wait(f->s, now_ns() + 1000000000u));
 	assert_null(*job);
 	return rc;

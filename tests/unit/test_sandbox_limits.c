@@ -35,9 +35,9 @@ static void test_slow_users(void **state)
 	sandbox_stats(f->s, &st);
 	assert_int_equal(st.calls, 3); /* two of the slow ones, and that of the other user */
 	uint64_t cpu_ns;
-	assert_int_equal(sandbox_take(f->s, &own, &f->reply, &cpu_ns), -EINPROGRESS);
+	assert_int_equal(sandbox_take(&own, &f->reply, &cpu_ns), -EINPROGRESS);
 	for (unsigned i = 0; i < 6; i++)
-		sandbox_cancel(f->s, &slow[i]);
+		sandbox_cancel(&slow[i]);
 	assert_int_equal(await(f, &own), 0); /* when the cancelled ones that run are late */
 	assert_memory_equal(f->reply.data, "own", 3);
 }
@@ -78,7 +78,7 @@ static void test_keeping_lane(void **state)
 	assert_int_equal(run(f, &c), 0);
 	assert_true(since_ms(&begin) >= SANDBOX_SLOW_KEEPING_MS);
 	assert_int_equal(spawned(f), 2);
-	sandbox_cancel(f->s, &slow);
+	sandbox_cancel(&slow);
 }
 
 /* Where CPUs are busy another worker is no help: it would unpack the same files, and be as late. */
@@ -141,7 +141,7 @@ static void test_limits(void **state)
 	};
 	assert_int_equal(run(f, &c), 0);
 	for (unsigned i = 0; i < 3; i++)
-		sandbox_cancel(f->s, &slow[i]);
+		sandbox_cancel(&slow[i]);
 }
 
 /* Neither submitting nor ticking waits, whatever a worker does. */
@@ -161,7 +161,7 @@ static void test_no_waiting(void **state)
 		assert_int_not_equal(sandbox_tick(f->s), -1);
 	assert_true(since_ms(&begin) < 1000);
 	for (unsigned i = 0; i < 4; i++)
-		sandbox_cancel(f->s, &job[i]);
+		sandbox_cancel(&job[i]);
 }
 
 /* The queue is bounded, that of one user more narrowly. */
@@ -178,7 +178,7 @@ static void test_full(void **state)
 	struct sandbox_job *other = submit(f, ECHO, 2, "other");
 	assert_int_equal(await(f, &other), 0);
 	while (n)
-		sandbox_cancel(f->s, &job[--n]);
+		sandbox_cancel(&job[--n]);
 }
 
 /* A job of a higher priority goes before those that were queued earlier. */
@@ -198,7 +198,7 @@ static void test_priority(void **state)
 		job[i] = submit(f, ECHO, 1, "later");
 	assert_int_equal(sandbox_submit(f->s, &c, &urgent), 0);
 	assert_int_equal(await(f, &urgent), 0);
-	assert_int_equal(sandbox_take(f->s, &job[29], &f->reply, &cpu_ns), -EINPROGRESS);
+	assert_int_equal(sandbox_take(&job[29], &f->reply, &cpu_ns), -EINPROGRESS);
 	for (unsigned i = 0; i < 30; i++)
 		assert_int_equal(await(f, &job[i]), 0);
 }
@@ -215,7 +215,7 @@ static void test_turns(void **state)
 		other[i] = submit(f, ECHO, 2, "few");
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(await(f, &other[i]), 0);
-	assert_int_equal(sandbox_take(f->s, &job[50], &f->reply, &cpu_ns), -EINPROGRESS);
+	assert_int_equal(sandbox_take(&job[50], &f->reply, &cpu_ns), -EINPROGRESS);
 	for (unsigned i = 0; i < 300; i++)
 		assert_int_equal(await(f, &job[i]), 0);
 }
@@ -275,7 +275,7 @@ static void test_claims(void **state)
 		skip();
 	expect_alive(f);
 	assert_int_equal(sandbox_submit(f->s, &c, &job), 0);
-	while ((rc = sandbox_take(f->s, &job, &f->reply, &cpu_ns)) == -EINPROGRESS)
+	while ((rc = sandbox_take(&job, &f->reply, &cpu_ns)) == -EINPROGRESS)
 		assert_true(sandbox_wait(f->s, now_ns() + 1000000000u));
 	assert_int_equal(rc, 0);
 	sandbox_stats(f->s, &st);

@@ -9,9 +9,9 @@
 
 #define FACTS_MAX 16384 /* contents remembered; beyond, all are found out again */
 
-static void facts_free(struct sources *s, struct facts *f)
+static void facts_free(struct facts *f)
 {
-	resolver_cancel(s->resolver, &f->job);
+	symbolizer_cancel(&f->job);
 	for (struct file_path *p = f->paths, *next; p; p = next) {
 		next = p->next;
 		free(p);
@@ -24,7 +24,7 @@ void source_facts_forget(struct sources *s)
 	for (size_t b = 0; b < FACTS_BUCKETS; b++) {
 		for (struct facts *f = s->facts[b], *next; f; f = next) {
 			next = f->next;
-			facts_free(s, f);
+			facts_free(f);
 		}
 		s->facts[b] = NULL;
 	}

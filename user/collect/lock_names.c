@@ -38,7 +38,7 @@ int lock_names_new(struct lock_names **ret, struct procs *procs, struct resolver
 
 void lock_names_forget(struct lock_names *n)
 {
-	resolver_cancel(n->resolver, &n->job);
+	symbolizer_cancel(&n->job);
 	n->n_asked = n->n_waiting = 0;
 }
 

@@ -392,7 +392,8 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid);
 
 /*
  * Is each user id of its user namespace the same one here? So in ours, and in those that root maps
- * so. False where that is not known. man 7 user_namespaces, uid_map: user inside, user here, how many.
+ * so. False where that is not known. /proc/TGID/uid_map: user inside, user here, how many
+ * (user_namespaces(7)).
  */
 bool proc_has_ids_of_here(uint32_t tgid);
 

@@ -13,52 +13,40 @@
 
 static void list_init(struct job_list *l)
 {
-	*l = (struct job_list){ .last = &l->first };
+	TAILQ_INIT(&l->jobs);
 }
 
 static void list_add(struct job_list *l, struct sandbox_job *j)
 {
-	j->next = NULL;
-	*l->last = j;
-	l->last = &j->next;
+	TAILQ_INSERT_TAIL(&l->jobs, j, link);
+	j->list = l;
 	l->n++;
 }
 
 /* Insert a job after all jobs of a higher priority, or of the same and an earlier turn. */
 static void list_queue(struct job_list *l, struct sandbox_job *j)
 {
-	struct sandbox_job **at = &l->first;
+	struct sandbox_job *k;
 	j->turn = l->turn;
-	for (const struct sandbox_job *k = l->first; k; k = k->next)
-		if (k->user == j->user && k->priority == j->priority && k->turn >= j->turn)
-			j->turn = k->turn + 1;
-	while (*at && ((*at)->priority > j->priority ||
-		       ((*at)->priority == j->priority && (*at)->turn <= j->turn)))
-		at = &(*at)->next;
-	j->next = *at;
-	*at = j;
-	if (!j->next)
-		l->last = &j->next;
+	TAILQ_FOREACH(k, &l->jobs, link)
+	if (k->user == j->user && k->priority == j->priority && k->turn >= j->turn)
+		j->turn = k->turn + 1;
+	TAILQ_FOREACH(k, &l->jobs, link)
+	if (k->priority < j->priority || (k->priority == j->priority && k->turn > j->turn))
+		break;
+	if (k)
+		TAILQ_INSERT_BEFORE(k, j, link);
+	else
+		TAILQ_INSERT_TAIL(&l->jobs, j, link);
+	j->list = l;
 	l->n++;
 }
 
-static void list_take(struct job_list *l, struct sandbox_job **at)
+static void list_take(struct sandbox_job *j)
 {
-	struct sandbox_job *j = *at;
-	*at = j->next;
-	if (l->last == &j->next)
-		l->last = at;
-	j->next = NULL;
-	l->n--;
-}
-
-static void list_remove_job(struct job_list *l, const struct sandbox_job *j)
-{
-	struct sandbox_job **at = &l->first;
-	while (*at && *at != j)
-		at = &(*at)->next;
-	if (*at)
-		list_take(l, at);
+	TAILQ_REMOVE(&j->list->jobs, j, link);
+	j->list->n--;
+	j->list = NULL;
 }
 
 int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct err *err)
@@ -68,6 +56,7 @@ int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct e
 		return err_sys(err, -ENOMEM, "sandbox");
 	s->cfg = *cfg;
 	list_init(&s->answers);
+	list_init(&s->old);
 	for (size_t i = 0; i < SANDBOX_LANES; i++) {
 		list_init(&s->lane[i].queue);
 		for (size_t k = 0; k < SANDBOX_WORKERS; k++)
@@ -186,22 +175,22 @@ static unsigned count_running(const struct lane *l, uint32_t user)
 	return n;
 }
 
-/* Find the first job of a user with fewer than SANDBOX_WORKERS_USER running jobs. */
-static struct sandbox_job **next_job(struct lane *l)
+/* Find the first job of a user with fewer than SANDBOX_WORKERS_USER running jobs, or NULL. */
+static struct sandbox_job *next_job(const struct lane *l)
 {
-	struct sandbox_job **at = &l->queue.first;
-	while (*at && count_running(l, (*at)->user) >= SANDBOX_WORKERS_USER)
-		at = &(*at)->next;
-	return *at ? at : NULL;
+	struct sandbox_job *j;
+	TAILQ_FOREACH(j, &l->queue.jobs, link)
+	if (count_running(l, j->user) < SANDBOX_WORKERS_USER)
+		break;
+	return j;
 }
 
 static void begin_jobs(struct sandbox *s, struct lane *l, uint64_t now)
 {
-	struct sandbox_job **at;
+	struct sandbox_job *j;
 	struct worker *w;
-	while ((at = next_job(l)) && (w = find_worker(s, l, now))) {
-		struct sandbox_job *j = *at;
-		list_take(&l->queue, at);
+	while ((j = next_job(l)) && (w = find_worker(s, l, now))) {
+		list_take(j);
 		if (j->turn > l->queue.turn)
 			l->queue.turn = j->turn;
 		if (w->child.fd < 0 && worker_make(s, w))
@@ -217,11 +206,13 @@ static void begin_jobs(struct sandbox *s, struct lane *l, uint64_t now)
 /* Free the memory of answers that were not taken for SANDBOX_KEEP_MS. */
 static void drop_old(struct sandbox *s, uint64_t now)
 {
-	for (struct sandbox_job *j = s->answers.first;
-	     j && now >= j->done_ns + SANDBOX_KEEP_MS * MS; j = j->next) {
+	struct sandbox_job *j;
+	while ((j = TAILQ_FIRST(&s->answers.jobs)) && now >= j->done_ns + SANDBOX_KEEP_MS * MS) {
 		if (j->reply.data)
 			j->rc = -EAGAIN;
 		buf_fini(&j->reply);
+		list_take(j);
+		list_add(&s->old, j);
 	}
 }
 
@@ -230,14 +221,15 @@ static void drop_old(struct sandbox *s, uint64_t now)
 /* True if all users together, or this user alone, have too many jobs in the queues. */
 static bool is_full(const struct sandbox *s, uint32_t user)
 {
-	size_t n = s->answers.n, own = 0;
+	const struct sandbox_job *j;
+	size_t n = s->answers.n + s->old.n, own = 0;
 	for (unsigned i = 0; i < SANDBOX_LANES; i++)
 		n += s->lane[i].queue.n;
 	if (n < SANDBOX_QUEUE_USER)
 		return false;
 	for (unsigned i = 0; i < SANDBOX_LANES; i++)
-		for (const struct sandbox_job *j = s->lane[i].queue.first; j; j = j->next)
-			own += j->user == user;
+		TAILQ_FOREACH(j, &s->lane[i].queue.jobs, link)
+	own += j->user == user;
 	return n >= SANDBOX_QUEUE_MAX || own >= SANDBOX_QUEUE_USER;
 }
 
@@ -279,8 +271,7 @@ int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sa
 	return 0;
 }
 
-int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *reply,
-		 uint64_t *ret_cpu_ns)
+int sandbox_take(struct sandbox_job **io_job, struct buf *reply, uint64_t *ret_cpu_ns)
 {
 	struct sandbox_job *j = *io_job;
 	if (j->state != JOB_DONE)
@@ -290,11 +281,11 @@ int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *rep
 	buf_fini(reply);
 	*reply = j->reply;
 	j->reply = (struct buf)BUF_INIT;
-	sandbox_cancel(s, io_job);
+	sandbox_cancel(io_job);
 	return rc;
 }
 
-void sandbox_cancel(struct sandbox *s, struct sandbox_job **io_job)
+void sandbox_cancel(struct sandbox_job **io_job)
 {
 	struct sandbox_job *j = *io_job;
 	*io_job = NULL;
@@ -304,7 +295,7 @@ void sandbox_cancel(struct sandbox *s, struct sandbox_job **io_job)
 		j->unwanted = true;
 		return;
 	}
-	list_remove_job(j->state == JOB_DONE ? &s->answers : &s->lane[j->lane].queue, j);
+	list_take(j);
 	job_free(j);
 }
 
@@ -376,9 +367,9 @@ int sandbox_ask(struct sandbox *s, const struct sandbox_call *call, struct buf *
 	rc = rc ? rc : -EINPROGRESS;
 	while (rc == -EINPROGRESS && channel_now_ns() < until_ns) {
 		sandbox_wait(s, until_ns);
-		rc = sandbox_take(s, &job, reply, &cpu_ns);
+		rc = sandbox_take(&job, reply, &cpu_ns);
 	}
-	sandbox_cancel(s, &job);
+	sandbox_cancel(&job);
 	return rc == -EINPROGRESS ? -ETIMEDOUT : rc;
 }
 
@@ -436,8 +427,9 @@ void sandbox_stats(const struct sandbox *s, struct sandbox_stats *ret)
 
 static void list_free(struct job_list *l)
 {
-	for (struct sandbox_job *j = l->first, *next; j; j = next) {
-		next = j->next;
+	struct sandbox_job *j;
+	while ((j = TAILQ_FIRST(&l->jobs))) {
+		list_take(j);
 		job_free(j);
 	}
 }
@@ -457,6 +449,7 @@ void sandbox_free(struct sandbox *s)
 		list_free(&s->lane[i].queue);
 	}
 	list_free(&s->answers);
+	list_free(&s->old);
 	for (size_t i = 0; i < s->n_stuck; i++)
 		sandbox_child_release(&s->stuck[i].child);
 	spawner_free(&s->spawner);

@@ -137,8 +137,7 @@ int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sa
  * about what it was to read: it missed the deadline without having run for half of it, or no worker
  * could be made. *ret_cpu_ns: CPU time that the worker spent.
  */
-int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *reply,
-		 uint64_t *ret_cpu_ns);
+int sandbox_take(struct sandbox_job **io_job, struct buf *reply, uint64_t *ret_cpu_ns);
 
 /*
  * Wait for an answer, for those who have nothing else to do: as sandbox_submit and sandbox_take.
@@ -147,7 +146,7 @@ int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *rep
 int sandbox_ask(struct sandbox *s, const struct sandbox_call *call, struct buf *reply);
 
 /* NULL is fine. *io_job is NULL then. */
-void sandbox_cancel(struct sandbox *s, struct sandbox_job **io_job);
+void sandbox_cancel(struct sandbox_job **io_job);
 
 /*
  * Move all jobs on, as far as that needs no waiting. In how many ms it is to be called again, -1:

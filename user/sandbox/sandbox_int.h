@@ -13,12 +13,15 @@
 #include "sandbox/sandbox.h"
 #include "sandbox/spawner.h"
 
+#include <sys/queue.h>
+
 #define MS 1000000ull
 
 enum job_state { JOB_QUEUED, JOB_RUNNING, JOB_DONE };
 
 struct sandbox_job {
-	struct sandbox_job *next; /* in the queue of its lane, or among the answers */
+	TAILQ_ENTRY(sandbox_job) link;
+	struct job_list *list; /* the queue of its lane, or answers; NULL: it is running */
 	enum job_state state;
 	unsigned lane, op, priority, deadline_ms;
 	uint32_t user;
@@ -55,7 +58,7 @@ struct worker {
  * have (start-time fair queueing).
  */
 struct job_list {
-	struct sandbox_job *first, **last;
+	TAILQ_HEAD(, sandbox_job) jobs;
 	uint64_t turn; /* of the job that was started last */
 	size_t n;
 };
@@ -78,7 +81,7 @@ struct sandbox {
 	uint64_t watched;   /* spawner.started, of the nursery that is in epoll */
 	bool nursery_ready; /* its socket can be read */
 	struct lane lane[SANDBOX_LANES];
-	struct job_list answers;
+	struct job_list answers, old; /* old: those whose memory is freed */
 	struct stuck stuck[SANDBOX_STUCK_MAX];
 	size_t n_stuck;
 	struct sandbox_stats stats;

@@ -38,7 +38,7 @@ static void forget_codes(struct unwinding *u)
 				continue;
 			}
 			*at = c->next;
-			resolver_cancel(u->resolver, &c->job);
+			symbolizer_cancel(&c->job);
 			free(c);
 			u->n_codes--;
 		}
@@ -211,7 +211,7 @@ void codes_free(struct unwinding *u)
 	for (size_t b = 0; b < CODE_BUCKETS; b++) {
 		for (struct code *c = u->codes[b], *next; c; c = next) {
 			next = c->next;
-			resolver_cancel(u->resolver, &c->job);
+			symbolizer_cancel(&c->job);
 			unwind_code_fini(&c->part);
 			free(c);
 		}

@@ -132,7 +132,7 @@ static void drop_table(struct jits *j, struct process *p, enum jit_format f)
 	quota_give(&j->bytes, p->user, jit_memory(&p->table[f]));
 	jit_fini(&p->table[f]);
 	struct source *s = source_of(p, f);
-	symbolizer_cancel(j->symbolizer, &s->job);
+	symbolizer_cancel(&s->job);
 	*s = (struct source){ 0 };
 }
 

@@ -179,11 +179,6 @@ int resolver_parse(struct resolver *r, const struct proc_image *im, const struct
 	return fd < 0 ? -ENODATA : symbolizer_run(r->symbolizer, io_job, &c, reply);
 }
 
-void resolver_cancel(struct resolver *r, struct symbols_job *io_job)
-{
-	symbolizer_cancel(r->symbolizer, io_job);
-}
-
 const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size)
 {
 	return modules_vdso(r->modules, ret_size);

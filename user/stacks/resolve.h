@@ -73,11 +73,10 @@ const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im,
 /*
  * Have a worker parse the file of a mapping. call names the operation of the sandbox and its bytes;
  * the file is its descriptor. As symbolizer_run; -ENODATA: the file cannot be opened; -EAGAIN,
- * -EBUSY: try again later.
+ * -EBUSY: try again later. symbolizer_cancel gives the job up.
  */
 int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map,
 		   struct symbols_job *io_job, const struct sandbox_call *call, struct buf *reply);
-void resolver_cancel(struct resolver *r, struct symbols_job *io_job);
 
 /* Return the bytes of the vdso and their number; NULL when there is none. */
 const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);

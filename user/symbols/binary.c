@@ -133,9 +133,9 @@ void binary_free(struct binary *b)
 	if (!b)
 		return;
 	symbolizer_remove(b->symbolizer, &b->keep);
-	symbolizer_cancel(b->symbolizer, &b->head_job);
-	symbolizer_cancel(b->symbolizer, &b->load_job);
-	symbolizer_cancel(b->symbolizer, &b->lines_job);
+	symbolizer_cancel(&b->head_job);
+	symbolizer_cancel(&b->load_job);
+	symbolizer_cancel(&b->lines_job);
 	binary_end_offer(b);
 	close_all(b);
 	binary_forget_parts(b);
@@ -263,7 +263,7 @@ static void close_if_done(struct binary *b)
 void binary_forget_symbols(struct binary *b)
 {
 	symbolizer_remove(b->symbolizer, &b->keep);
-	symbolizer_cancel(b->symbolizer, &b->load_job);
+	symbolizer_cancel(&b->load_job);
 	table_fini(&b->table);
 	binary_forget_parts(b);
 	known_fini(&b->known);

@@ -16,8 +16,8 @@ void binary_end_offer(struct binary *b)
 {
 	if (b->offer.fd >= 0)
 		close(b->offer.fd);
-	symbolizer_cancel(b->symbolizer, &b->offer.head);
-	symbolizer_cancel(b->symbolizer, &b->offer.crc.job);
+	symbolizer_cancel(&b->offer.head);
+	symbolizer_cancel(&b->offer.crc.job);
 	b->offer = (struct offer){ .fd = -1 };
 }
 
@@ -95,7 +95,7 @@ static struct crc_kept *crc_of(struct symbolizer *s, const struct symbols_file *
 	if (i < CRCS_KEPT)
 		return &s->crc[i];
 	struct crc_kept *c = &s->crc[s->next_crc++ % CRCS_KEPT];
-	symbolizer_cancel(s, &c->job);
+	symbolizer_cancel(&c->job);
 	*c = (struct crc_kept){ .file = *which };
 	return c;
 }

@@ -33,7 +33,7 @@ int symbolizer_new(struct symbolizer **ret, const struct symbolizer_config *cfg)
 void symbolizer_free(struct symbolizer *s)
 {
 	for (unsigned i = 0; s && i < CRCS_KEPT; i++)
-		symbolizer_cancel(s, &s->crc[i].job);
+		symbolizer_cancel(&s->crc[i].job);
 	free(s);
 }
 
@@ -101,21 +101,20 @@ int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job,
 	int rc = io_job->job ? 0 : submit(s, io_job, call);
 	if (rc)
 		return rc;
-	while (s->wait && (rc = sandbox_take(s->sandbox, &io_job->job, reply, &io_job->cpu_ns)) ==
-				  -EINPROGRESS)
+	while (s->wait && (rc = sandbox_take(&io_job->job, reply, &io_job->cpu_ns)) == -EINPROGRESS)
 		sandbox_wait(s->sandbox, clock_ns(CLOCK_MONOTONIC) + WAIT_NS);
 	if (!s->wait)
-		rc = sandbox_take(s->sandbox, &io_job->job, reply, &io_job->cpu_ns);
+		rc = sandbox_take(&io_job->job, reply, &io_job->cpu_ns);
 	if (rc == -EINPROGRESS)
 		return rc;
 	spending_add(&s->spending, io_job->user, io_job->cpu_ns, clock_ns(CLOCK_MONOTONIC));
 	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
 }
 
-void symbolizer_cancel(struct symbolizer *s, struct symbols_job *io_job)
+void symbolizer_cancel(struct symbols_job *io_job)
 {
 	if (io_job->job)
-		sandbox_cancel(s->sandbox, &io_job->job);
+		sandbox_cancel(&io_job->job);
 }
 
 int symbolizer_ask(struct symbolizer *s, struct symbols_job *io_job,

@@ -156,7 +156,7 @@ struct symbols_job {
  */
 int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job,
 		   const struct sandbox_call *call, struct buf *reply);
-void symbolizer_cancel(struct symbolizer *s, struct symbols_job *io_job);
+void symbolizer_cancel(struct symbols_job *io_job);
 
 /* ---- one ELF file ---- */
 
