@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define KEYS 20000
@@ -67,8 +68,45 @@ static void largest_keys(void **state)
 	}
 }
 
+static int descending(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x < y) - (x > y);
+}
+
+/* Sums of all magnitudes: what is taken away from each is their median, as qsort tells it. */
+static void median_is_taken_away(void **state)
+{
+	static uint64_t sum[KEYS];
+	(void)state;
+	for (size_t n = 1; n < KEYS; n = 3 * n + n % 7) {
+		const uint64_t same = draw(3) ? 0 : (uint64_t)draw(UINT32_MAX) << draw(32);
+		struct keysums k;
+		keysums_init(&k, 1 << 21);
+		for (uint32_t i = 0; i < n; i++) {
+			sum[i] =
+				same + ((uint64_t)draw(UINT32_MAX) >> draw(32) << draw(n % 32 + 1));
+			assert_int_equal(keysums_add(&k, i, sum[i], 0), 0);
+		}
+		assert_int_equal(keysums_shrink(&k), 0);
+		uint64_t *sorted = malloc(n * sizeof(*sorted));
+		assert_non_null(sorted);
+		memcpy(sorted, sum, n * sizeof(*sum));
+		qsort(sorted, n, sizeof(*sorted), descending);
+		assert_int_equal(k.missed, sorted[n / 2]);
+		for (uint32_t i = 0; i < n; i++) {
+			const struct keysum *s = keysums_find(&k, i);
+			assert_int_equal(s ? s->samples : 0,
+					 sum[i] > k.missed ? sum[i] - k.missed : 0);
+		}
+		free(sorted);
+		keysums_fini(&k);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(largest_keys) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(largest_keys),
+					    cmocka_unit_test(median_is_taken_away) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

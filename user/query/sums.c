@@ -116,7 +116,7 @@ static uint64_t cost_of_row(uint64_t key)
 /* Above QUERY_OTHER, and 0 for the empty set, which has that id in every pass. */
 static uint32_t hash_of_set(const struct sums *s, const struct label *labels, size_t n)
 {
-	uint64_t key = labels_key(labels, n, s->seed);
+	uint64_t key = labels_list_key(labels, n, s->seed);
 	uint32_t hash = (uint32_t)(key ^ key >> 32) >> (32 - HASH_BITS);
 	return n ? (hash | 1) << COST_BITS | class_of_cost(cost_of_set(labels, n)) : 0;
 }
@@ -147,12 +147,13 @@ int sums_name(struct sums *s, const struct label *labels, size_t n, uint32_t *re
 	}
 	uint32_t hash = hash_of_set(s, labels, n);
 	*ret = hash;
-	if (s->pass == SUMS_CHOOSE || setpool_find(&s->q->sets, labels, n, ret))
+	if (s->pass == SUMS_CHOOSE || !n)
+		return 0;
+	*ret = QUERY_OTHER;
+	if (!keysums_find(&s->sets, hash) || setpool_find(&s->q->sets, labels, n, ret))
 		return 0;
 	/* Sets of one hash may be more than were paid for. */
-	*ret = QUERY_OTHER;
-	if (!keysums_find(&s->sets, hash) ||
-	    s->sets_cost + cost_of_set(labels, n) > room_for_sets(s))
+	if (s->sets_cost + cost_of_set(labels, n) > room_for_sets(s))
 		return 0;
 	int rc = keep_set(s, labels, n, ret);
 	return rc ? rc : keep_hash(s, *ret, hash);

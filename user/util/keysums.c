@@ -102,8 +102,33 @@ static int by_samples(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-/* Make the first n of the packed sums the table. */
-static int rebuild(struct keysums *k, size_t n)
+/*
+ * Return the samples at a rank below n, of n sums in descending order: byte by byte from the
+ * highest, in a pass for each.
+ */
+static uint64_t samples_at(const struct keysum *v, size_t n, size_t rank)
+{
+	uint64_t found = 0, all = 0;
+	for (size_t i = 0; i < n; i++)
+		all |= v[i].samples;
+	for (unsigned shift = 64; shift; shift -= 8) {
+		const unsigned at = shift - 8;
+		size_t count[256] = { 0 };
+		unsigned digit = 255;
+		if (!(all >> at))
+			continue;
+		for (size_t i = 0; i < n; i++)
+			if (shift == 64 || v[i].samples >> shift == found >> shift)
+				count[v[i].samples >> at & 255]++;
+		for (; rank >= count[digit]; digit--)
+			rank -= count[digit];
+		found |= (uint64_t)digit << at;
+	}
+	return found;
+}
+
+/* Make the first n of the packed sums a table of at least `cap` slots. */
+static int rebuild(struct keysums *k, size_t n, size_t cap)
 {
 	struct keysums new = { .max_cap = k->max_cap, .missed = k->missed };
 	struct keysum *left = malloc((n + 1) * sizeof(*left));
@@ -112,7 +137,7 @@ static int rebuild(struct keysums *k, size_t n)
 	if (n)
 		memcpy(left, k->v, n * sizeof(*left));
 	free(k->v);
-	for (new.cap = CAP_MIN; new.cap / 4 * 3 <= n;)
+	for (new.cap = cap; new.cap / 4 * 3 <= n;)
 		new.cap *= 2;
 	new.v = calloc(new.cap, sizeof(*new.v));
 	new.n = new.v ? n : 0;
@@ -129,12 +154,15 @@ int keysums_shrink(struct keysums *k)
 	size_t n = keysums_pack(k), left = 0;
 	if (!n)
 		return 0;
-	qsort(k->v, n, sizeof(*k->v), by_samples);
-	uint64_t less = k->v[n / 2].samples;
-	while (left < n && k->v[left].samples > less)
+	const uint64_t less = samples_at(k->v, n, n / 2);
+	for (size_t i = 0; i < n; i++) {
+		if (k->v[i].samples <= less)
+			continue;
+		k->v[left] = k->v[i];
 		k->v[left++].samples -= less;
+	}
 	k->missed += less;
-	return rebuild(k, left);
+	return rebuild(k, left, k->cap); /* it fills again */
 }
 
 int keysums_keep(struct keysums *k, uint64_t budget, uint64_t (*cost)(uint64_t key))
@@ -149,5 +177,5 @@ int keysums_keep(struct keysums *k, uint64_t budget, uint64_t (*cost)(uint64_t k
 		budget -= more;
 		k->v[left++] = k->v[i];
 	}
-	return rebuild(k, left);
+	return rebuild(k, left, CAP_MIN);
 }
