@@ -387,8 +387,11 @@ static void test_prometheus(void **state)
 {
 	(void)state;
 	static const uint64_t bounds[] = { 100, 1000000, 1500000000 };
-	struct hist_family f = { "x_seconds", "Help \\ with\nlines \"and\" \x01 \xff.", 9, bounds,
-				 3 };
+	struct hist_family f = { .name = "x_seconds",
+				 .help = "Help \\ with\nlines \"and\" \x01 \xff.",
+				 .decimals = 9,
+				 .bounds = bounds,
+				 .n_bounds = 3 };
 	struct hist_snapshot s;
 	hist_snapshot_init(&s, 12);
 	check_text(
@@ -412,6 +415,43 @@ static void test_prometheus(void **state)
 		"x_seconds_sum{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\"} 18445618173.802723291\n"
 		"x_seconds_count{a=\"q\\\"b\\\\s\\nn\",b_1=\"\xc3\xa9\xef\xbf\xbd(\"} 6\n");
 	hist_snapshot_fini(&s);
+}
+
+/* 10 times 5 and once 100, of which only the 5s are recent. */
+static void test_prometheus_summary(void **state)
+{
+	static const double quantiles[] = { 0.5, 0.999 };
+	static const struct hist_label l = { "a", "v" };
+	const struct hist_family f = {
+		.name = "x", .help = "h", .decimals = 1, .quantiles = quantiles, .n_quantiles = 2
+	};
+	struct hist_snapshot all, recent;
+	struct buf b = BUF_INIT;
+	(void)state;
+	hist_snapshot_init(&all, 8);
+	hist_snapshot_init(&recent, 8);
+	assert_int_equal(hist_prometheus_head(&f, &b, &err), 0);
+	assert_int_equal(hist_prometheus_summary(&f, &all, &recent, NULL, 0, &b, &err), 0);
+	hist_snapshot_count(&recent, hist_bucket_index(8, 5), 10, &err);
+	hist_snapshot_count(&all, hist_bucket_index(8, 5), 10, &err);
+	hist_snapshot_count(&all, hist_bucket_index(8, 100), 1, &err);
+	assert_int_equal(hist_prometheus_summary(&f, &all, &recent, &l, 1, &b, &err), 0);
+	assert_int_equal(buf_add_u8(&b, 0), 0);
+	assert_string_equal(
+		(char *)b.data,
+		"# HELP x h\n# TYPE x summary\n"
+		"x{quantile=\"0.5\"} NaN\nx{quantile=\"0.999\"} NaN\nx_sum 0\nx_count 0\n"
+		"x{a=\"v\",quantile=\"0.5\"} 0.5\nx{a=\"v\",quantile=\"0.999\"} 0.5\n"
+		"x_sum{a=\"v\"} 15\nx_count{a=\"v\"} 11\n");
+	b.len = 0;
+	assert_int_equal(hist_prometheus_summary(&f, &all, &recent,
+						 &(struct hist_label){ "quantile", "v" }, 1, &b,
+						 &err),
+			 -EINVAL);
+	assert_true(!b.len);
+	buf_fini(&b);
+	hist_snapshot_fini(&all);
+	hist_snapshot_fini(&recent);
 }
 
 static void refuse_family(const struct hist_family *f, const char *label)
@@ -461,11 +501,17 @@ static void test_prometheus_bad(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),	 cmocka_unit_test(test_format),
-		cmocka_unit_test(test_bad_text),	 cmocka_unit_test(test_bad_binary),
-		cmocka_unit_test(test_damage),		 cmocka_unit_test(test_random_text),
-		cmocka_unit_test(test_rebucket),	 cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_bounds_of_a_user), cmocka_unit_test(test_prometheus),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_format),
+		cmocka_unit_test(test_bad_text),
+		cmocka_unit_test(test_bad_binary),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_random_text),
+		cmocka_unit_test(test_rebucket),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_bounds_of_a_user),
+		cmocka_unit_test(test_prometheus),
+		cmocka_unit_test(test_prometheus_summary),
 		cmocka_unit_test(test_prometheus_bad),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

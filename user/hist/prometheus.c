@@ -120,7 +120,8 @@ static int check(const struct hist_family *f, const struct hist_label *labels, s
 		if (f->bounds[i] <= f->bounds[i - 1])
 			return err_set(err, -EINVAL, "%s: bounds that do not ascend", f->name);
 	for (size_t i = 0; i < n; i++)
-		if (!is_name(labels[i].name, false) || !strcmp(labels[i].name, "le"))
+		if (!is_name(labels[i].name, false) ||
+		    !strcmp(labels[i].name, f->n_quantiles ? "quantile" : "le"))
 			return err_set(err, -EINVAL, "%s: \"%s\" is not a name of a label", f->name,
 				       labels[i].name);
 	return 0;
@@ -135,7 +136,8 @@ int hist_prometheus_head(const struct hist_family *f, struct buf *out, struct er
 	if (!rc)
 		rc = put_escaped(out, f->help, false);
 	if (!rc)
-		rc = buf_printf(out, "\n# TYPE %s histogram\n", f->name);
+		rc = buf_printf(out, "\n# TYPE %s %s\n", f->name,
+				f->n_quantiles ? "summary" : "histogram");
 	return rc;
 }
 
@@ -179,19 +181,35 @@ static int put_total(const struct hist_family *f, const char *what, const struct
 	return rc ? rc : buf_add_u8(out, '\n');
 }
 
-static int put_all(const struct hist_family *f, const struct hist_snapshot *s,
-		   const struct buf *labels, const uint64_t *upto, struct buf *out)
+static int put_totals(const struct hist_family *f, const struct hist_snapshot *s,
+		      const struct buf *labels, struct buf *out)
 {
-	struct hist_sum sum = hist_snapshot_sum(s);
+	const struct hist_sum sum = hist_snapshot_sum(s);
+	int rc = put_total(f, "_sum", labels, sum.low + (sum.high - sum.low) / 2, f->decimals, out);
+	return rc ? rc : put_total(f, "_count", labels, s->total, 0, out);
+}
+
+static int put_buckets(const struct hist_family *f, const struct hist_snapshot *s,
+		       const struct buf *labels, const uint64_t *upto, struct buf *out)
+{
 	int rc = 0;
 	for (size_t i = 0; i < f->n_bounds && !rc; i++)
 		rc = put_bucket(f, labels, &f->bounds[i], upto[i], out);
-	if (!rc)
-		rc = put_bucket(f, labels, NULL, s->total, out);
-	if (!rc)
-		rc = put_total(f, "_sum", labels, sum.low + (sum.high - sum.low) / 2, f->decimals,
-			       out);
-	return rc ? rc : put_total(f, "_count", labels, s->total, 0, out);
+	rc = rc ? rc : put_bucket(f, labels, NULL, s->total, out);
+	return rc ? rc : put_totals(f, s, labels, out);
+}
+
+static int put_quantile(const struct hist_family *f, const struct hist_snapshot *s,
+			const struct buf *labels, double quantile, struct buf *out)
+{
+	int rc = buf_printf(out, "%s{", f->name);
+	rc = rc ? rc : buf_add(out, labels->data, labels->len);
+	rc = rc ? rc : buf_printf(out, "%squantile=\"%g\"} ", labels->len ? "," : "", quantile);
+	if (!rc && s->total)
+		rc = put_decimal(out, hist_snapshot_quantile(s, quantile).value, f->decimals);
+	else if (!rc)
+		rc = put(out, "NaN");
+	return rc ? rc : buf_add_u8(out, '\n');
 }
 
 int hist_prometheus(const struct hist_family *f, const struct hist_snapshot *s,
@@ -207,9 +225,25 @@ int hist_prometheus(const struct hist_family *f, const struct hist_snapshot *s,
 		rc = buf_reserve(&upto, (f->n_bounds + 1) * sizeof(uint64_t));
 	if (!rc) {
 		hist_rebucket(s, f->bounds, f->n_bounds, (uint64_t *)(void *)upto.data);
-		rc = put_all(f, s, &text, (uint64_t *)(void *)upto.data, out);
+		rc = put_buckets(f, s, &text, (uint64_t *)(void *)upto.data, out);
 	}
 	buf_fini(&text);
 	buf_fini(&upto);
+	return rc ? err_set(err, rc, "no memory for the text of %s", f->name) : 0;
+}
+
+int hist_prometheus_summary(const struct hist_family *f, const struct hist_snapshot *all,
+			    const struct hist_snapshot *recent, const struct hist_label *labels,
+			    size_t n_labels, struct buf *out, struct err *err)
+{
+	struct buf text = BUF_INIT;
+	int rc = check(f, labels, n_labels, err);
+	if (rc)
+		return rc;
+	rc = put_labels(&text, labels, n_labels);
+	for (size_t i = 0; !rc && i < f->n_quantiles; i++)
+		rc = put_quantile(f, recent, &text, f->quantiles[i], out);
+	rc = rc ? rc : put_totals(f, all, &text, out);
+	buf_fini(&text);
 	return rc ? err_set(err, rc, "no memory for the text of %s", f->name) : 0;
 }

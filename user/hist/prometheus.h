@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A snapshot in other buckets, and in Prometheus' text format (version 0.0.4) as a classic
- * histogram:
+ * histogram, or as a summary with {quantile="0.99"} in the place of _bucket:
  *
  *   # HELP ascribe_drain_seconds Time to drain the tables.
  *   # TYPE ascribe_drain_seconds histogram
@@ -42,6 +42,9 @@ struct hist_family {
 	unsigned decimals;
 	const uint64_t *bounds; /* ascending, in the unit of the values */
 	size_t n_bounds;
+	/* Of a summary, ascending, each in 0 .. 1; none: the family is a histogram */
+	const double *quantiles;
+	size_t n_quantiles;
 };
 
 /*
@@ -52,5 +55,9 @@ int hist_prometheus_head(const struct hist_family *f, struct buf *out, struct er
 int hist_prometheus(const struct hist_family *f, const struct hist_snapshot *s,
 		    const struct hist_label *labels, size_t n_labels, struct buf *out,
 		    struct err *err);
+/* A summary: the sum and the count are of `all`, quantiles of `recent`; NaN where that is empty. */
+int hist_prometheus_summary(const struct hist_family *f, const struct hist_snapshot *all,
+			    const struct hist_snapshot *recent, const struct hist_label *labels,
+			    size_t n_labels, struct buf *out, struct err *err);
 
 #endif

@@ -19,14 +19,39 @@ static bool is_name(const char *s)
 	return good;
 }
 
-/* A label's name in Prometheus. */
-static void label_name(const char *key, char out[VALUE_MAX])
+void metric_rule_label(const char *key, char out[VALUE_MAX])
 {
 	size_t n = 0;
 	for (; *key && n + 1 < VALUE_MAX; key++, n++)
 		out[n] = isalnum((unsigned char)*key) && (n || !isdigit((unsigned char)*key)) ? *key
 											      : '_';
 	out[n] = 0;
+}
+
+/* Prometheus gives the lines of a histogram and of a summary a label of their own. */
+static int check_lengths(const struct metric_rule *r, struct err *err)
+{
+	const char *own = r->type == RULE_HISTOGRAM ? "le" : "quantile";
+	char name[VALUE_MAX];
+	if (r->metric != QUERY_OFF && r->metric != QUERY_RUNQ)
+		return err_set(
+			err, -EINVAL,
+			"type: histograms and summaries are of waits: choose metric off-cpu or "
+			"runq, or leave type out");
+	if (r->top > RULE_LENGTHS_TOP_MAX)
+		return err_set(err, -EINVAL, "top: at most %d with histograms and summaries",
+			       RULE_LENGTHS_TOP_MAX);
+	if (query_of_threads(r->where, r->keys, r->n_keys))
+		return err_set(err, -EINVAL,
+			       "by, where: lengths of waits are not kept by tgid, tid or thread: "
+			       "choose labels of the work");
+	for (size_t i = 0; i < r->n_keys; i++) {
+		metric_rule_label(r->keys[i], name);
+		if (!strcmp(name, own) || query_is_wait_key(r->keys[i]))
+			return err_set(err, -EINVAL, "by: not %s with type: %s", r->keys[i],
+				       r->type == RULE_HISTOGRAM ? "histogram" : "summary");
+	}
+	return 0;
 }
 
 int metric_rule_check(const struct metric_rule *r, struct err *err)
@@ -39,13 +64,13 @@ int metric_rule_check(const struct metric_rule *r, struct err *err)
 		return err_set(err, -EINVAL, "by: 1 to %d labels", RULE_KEYS_MAX);
 	for (size_t i = 0; i < r->n_keys; i++)
 		for (size_t k = 0; k < i; k++) {
-			label_name(r->keys[i], a);
-			label_name(r->keys[k], b);
+			metric_rule_label(r->keys[i], a);
+			metric_rule_label(r->keys[k], b);
 			if (!strcmp(a, b))
 				return err_set(err, -EINVAL, "by: two labels would be called %s",
 					       a);
 		}
-	return 0;
+	return r->type == RULE_COUNTER ? 0 : check_lengths(r, err);
 }
 
 int metric_rules_new(struct metric_rules **ret, const struct metric_rule *v, size_t n,
@@ -58,7 +83,8 @@ int metric_rules_new(struct metric_rules **ret, const struct metric_rule *v, siz
 		s->r = v[i];
 		s->next_ns = from_ns;
 		s->series = calloc(v[i].top, sizeof(*s->series));
-		rc = s->series ? 0 : -ENOMEM;
+		s->other = v[i].type == RULE_COUNTER ? NULL : rule_lengths_new();
+		rc = s->series && (s->other || v[i].type == RULE_COUNTER) ? 0 : -ENOMEM;
 		for (size_t k = 0; !rc && k < i; k++)
 			if (!strcmp(v[k].name, v[i].name))
 				rc = err_set(err, -EINVAL, "two rules are called %s", v[i].name);
@@ -76,9 +102,12 @@ int metric_rules_new(struct metric_rules **ret, const struct metric_rule *v, siz
 void metric_rules_free(struct metric_rules *r)
 {
 	for (size_t i = 0; r && i < r->n; i++) {
-		for (unsigned k = 0; k < r->v[i].n; k++)
+		for (unsigned k = 0; k < r->v[i].n; k++) {
 			free(r->v[i].series[k].values);
+			rule_lengths_free(r->v[i].series[k].lengths);
+		}
 		free(r->v[i].series);
+		rule_lengths_free(r->v[i].other);
 	}
 	if (r)
 		free(r->v);
@@ -87,13 +116,12 @@ void metric_rules_free(struct metric_rules *r)
 
 /* ---- counting ---- */
 
-/* The values of a row's group as they are shown. */
-static int write_values(struct buf *to, const struct query_table_row *row, size_t n_keys)
+int rule_write_values(struct buf *to, const char *const *values, size_t n_keys)
 {
 	int rc = 0;
 	to->len = 0;
 	for (size_t i = 0; !rc && i < n_keys; i++) {
-		rc = utf8_repair(to, row->values[i], strnlen(row->values[i], VALUE_MAX));
+		rc = utf8_repair(to, values[i], strnlen(values[i], VALUE_MAX));
 		rc = rc ? rc : buf_add_u8(to, 0);
 	}
 	return rc;
@@ -121,13 +149,28 @@ static struct series *find_series(const struct rule_state *s, const struct buf *
 static int new_series(struct rule_state *s, const struct buf *values, struct series **ret)
 {
 	struct series *to = &s->series[s->n];
-	*to = (struct series){ .values = malloc(values->len), .len = values->len };
-	if (!to->values)
+	const bool counter = s->r.type == RULE_COUNTER;
+	*to = (struct series){ .values = malloc(values->len),
+			       .len = values->len,
+			       .lengths = counter ? NULL : rule_lengths_new() };
+	if (!to->values || (!to->lengths && !counter)) {
+		free(to->values);
+		rule_lengths_free(to->lengths);
 		return -ENOMEM;
+	}
 	memcpy(to->values, values->data, values->len);
 	s->n++;
 	*ret = to;
 	return 0;
+}
+
+int rule_find_series(struct rule_state *s, const struct buf *values, struct series **ret)
+{
+	*ret = NULL;
+	if (is_other(values, s->r.n_keys))
+		return 0;
+	*ret = find_series(s, values);
+	return !*ret && s->n < s->r.top ? new_series(s, values, ret) : 0;
 }
 
 /* Rows come by their seconds, so free series go to the largest groups. */
@@ -138,12 +181,10 @@ static int count_row(struct rule_state *s, const struct query_table_row *row, st
 		s->other_ns += row->samples;
 		return 0;
 	}
-	int rc = write_values(values, row, s->r.n_keys);
-	if (!rc && !is_other(values, s->r.n_keys)) {
-		to = find_series(s, values);
-		if (!to && s->n < s->r.top && row->samples)
-			rc = new_series(s, values, &to);
-	}
+	if (!row->samples)
+		return 0;
+	int rc = rule_write_values(values, row->values, s->r.n_keys);
+	rc = rc ? rc : rule_find_series(s, values, &to);
 	if (!rc && to)
 		to->ns += row->samples;
 	else if (!rc)
@@ -189,7 +230,7 @@ static int find_exemplars(struct rule_state *s, struct store *store, int64_t fro
 		size_t len = strspn(trace, "0123456789abcdefABCDEF-");
 		if (!len || trace[len] || len >= TRACE_MAX)
 			continue;
-		rc = write_values(&values, row, s->r.n_keys);
+		rc = rule_write_values(&values, row->values, s->r.n_keys);
 		struct series *to = rc ? NULL : find_series(s, &values);
 		if (!to || to->trace_at_ns == at) /* a longer one came before */
 			continue;
@@ -241,7 +282,7 @@ static int add_line(const struct rule_state *s, const char *values, uint64_t ns,
 	char name[VALUE_MAX];
 	int rc = buf_printf(out, "ascribe_profile_%s_seconds_total{", s->r.name);
 	for (size_t i = 0; !rc && i < s->r.n_keys; i++) {
-		label_name(s->r.keys[i], name);
+		metric_rule_label(s->r.keys[i], name);
 		rc = buf_printf(out, "%s%s=", i ? "," : "", name);
 		rc = rc ? rc : add_value(out, values ? values : OTHER);
 		values += values ? strlen(values) + 1 : 0;
@@ -295,10 +336,14 @@ int metric_rules_write(struct metric_rules *r, struct store *s, bool openmetrics
 	pthread_mutex_lock(&r->lock);
 	r->exemplars |= openmetrics;
 	for (size_t i = 0; !rc && i < r->n; i++) {
-		rc = count_windows(&r->v[i], s, r->exemplars, err);
-		r->v[i].failed = rc != 0;
+		struct rule_state *of = &r->v[i];
+		rc = of->other ? rule_lengths_count(of, s, err)
+			       : count_windows(of, s, r->exemplars, err);
+		of->failed = rc != 0;
 		rc = rc == -EAGAIN || rc == -ESTALE || rc == -ENOMEM ? rc : 0;
-		rc = rc ? rc : add_family(&r->v[i], openmetrics, out);
+		if (!rc)
+			rc = of->other ? rule_lengths_write(of, out, err)
+				       : add_family(of, openmetrics, out);
 	}
 	metric_rules_save(r);
 	rc = rc ? rc : add_states(r, out);

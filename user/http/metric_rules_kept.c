@@ -4,6 +4,9 @@
  * while it writes leaves a wrong checksum, and the next one counts from 0.
  */
 #include "http/metric_rules_int.h"
+
+#include "hist/dump.h"
+#include "query/lengths.h"
 #include "util/write_at.h"
 
 #include <errno.h>
@@ -27,13 +30,28 @@ static int add_text(struct buf *out, const char *s, size_t len)
 	return rc ? rc : buf_add(out, s, len);
 }
 
+static int add_lengths(const struct rule_lengths *l, struct buf *out)
+{
+	const struct hist_snapshot *const v[] = { &l->all, &l->recent[0], &l->recent[1] };
+	struct buf bytes = BUF_INIT;
+	int rc = 0;
+	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++) {
+		bytes.len = 0;
+		rc = hist_dump_binary(v[i], &bytes);
+		rc = rc ? rc : add_text(out, (const char *)bytes.data, bytes.len);
+	}
+	buf_fini(&bytes);
+	return rc;
+}
+
 static int add_series(const struct series *s, struct buf *out)
 {
 	int rc = add_text(out, s->values, s->len);
 	rc = rc ? rc : buf_add_u64(out, s->ns);
 	rc = rc ? rc : add_text(out, s->trace, strlen(s->trace));
 	rc = rc ? rc : buf_add_u64(out, s->trace_ns);
-	return rc ? rc : buf_add_u64(out, (uint64_t)s->trace_at_ns);
+	rc = rc ? rc : buf_add_u64(out, (uint64_t)s->trace_at_ns);
+	return rc || !s->lengths ? rc : add_lengths(s->lengths, out);
 }
 
 static int add_rules(const struct metric_rules *r, struct buf *out)
@@ -45,6 +63,9 @@ static int add_rules(const struct metric_rules *r, struct buf *out)
 		rc = add_text(out, s->r.name, strlen(s->r.name));
 		rc = rc ? rc : buf_add_u64(out, (uint64_t)s->next_ns);
 		rc = rc ? rc : buf_add_u64(out, s->other_ns);
+		rc = rc ? rc : buf_add_u8(out, s->r.type);
+		rc = rc ? rc : buf_add_u64(out, (uint64_t)s->recent_ns);
+		rc = rc || !s->other ? rc : add_lengths(s->other, out);
 		rc = rc ? rc : buf_add_u32(out, s->n);
 		for (unsigned k = 0; !rc && k < s->n; k++)
 			rc = add_series(&s->series[k], out);
@@ -82,7 +103,41 @@ static bool has_values(const char *values, size_t len, size_t n_keys)
 	return len && !values[len - 1] && !n_keys;
 }
 
-static int take_series(struct cursor *c, size_t n_keys, struct series *to)
+#define DUMP_MAX 8192 /* bytes of one that has all buckets of LENGTHS_BITS */
+
+/* Into an empty histogram. */
+static int take_hist(struct cursor *c, struct hist_snapshot *to)
+{
+	struct hist_snapshot h;
+	size_t len;
+	const char *bytes = take_text(c, DUMP_MAX, &len);
+	int rc = bytes ? hist_load_binary(bytes, len, &h, NULL) : -EBADMSG;
+	if (rc)
+		return rc == -ENOMEM ? rc : -EBADMSG;
+	if (h.bits != LENGTHS_BITS) {
+		hist_snapshot_fini(&h);
+		return -EBADMSG;
+	}
+	*to = h;
+	return 0;
+}
+
+static int take_lengths(struct cursor *c, struct rule_lengths **ret)
+{
+	struct rule_lengths *l = rule_lengths_new();
+	int rc = l ? take_hist(c, &l->all) : -ENOMEM;
+	rc = rc ? rc : take_hist(c, &l->recent[0]);
+	rc = rc ? rc : take_hist(c, &l->recent[1]);
+	if (rc) {
+		rule_lengths_free(l);
+		return rc;
+	}
+	rule_lengths_free(*ret);
+	*ret = l;
+	return 0;
+}
+
+static int take_series(struct cursor *c, size_t n_keys, bool counter, struct series *to)
 {
 	size_t len, trace_len;
 	const char *values = take_text(c, n_keys * VALUE_BYTES, &len);
@@ -99,7 +154,10 @@ static int take_series(struct cursor *c, size_t n_keys, struct series *to)
 	if (!to->values)
 		return c->bad ? -EBADMSG : -ENOMEM;
 	memcpy(to->values, values, len);
-	return 0;
+	int rc = counter ? 0 : take_lengths(c, &to->lengths);
+	if (rc)
+		free(to->values);
+	return rc;
 }
 
 static int take_rule(struct cursor *c, struct rule_state *s)
@@ -110,10 +168,14 @@ static int take_rule(struct cursor *c, struct rule_state *s)
 		return -EBADMSG;
 	s->next_ns = (int64_t)cursor_u64(c);
 	s->other_ns = cursor_u64(c);
+	if (cursor_u8(c) != s->r.type)
+		return -EBADMSG;
+	s->recent_ns = (int64_t)cursor_u64(c);
+	int rc = s->other ? take_lengths(c, &s->other) : 0;
 	uint32_t n = cursor_u32(c);
-	int rc = c->bad || n > s->r.top ? -EBADMSG : 0;
+	rc = !rc && (c->bad || n > s->r.top) ? -EBADMSG : rc;
 	for (; !rc && s->n < n; s->n += !rc)
-		rc = take_series(c, s->r.n_keys, &s->series[s->n]);
+		rc = take_series(c, s->r.n_keys, !s->other, &s->series[s->n]);
 	return rc;
 }
 
@@ -152,9 +214,14 @@ static void forget(struct metric_rules *r, const int64_t *from_ns)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		struct rule_state *s = &r->v[i];
-		while (s->n)
-			free(s->series[--s->n].values);
+		while (s->n) {
+			rule_lengths_free(s->series[--s->n].lengths);
+			free(s->series[s->n].values);
+		}
+		if (s->other)
+			rule_lengths_clear(s->other);
 		s->other_ns = 0;
+		s->recent_ns = 0;
 		s->next_ns = from_ns[i];
 	}
 }

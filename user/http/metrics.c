@@ -85,9 +85,11 @@ static int add_durations(struct http_server *s, struct buf *out)
 					   500000000,  1000000000, 2500000000, 5000000000,
 					   10000000000 };
 	const struct hist_family f = {
-		"ascribe_http_request_seconds",
-		"Time from a request's head to its answer, waiting included.", 9, bounds,
-		sizeof(bounds) / sizeof(bounds[0])
+		.name = "ascribe_http_request_seconds",
+		.help = "Time from a request's head to its answer, waiting included.",
+		.decimals = 9,
+		.bounds = bounds,
+		.n_bounds = sizeof(bounds) / sizeof(bounds[0])
 	};
 	int rc = hist_prometheus_head(&f, out, NULL);
 	for (size_t i = 0; !rc && i < n_routes + 2; i++) {

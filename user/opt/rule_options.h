@@ -7,8 +7,8 @@
 #include "opt/options.h"
 
 struct rule_options {
-	const char *name, *metric, *where;
-	struct opt_list by;
+	const char *name, *metric, *where, *type;
+	struct opt_list by, buckets, quantiles;
 	uint64_t top;
 };
 
@@ -16,6 +16,8 @@ struct rule_options {
 struct rule_section {
 	char *text;
 	char name[64]; /* where none is given: that of the metric */
+	uint64_t bounds[HIST_BOUNDS_MAX];
+	double quantiles[RULE_QUANTILES_MAX];
 	struct rule_options o;
 	struct metric_rule r;
 };

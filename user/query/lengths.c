@@ -35,6 +35,7 @@ struct query_lengths {
 	size_t n, cap;
 	struct idhash hash;
 	bool bounded;
+	int64_t to_ns;
 };
 
 struct key {
@@ -205,7 +206,10 @@ int query_lengths(struct query_lengths **ret, struct store *s, const struct quer
 	of.rows_alone = true;
 	of.parts = HIST_PARTS * (spec->parts ? spec->parts : 1);
 	int rc = query_open(&q, s, &of, err);
-	l->bounded = !rc && query_info(q)->bounded;
+	if (!rc) {
+		l->bounded = query_info(q)->bounded;
+		l->to_ns = query_info(q)->windows ? query_info(q)->to_ns : 0;
+	}
 	rc = rc ? rc : fill(l, s, q, err);
 	query_close(q);
 	if (rc)
@@ -247,6 +251,11 @@ const struct hist_snapshot *query_lengths_of(const struct query_lengths *l,
 bool query_lengths_bounded(const struct query_lengths *l)
 {
 	return l->bounded;
+}
+
+int64_t query_lengths_to_ns(const struct query_lengths *l)
+{
+	return l->to_ns;
 }
 
 static int by_total(const void *a, const void *b)

@@ -38,6 +38,9 @@ const char *query_lengths_what(const struct query_lengths *l);
 /* Did the budget cut groups, or lengths of groups? */
 bool query_lengths_bounded(const struct query_lengths *l);
 
+/* Where the last window ends that was read; 0: none was. */
+int64_t query_lengths_to_ns(const struct query_lengths *l);
+
 /*
  * The histogram of the group with these values (as in struct query_table_row), NULL when it has
  * none.
