@@ -28,7 +28,7 @@ struct hotspot_layout {
 	struct hotspot_field symbol_length, symbol_body;
 	/* nmethod: debug information, for inlined calls */
 	struct hotspot_field scopes_pcs, scopes_pcs_end, scopes_data, metadata;
-	struct hotspot_field immutable_data, mutable_data, relocation_size;
+	struct hotspot_field immutable_data, mutable_data, relocation_size, comp_level;
 	struct hotspot_field pc_offset, pc_scope; /* PcDesc */
 	/* sizes in bytes */
 	__u16 block_bytes, const_bytes, pool_bytes, pc_bytes;
@@ -53,7 +53,6 @@ struct hotspot_jvm {
 	__u64 n_heaps;
 	struct hotspot_heap heap[HOTSPOT_HEAPS];
 	struct hotspot_layout layout;
-	__u32 pad;
 };
 
 /* For the BPF program: a heap of a process. unwind_range.n_pages is 1 + its index. */
@@ -63,7 +62,6 @@ struct hotspot_code {
 	__u64 nmethod_name; /* of the program: where an nmethod's name was found to stand */
 	struct hotspot_heap heap;
 	struct hotspot_layout layout;
-	__u32 pad;
 };
 
 /*

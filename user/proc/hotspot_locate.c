@@ -69,6 +69,7 @@ static const struct wanted {
 	{ "nmethod", "_scopes_data_offset", MAY, L(scopes_data) },
 	{ "CompiledMethod", "_scopes_data_begin", MAY, L(scopes_data) },
 	{ "nmethod", "_metadata_offset", MAY, L(metadata) },
+	{ "nmethod", "_comp_level", MAY, L(comp_level) },
 	{ "nmethod", "_immutable_data", MAY, L(immutable_data) },
 	{ "CodeBlob", "_mutable_data", MAY, L(mutable_data) },
 	{ "CodeBlob", "_relocation_size", MAY, L(relocation_size) },

@@ -22,6 +22,7 @@
 #define STREAM_FIRST 17
 #define STREAM_NO_ZEROS 20
 #define STREAM_LAST 25
+#define C2_LEVEL 4 /* CompLevel_full_optimization, of compilerDefinitions.hpp in all of these */
 
 struct naming {
 	struct pages *m;
@@ -207,14 +208,16 @@ struct scopes {
 	uint64_t data;	       /* the stream */
 	uint64_t metadata;     /* pointers to methods, from index 1 on */
 	uint64_t method;       /* that was compiled */
+	bool of_c2;
 };
 
 static bool find_scopes(struct naming *g, uint64_t blob, uint64_t method, struct scopes *ret)
 {
 	const struct hotspot_layout *l = g->l;
 	uint64_t fixed = blob;
-	int64_t relocations = 0;
-	*ret = (struct scopes){ .method = method };
+	int64_t relocations = 0, level = 0;
+	hotspot_field(g->m, blob, l->comp_level, &level);
+	*ret = (struct scopes){ .method = method, .of_c2 = level == C2_LEVEL };
 	if (l->major < STREAM_FIRST || l->major > STREAM_LAST)
 		return false;
 	if (l->immutable_data.bytes && !read_place(g, blob, l->immutable_data, 0, &fixed))
@@ -238,8 +241,9 @@ static bool find_scopes(struct naming *g, uint64_t blob, uint64_t method, struct
 }
 
 /*
- * The descriptor of a place. They ascend, and the first is none. A call has its own. What is
- * between two belongs to the nearer one: compilers describe calls and polls only.
+ * The descriptor of a place. They ascend, and the first is none. A call has its own. Compilers
+ * describe calls and polls only. C2 polls at the end of a loop, so what is between two descriptors
+ * belongs to the one behind it; of C1 it belongs to the nearer one.
  */
 static bool find_pc(struct naming *g, const struct scopes *s, uint64_t offset, int64_t *ret_scope)
 {
@@ -257,7 +261,7 @@ static bool find_pc(struct naming *g, const struct scopes *s, uint64_t offset, i
 		else
 			hi = mid;
 	}
-	if (lo > 1 && lo <= n) {
+	if (lo > 1 && lo <= n && !(s->of_c2 && lo < n)) {
 		int64_t before, after = INT64_MAX;
 		if (!hotspot_field(g->m, s->pcs + (lo - 1) * bytes, g->l->pc_offset, &before) ||
 		    (lo < n && !hotspot_field(g->m, s->pcs + lo * bytes, g->l->pc_offset, &after)))
