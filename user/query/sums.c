@@ -147,6 +147,8 @@ int sums_name(struct sums *s, const struct label *labels, size_t n, uint32_t *re
 	}
 	uint32_t hash = hash_of_set(s, labels, n);
 	*ret = hash;
+	if (s->pass == SUMS_CHOOSE)
+		keysums_prefetch(&s->sets, hash);
 	if (s->pass == SUMS_CHOOSE || !n)
 		return 0;
 	*ret = QUERY_OTHER;
@@ -223,8 +225,10 @@ static int add_set(struct sums *s, const struct store_row *row)
 static int add_row(struct sums *s, const struct store_row *row)
 {
 	if (s->pass == SUMS_CHOOSE) {
+		const uint64_t key = key_of(row->set, row->stack);
+		keysums_prefetch(&s->rows, key);
 		int rc = count_key(&s->sets, row->set, row->samples);
-		return rc ? rc : count_key(&s->rows, key_of(row->set, row->stack), row->samples);
+		return rc ? rc : count_key(&s->rows, key, row->samples);
 	}
 	bool rest = s->pass == SUMS_CHOSEN &&
 		    (row->set == QUERY_OTHER ||

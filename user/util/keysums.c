@@ -85,6 +85,12 @@ struct keysum *keysums_find(const struct keysums *k, uint64_t key)
 	return s && s->key ? s : NULL;
 }
 
+void keysums_prefetch(const struct keysums *k, uint64_t key)
+{
+	if (k->cap)
+		__builtin_prefetch(&k->v[home(key, k->cap)], 1);
+}
+
 size_t keysums_pack(struct keysums *k)
 {
 	size_t n = 0;
@@ -136,10 +142,14 @@ static int rebuild(struct keysums *k, size_t n, size_t cap)
 		return -ENOMEM;
 	if (n)
 		memcpy(left, k->v, n * sizeof(*left));
-	free(k->v);
 	for (new.cap = cap; new.cap / 4 * 3 <= n;)
 		new.cap *= 2;
-	new.v = calloc(new.cap, sizeof(*new.v));
+	if (new.cap == k->cap) { /* fresh memory would have to be faulted in */
+		new.v = memset(k->v, 0, k->cap * sizeof(*k->v));
+	} else {
+		free(k->v);
+		new.v = calloc(new.cap, sizeof(*new.v));
+	}
 	new.n = new.v ? n : 0;
 	new.cap = new.v ? new.cap : 0;
 	for (size_t i = 0; new.v &&i < n; i++)

@@ -42,6 +42,9 @@ int keysums_add(struct keysums *k, uint64_t key, uint64_t samples, uint64_t valu
 /* Return the sums of a key; NULL: there are none. */
 struct keysum *keysums_find(const struct keysums *k, uint64_t key);
 
+/* Have the memory of a key fetched: it is asked for soon. */
+void keysums_prefetch(const struct keysums *k, uint64_t key);
+
 /*
  * Take the same number of samples away from every key and drop those that have none left, until
  * half of the table is free (Misra and Gries). A key that had more than `missed` samples in all is
