@@ -148,10 +148,9 @@ static void asked_before(void **state)
 	struct model m = { .random = 71 };
 	struct copy_result r;
 	struct err err = { 0 };
-	struct store_deletion del = { .from_ns = INT64_MIN,
-				      .to_ns = INT64_MAX,
-				      .matches = is_sh,
-				      .ready = on_ready };
+	struct store_deletion del = {
+		.from_ns = INT64_MIN, .to_ns = INT64_MAX, .matches = is_sh, .ready = on_ready
+	};
 	char tmp[100];
 	bool stop = true;
 	(void)state;

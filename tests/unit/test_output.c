@@ -229,9 +229,9 @@ static void descriptors(void **state)
 		struct store_cover c;
 		size_t most = 0;
 		assert_int_equal(store_open_all(&s, dirs, stores, &err), 0);
-		assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c,
-					     &err),
-				 0);
+		assert_int_equal(
+			store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err),
+			0);
 		assert_int_equal(c.n, 200 * stores);
 		for (size_t i = 0; i < c.n; i++) {
 			struct read_back b = { .s = s };
@@ -284,8 +284,8 @@ static bool has_track_file(size_t window)
  */
 static void track_files(void **state)
 {
-	static const int64_t steps[] = { 10, 10, 9, 10, 11, 1, 9, 10, 40, 41, 10, 10, 10, 10, 10,
-					 39, 1, 10, 80, 1, 2, 3, 4 };
+	static const int64_t steps[] = { 10, 10, 9,  10, 11, 1,	 9,  10, 40, 41, 10, 10,
+					 10, 10, 10, 39, 1,  10, 80, 1,	 2,  3,	 4 };
 	enum { N = sizeof(steps) / sizeof(steps[0]) };
 	struct store_options o = model_options;
 	int64_t now = 0, began = 0, newest[N] = { 0 };
