@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of a store: which are begun again, refused or open at once, and when those of tracks end. */
+/* Files of a store: which are begun again, refused, open at once; when those of tracks end. */
 #include "unit/copied.h"
 
 #include "store/instants.h"
