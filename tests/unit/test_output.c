@@ -252,6 +252,88 @@ static void descriptors(void **state)
 	model_fini(&m);
 }
 
+/* ---- age ---- */
+
+#define AGED 8	/* windows before the damage, each in a file of its own */
+#define MORE 10 /* behind it */
+#define STEP (100 * SECOND)
+
+static void commit_aged(struct store_writer *w, size_t i)
+{
+	const struct store_totals none = { 0 };
+	const int64_t t0 = T0 + (int64_t)i * STEP;
+	struct err err = { 0 };
+	store_renew(w);
+	store_renew_end(w);
+	if (store_commit_window(w, t0, t0 + 10 * SECOND, (int64_t)(i + 1) * STEP, &none, &err))
+		fail_msg("%s", err.text);
+}
+
+/* The windows whose files there are, by the file's number among those of its level. */
+static void list_aged(const uint32_t *serials, size_t n, bool *there)
+{
+	struct store *s = open_store(dir);
+	memset(there, 0, n * sizeof(*there));
+	for (size_t i = 0; i < s->n_segments; i++)
+		for (size_t k = 0; !s->segments[i].m.level && k < n; k++)
+			there[k] |= s->segments[i].m.serial == serials[k];
+	store_close(s);
+}
+
+/* The newest file of windows. */
+static uint32_t newest_file(void)
+{
+	struct store *s = open_store(dir);
+	uint32_t serial = 0;
+	for (size_t i = 0; i < s->n_segments; i++)
+		if (!s->segments[i].m.level)
+			serial = s->segments[i].m.serial;
+	store_close(s);
+	return serial;
+}
+
+/* A file that cannot be read is no older than the next one of its level that can. */
+static void unreadable_age(void **state)
+{
+	static const size_t damaged[] = { 0, 3, 4 };
+	struct store_options o = model_options;
+	uint32_t serials[AGED + MORE];
+	bool bad[AGED + MORE] = { false }, there[AGED + MORE], gone[AGED + MORE] = { false };
+	(void)state;
+	o.symbols_bytes = 1;
+	struct store_writer *w = open_writer(&o);
+	for (size_t i = 0; i < AGED; i++) {
+		commit_aged(w, i);
+		serials[i] = newest_file();
+		assert_true(!i || serials[i] > serials[i - 1]);
+	}
+	store_renew(w); /* all are complete when the next window comes */
+	store_writer_close(w);
+	for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
+		char name[40];
+		snprintf(name, sizeof(name), "seg/10s-%08u.seg", serials[damaged[i]]);
+		flip(name, 3);
+		bad[damaged[i]] = true;
+	}
+	o.keep_ns[0] = 350 * SECOND;
+	w = open_writer(&o);
+	for (size_t i = AGED; i < AGED + MORE; i++) {
+		commit_aged(w, i);
+		serials[i] = newest_file();
+		for (size_t k = 0; k < i; k++) {
+			size_t of = k;
+			while (bad[of])
+				of++;
+			gone[k] |= (int64_t)(i - of) * STEP > 350 * SECOND;
+		}
+		list_aged(serials, i + 1, there);
+		for (size_t k = 0; k <= i; k++)
+			assert_int_equal(there[k], !gone[k]);
+	}
+	assert_true(gone[AGED] && !gone[AGED + MORE - 1]);
+	store_writer_close(w);
+}
+
 /* ---- files of tracks ---- */
 
 static int commit_track(struct store_writer *w, size_t i, int64_t boot_ns)
@@ -360,8 +442,9 @@ static void tracks_of_no_window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(begun_again), TEST(damage_is_refused), TEST(other_damage),
-		TEST(descriptors), TEST(track_files),	    TEST(tracks_of_no_window),
+		TEST(begun_again),    TEST(damage_is_refused), TEST(other_damage),
+		TEST(descriptors),    TEST(track_files),       TEST(tracks_of_no_window),
+		TEST(unreadable_age),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

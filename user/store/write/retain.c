@@ -113,11 +113,14 @@ static int cut_by_age(struct store_writer *w, int64_t now_ns, int64_t boot_ns)
 {
 	int rc = age_date(w);
 	int64_t now = age_now(w, boot_ns);
-	for (size_t i = w->s.n_segments; !rc && i-- > 0;) {
+	/* The oldest first: one that cannot be read has the age of the next one. */
+	for (size_t i = 0; !rc && i < w->s.n_segments;) {
 		const struct segment *g = &w->s.segments[i];
 		int64_t keep = keep_ns(w, g->m.level);
 		if (complete(g) && keep && age_of_segment(w, i, now) > keep)
 			rc = cut(w, i, true, now_ns);
+		else
+			i++;
 	}
 	return rc;
 }
