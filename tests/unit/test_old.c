@@ -369,6 +369,11 @@ static void check_rewritten(const struct paths *p)
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		assert_false(is_there(p->old, parts[i]));
 	assert_true(is_there(p->old, "HEADER.copy"));
+	char reserve[200];
+	struct stat st;
+	snprintf(reserve, sizeof(reserve), "%s/reserve", p->old);
+	assert_int_equal(stat(reserve, &st), 0);
+	assert_int_equal(st.st_size, 256 << 10);
 	dump_store(p->old, p->got);
 	assert_true(same_lines(p->want, p->got));
 }
@@ -417,12 +422,42 @@ static void rewrite(void **state)
 	end(&p);
 }
 
+/* A store that somebody writes stays as it is, and so does one whose path has no room for more. */
+static void not_rewritten(void **state)
+{
+	static char longest[PATH_MAX];
+	struct paths p = begin();
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct store_conversion c;
+	struct err err = { 0 };
+	char path[200];
+	(void)state;
+	snprintf(path, sizeof(path), "%s/lock", p.old);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &l), 0);
+	assert_int_equal(store_rewrite(p.old, &c, &err), -EBUSY);
+	assert_non_null(strstr(err.text, "is being written by another process"));
+	assert_true(store_is_old(p.old));
+	assert_false(is_there(p.old, "rewriting"));
+	close(fd);
+	assert_int_equal(store_rewrite(p.new, &c, &err), -ENOENT);
+	memset(longest, 'x', sizeof(longest) - 1);
+	for (size_t i = 0; i < 2; i++) {
+		longest[PATH_MAX - 10 - i] = 0; /* with "/rewriting" and its end */
+		assert_int_equal(store_rewrite(longest, &c, &err), -ENAMETOOLONG);
+		assert_non_null(strstr(err.text,
+				       i ? "cannot open the store x" : "the path of the store x"));
+	}
+	end(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row),	cmocka_unit_test(torn_end),
-		cmocka_unit_test(damage),	cmocka_unit_test(crafted),
-		cmocka_unit_test(key_with_nul), cmocka_unit_test(rewrite),
+		cmocka_unit_test(every_row),	 cmocka_unit_test(torn_end),
+		cmocka_unit_test(damage),	 cmocka_unit_test(crafted),
+		cmocka_unit_test(key_with_nul),	 cmocka_unit_test(rewrite),
+		cmocka_unit_test(not_rewritten),
 	};
 	if (system("command -v python3 >/dev/null")) {
 		print_message("skipped: python3 is needed\n");

@@ -2,6 +2,8 @@
 /* Single values of a wide key: whichever form they have, by ranges and by where windows begin. */
 #include "unit/store_model.h"
 
+#include "store/read/store_int.h"
+
 #define T0 (1700000000ll / 3600 * 3600 * 1000000000)
 #define WINDOW 10000000000ll
 #define WINDOWS 40
@@ -142,8 +144,63 @@ static void values_in_their_windows(void **state)
 	}
 }
 
+/* Windows of three hours, one of each in turn: each hour has one block, of all its windows. */
+static void hours_in_turn(void **state)
+{
+	const int64_t hour = 3600 * 1000000000ll;
+	const struct store_totals none = { 0 };
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct store *s;
+	struct err err = { 0 };
+	char other[64];
+	size_t n = 0;
+	(void)state;
+	o.wide_values = 2;
+	o.grace_ns = 10 * hour; /* all come before the first is summed up */
+	assert_int_equal(store_writer_open_with(&w, temp_dir(other), &model_meta, &o, &err), 0);
+	for (int64_t i = 0; i < 30; i++) {
+		char text[20];
+		const int64_t t0 = T0 + i % 3 * hour + i / 3 * WINDOW;
+		for (int64_t k = 0; k < 5; k++) {
+			snprintf(text, sizeof(text), "v%d", (int)(i * 5 + k));
+			add(w, text, false);
+		}
+		assert_int_equal(store_commit_window(w, t0, t0 + WINDOW, i + 1, &none, &err), 0);
+	}
+	const int64_t t0 = T0 + 4 * hour;
+	assert_int_equal(store_commit_window(w, t0, t0 + WINDOW, 31, &none, &err), 0);
+	assert_int_equal(store_compact(w, &err), 0);
+	store_writer_close(w);
+	s = open_store(other);
+	for (size_t i = 0; i < s->n_segments; i++) {
+		struct segment *g = &s->segments[i];
+		if (g->m.level != LEVEL_POSTINGS)
+			continue;
+		assert_int_equal(segment_load(s, g, &err), 0);
+		for (size_t k = 0; k < g->n_refs; k++, n++) {
+			const struct store_block *b = &g->refs[k].b;
+			const uint32_t lo = (uint32_t)((b->t0_ns - T0) / hour);
+			assert_int_equal(b->t0_ns, T0 + lo * hour);
+			assert_int_equal(b->t1_ns, b->t0_ns + 10 * WINDOW);
+			/* A window from before the key was wide has it in no table. */
+			assert_int_equal(b->child_lo, lo ? lo : 3 * (10 - b->n_windows));
+			assert_int_equal(b->child_hi, 28 + lo);
+			assert_int_equal(b->window_lo, b->child_lo);
+			assert_int_equal(b->window_hi, b->child_hi);
+			assert_int_equal(b->n_children, b->n_windows);
+			assert_int_equal(b->n_folded, 5 * b->n_windows);
+			assert_int_equal(b->boot_ns, b->child_hi);
+		}
+	}
+	assert_int_equal(n, 3);
+	store_close(s);
+	remove_tree(other);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(values_in_their_windows) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(values_in_their_windows),
+					    cmocka_unit_test(hours_in_turn) };
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
