@@ -22,7 +22,8 @@
 static const int64_t times[] = { 0, 10, 70, 130, 400, 1700 };
 #define WINDOWS (sizeof(times) / sizeof(times[0]))
 
-static char base[64], whole[80], plain[80], damaged[80], nameless[80], deleted[80], old[80];
+static char base[64], whole[80], plain[80], damaged[80], nameless[80], deleted[80], old[80],
+	coarse[80];
 static char target[80], target_tmp[90];
 static struct model_window windows[WINDOWS];
 static bool has_old;
@@ -367,6 +368,44 @@ static inline int is_t1(void *ctx, const struct label *labels, size_t n, bool *r
 	return 0;
 }
 
+/* Of parents whose windows are gone: what their sums and projections tell. */
+static inline int run_merge_coarse(struct digest *ret, struct err *err)
+{
+	const char *const from[] = { coarse };
+	struct copy_result r;
+	begin_faults();
+	int rc = store_merge(from, 1, target, NULL, &r, err);
+	end_faults();
+	if (rc)
+		return rc;
+	assert_true(r.coarse > 0);
+	assert_null(digest(target, ret));
+	return 0;
+}
+
+static inline int run_delete_coarse(struct digest *ret, struct err *err)
+{
+	static const char *const keys[] = { "tenant" };
+	const struct store_deletion d = { .from_ns = INT64_MIN,
+					  .to_ns = INT64_MAX,
+					  .matches = is_t1,
+					  .keys = keys,
+					  .n_keys = 1 };
+	struct copy_result r;
+	struct digest before, after;
+	copy_store(coarse, target);
+	assert_null(digest(target, &before));
+	begin_faults();
+	int rc = store_delete(target, &d, NULL, &r, err);
+	end_faults();
+	assert_null(digest(target, &after));
+	if (!rc)
+		*ret = after;
+	else
+		assert_true(same_digest(&before, &after));
+	return rc;
+}
+
 /* Whether a store is as it was or, where the failure came late, as it should become. */
 static inline void check_either(const struct digest *got, const struct digest *before)
 {
@@ -448,6 +487,24 @@ static inline void damage(void)
 	close(fd);
 }
 
+/* Retention cuts the windows, and parents of a minute, of all files but the newest. */
+static inline void cut_windows(void)
+{
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct err err = { 0 };
+	uint64_t lost[2] = { 0 }, flagged[1] = { 0 };
+	struct store_cpu_totals cpu = { 1, 9, 9, lost, flagged };
+	const struct store_totals t = { .cpu = &cpu, .n_cpus = 1 };
+	const int64_t t0 = T0 + 90000 * SECOND;
+	o.symbols_bytes = 1;
+	o.keep_ns[0] = o.keep_ns[1] = SECOND;
+	if (store_writer_open_with(&w, coarse, &model_meta, &o, &err) ||
+	    store_commit_window(w, t0, t0 + SECOND, t0 - T0 + SECOND, &t, &err))
+		fail_msg("%s", err.text);
+	store_writer_close(w);
+}
+
 static inline int make_stores(void **state)
 {
 	struct model m = { .random = 3 };
@@ -460,6 +517,7 @@ static inline int make_stores(void **state)
 	snprintf(plain, sizeof(plain), "%s/plain", base);
 	snprintf(damaged, sizeof(damaged), "%s/damaged", base);
 	snprintf(nameless, sizeof(nameless), "%s/nameless", base);
+	snprintf(coarse, sizeof(coarse), "%s/coarse", base);
 	snprintf(deleted, sizeof(deleted), "%s/deleted", base);
 	snprintf(target_tmp, sizeof(target_tmp), "%s/target.tmp", base);
 	snprintf(old, sizeof(old), "%s/old", base);
@@ -473,6 +531,8 @@ static inline int make_stores(void **state)
 		fail_msg("%s", err.text);
 	copy_store(whole, damaged);
 	damage();
+	copy_store(whole, coarse);
+	cut_windows();
 	copy_store(plain, nameless);
 	snprintf(command, sizeof(command), "%s/MANIFEST", nameless);
 	assert_int_equal(unlink(command), 0);

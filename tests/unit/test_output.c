@@ -216,14 +216,18 @@ static void descriptors(void **state)
 	(void)state;
 	o.windows_only = true;
 	o.symbols_bytes = 1;
+	const size_t first = count_open();
 	struct store_writer *w = open_writer(&o);
 	const char *const dirs[] = { dir, dir, dir };
 	for (int i = 0; i < 200; i++) {
 		store_renew(w);
 		store_renew_end(w);
 		assert_int_equal(model_commit(&m, w, 2, &err), 0);
+		/* Of the writer: the directory, the lock, names of the open file; and 128 */
+		assert_in_range(count_open() - first, 3, 132);
 	}
 	store_writer_close(w);
+	assert_int_equal(count_open(), first);
 	for (size_t stores = 1; stores <= 3; stores++) {
 		const size_t before = count_open();
 		struct store_cover c;

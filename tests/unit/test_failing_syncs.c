@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A disk that cannot write, at each sync of a writer and behind it: what the page cache holds is
+ * not believed. Windows that were acknowledged are there, and no other; the next ones succeed.
+ */
+#include "fault/recorder.c"
+#include "unit/store_model.h"
+
+#include "store/read/store_int.h"
+#include "store/writer.h"
+
+#define WINDOWS 5
+#define SYNCS (FAULT_FSYNC | FAULT_FDATASYNC)
+
+static char dir[64], store[80];
+
+static size_t count_open(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static struct store_writer *open_writer(bool windows_only)
+{
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct err err = { 0 };
+	o.windows_only = windows_only;
+	o.symbols_bytes = 2000;
+	if (store_writer_open_with(&w, store, &model_meta, &o, &err))
+		fail_msg("%s", err.text);
+	return w;
+}
+
+/* The windows that were kept are m; returns how many were not. */
+static size_t write_windows(struct model *m, struct store_writer *w, size_t n)
+{
+	size_t lost = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct err err = { 0 };
+		store_renew(w);
+		store_renew_end(w);
+		int rc = model_commit(m, w, 12, &err);
+		if (rc && (rc != -EIO || !strstr(err.text, "Input/output error")))
+			fail_msg("%d: %s", rc, err.text);
+		lost += rc != 0;
+	}
+	return lost;
+}
+
+/* The manifest describes a file by the blocks that it has, not by one that failed. */
+static void check_files(void)
+{
+	struct store *s = open_store(store);
+	struct err err = { 0 };
+	for (size_t i = 0; i < s->n_segments; i++) {
+		struct segment *g = &s->segments[i];
+		if (g->m.state == SEGMENT_OPEN)
+			continue;
+		assert_int_equal(segment_load(s, g, &err), 0);
+		assert_int_equal(g->m.n_blocks, g->n_refs);
+		if (!g->n_refs)
+			continue;
+		assert_int_equal(g->m.seq_lo, g->refs[0].b.seq);
+		assert_int_equal(g->m.seq_hi, g->refs[g->n_refs - 1].b.seq + 1);
+		assert_int_equal(g->m.t1_ns, g->refs[g->n_refs - 1].b.t1_ns);
+	}
+	store_close(s);
+}
+
+/* *ret_n: how many syncs there were; returns how many windows were lost. */
+static size_t run(bool windows_only, long at, long times, long *ret_n)
+{
+	struct model m = { .random = 13 };
+	struct err err = { 0 };
+	const size_t before = count_open();
+	snprintf(store, sizeof(store), "%s/store", dir);
+	struct store_writer *w = open_writer(windows_only);
+	faults = (struct faults){ .calls = SYNCS, .at = at, .times = times, .error = EIO };
+	size_t lost = write_windows(&m, w, WINDOWS);
+	*ret_n = faults.n;
+	faults.calls = 0;
+	/* Until the next window comes a lost one may be seen, as after a crash. */
+	assert_int_equal(write_windows(&m, w, 2), 0);
+	if (!windows_only)
+		assert_int_equal(store_compact(w, &err), 0);
+	model_check(&m, store);
+	store_writer_close(w);
+	model_check(&m, store);
+	assert_sound(store);
+	w = open_writer(windows_only);
+	assert_int_equal(write_windows(&m, w, 1), 0);
+	store_writer_close(w);
+	model_check(&m, store);
+	assert_sound(store);
+	check_files();
+	assert_int_equal(count_open(), before);
+	model_fini(&m);
+	remove_tree(store);
+	return lost;
+}
+
+static void each_sync(bool windows_only)
+{
+	long n, ignored;
+	size_t lost = 0;
+	assert_int_equal(run(windows_only, 0, 0, &n), 0);
+	assert_true(n > 2 * WINDOWS);
+	for (long at = 1; at <= n; at++)
+		for (long times = 1; times <= 4; times += 3)
+			lost += run(windows_only, at, times, &ignored);
+	assert_true(lost > WINDOWS);
+}
+
+static void windows(void **state)
+{
+	(void)state;
+	each_sync(true);
+}
+
+static void parents(void **state)
+{
+	(void)state;
+	each_sync(false);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	faults_below(temp_dir(dir));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	remove_tree(dir);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(windows),
+		cmocka_unit_test(parents),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
