@@ -16,7 +16,7 @@ static int open_parts(struct project *p)
 	struct merge *m = p->m;
 	struct store *s = &m->w->s;
 	int rc = 0;
-	p->parts = calloc(m->n_children + 1, sizeof(*p->parts));
+	p->parts = calloc(m->n_children, sizeof(*p->parts));
 	if (!p->parts)
 		return project_failed(p, -ENOMEM);
 	while (!rc && p->n_parts < m->n_children) {

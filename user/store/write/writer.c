@@ -316,7 +316,6 @@ int store_writer_open_with(struct store_writer **ret, const char *dir,
 		w->out[k].file.fd = -1;
 	int rc = open_writer(w, dir, meta, err);
 	if (rc) {
-		w->rows.n = 0;
 		w->failed = true;
 		store_writer_close(w);
 	} else {
