@@ -7,6 +7,8 @@
 
 #include "store/block/block.h"
 #include "store/block/top.h"
+#include "store/top_values.h"
+#include "store/writer.h"
 
 #define VALUES 1000
 #define EVENTS 2
@@ -263,11 +265,79 @@ static void exact_counts(void **state)
 	top_fini(&one);
 }
 
+#define MINUTE_T0 (1700000000ll / 60 * 60000000000ll)
+#define WINDOW 10000000000ll
+#define EACH 1000 /* new values in each window of a minute */
+
+static uint64_t samples_of(size_t value)
+{
+	return 1 + value % 5;
+}
+
+static void put_value(struct store_writer *w, size_t value)
+{
+	char text[40];
+	uint32_t event, set;
+	snprintf(text, sizeof(text), "comm=%s\nid=v%zu\n", value % 2 ? "sh" : "cat", value);
+	assert_int_equal(store_add_event(w, &model_events[1], &event), 0);
+	assert_int_equal(model_put_set(w, text, &set), 0);
+	assert_int_equal(store_add_row(w, set, 0, event, samples_of(value), samples_of(value)), 0);
+}
+
+/*
+ * A minute has more label sets than a parent sums. The key with the most values is left out of the
+ * sums, and what was summed before counts among its most frequent values.
+ */
+static void left_out_of_sums(void **state)
+{
+	struct store_options o = model_options;
+	const struct store_totals none = { 0 };
+	struct store_writer *w;
+	struct store_top top;
+	struct err err = { 0 };
+	char dir[64];
+	uint64_t all = 0, n = 0;
+	(void)state;
+	o.wide_values = o.wide_sets = 100000; /* no key is wide: sets are in the dictionaries */
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	for (size_t i = 0; i < 6; i++) {
+		const int64_t t0 = MINUTE_T0 + (int64_t)i * WINDOW;
+		for (size_t k = 0; k < EACH; k++) {
+			put_value(w, i * EACH + k);
+			all += samples_of(i * EACH + k);
+		}
+		assert_int_equal(
+			store_commit_window(w, t0, t0 + WINDOW, (int64_t)i + 1, &none, &err), 0);
+	}
+	assert_int_equal(store_compact(w, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	struct store_cover c;
+	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(c.blocks[0]->level, 1);
+	assert_int_equal(store_top(s, c.blocks, 1, "id", 0, &top, &err), 0);
+	assert_int_equal(top.total, all);
+	assert_int_equal(top.n, KEPT);
+	for (size_t i = 0; i < top.n; i++) {
+		const struct label *l = &top.v[i].label;
+		assert_int_equal(l->str[0], 'v');
+		assert_true(top.v[i].samples <= samples_of(strtoul(l->str + 1, NULL, 10)));
+		n += top.v[i].samples;
+	}
+	assert_true(n > KEPT);
+	store_top_free(&top);
+	store_cover_free(&c);
+	store_close(s);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounds),
 		cmocka_unit_test(exact_counts),
+		cmocka_unit_test(left_out_of_sums),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
