@@ -235,7 +235,7 @@ static void check_damaged(struct paths *p, const char *what, size_t at)
 	} else if (!strstr(err.text, "offset") && !strstr(err.text, "format") &&
 		   !strstr(err.text, "is missing")) {
 		fail_msg("%s at %zu: %s", what, at, err.text);
-	} else if (!strstr(err.text, p->old)) {
+	} else if (!strstr(err.text, what)) { /* the file */
 		fail_msg("%s at %zu: %s", what, at, err.text);
 	}
 	assert_int_equal(access(p->new, F_OK) ? 0 : tree_remove(p->new), 0);
