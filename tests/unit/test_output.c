@@ -338,6 +338,53 @@ static void unreadable_age(void **state)
 	store_writer_close(w);
 }
 
+/* Time counts while a host is up: a boot begins where the blocks of the one before end. */
+static void boots(void **state)
+{
+	static const struct {
+		uint8_t boot;
+		int64_t up; /* seconds */
+	} v[] = { { 1, 100 }, { 1, 300 }, { 1, 500 },  { 2, 50 },   { 2, 250 },
+		  { 3, 10 },  { 3, 20 },  { 3, 900 },  { 3, 1000 }, { 4, 100 },
+		  { 4, 200 }, { 4, 300 }, { 4, 3000 }, { 5, 100 } };
+	enum { N = sizeof(v) / sizeof(v[0]) };
+	struct store_options o = model_options;
+	uint32_t serials[N];
+	int64_t began = 0, at[N];
+	bool there[N], gone[N] = { false };
+	size_t n_gone = 0;
+	(void)state;
+	o.symbols_bytes = 1;
+	o.keep_ns[0] = 500 * SECOND;
+	struct store_writer *w = open_writer(&o);
+	for (size_t i = 0; i < N; i++) {
+		const struct store_totals none = { 0 };
+		const int64_t t0 = T0 + (int64_t)i * STEP;
+		struct err err = { 0 };
+		if (i && v[i].boot != v[i - 1].boot) {
+			store_writer_close(w);
+			w = open_writer(&o);
+			began += v[i - 1].up;
+		}
+		memset(w->boot_id, v[i].boot, sizeof(w->boot_id));
+		store_renew(w);
+		store_renew_end(w);
+		at[i] = began + v[i].up;
+		assert_int_equal(
+			store_commit_window(w, t0, t0 + SECOND, v[i].up * SECOND, &none, &err), 0);
+		serials[i] = newest_file();
+		for (size_t k = 0; k < i; k++) {
+			gone[k] |= at[i] - at[k] > 500;
+			n_gone += k < i && i == N - 1 && gone[k];
+		}
+		list_aged(serials, i + 1, there);
+		for (size_t k = 0; k <= i; k++)
+			assert_int_equal(there[k], !gone[k]);
+	}
+	assert_in_range(n_gone, N / 2, N - 1);
+	store_writer_close(w);
+}
+
 /* ---- files of tracks ---- */
 
 static int commit_track(struct store_writer *w, size_t i, int64_t boot_ns)
@@ -446,9 +493,10 @@ static void tracks_of_no_window(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(begun_again),    TEST(damage_is_refused), TEST(other_damage),
-		TEST(descriptors),    TEST(track_files),       TEST(tracks_of_no_window),
-		TEST(unreadable_age),
+		TEST(begun_again),    TEST(damage_is_refused),
+		TEST(other_damage),   TEST(descriptors),
+		TEST(track_files),    TEST(tracks_of_no_window),
+		TEST(unreadable_age), TEST(boots),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
