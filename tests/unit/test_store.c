@@ -4,6 +4,8 @@
 #include "store/writer.h"
 #include "unit/store_model.h"
 
+#include <malloc.h>
+
 static struct store_writer *open_writer(const char *dir)
 {
 	struct store_writer *w = NULL;
@@ -466,8 +468,42 @@ static void longer_and_shorter_lists(void **state)
 	remove_tree(dir);
 }
 
+/* Ids that were not given mean nothing, from the first of them on. */
+static void ids_out_of_range(void **state)
+{
+	struct fixture *f = fixture_of(77, 3, 30);
+	const struct store *s = f->s;
+	(void)state;
+	fixture_read_rows(f);
+	const uint32_t n[] = { store_n_strings(s), store_n_frames(s), store_n_stacks(s),
+			       store_n_sets(s), store_n_events(s) };
+	for (uint32_t far = 0; far < 2; far++) {
+		const struct label *labels;
+		uint32_t parent = 7, frame = 7;
+		size_t len = 7;
+		assert_string_equal(store_string(s, far ? UINT32_MAX : n[0], &len), "");
+		assert_int_equal(len, 0);
+		assert_null(store_frame(s, far ? UINT32_MAX : n[1]));
+		store_stack(s, far ? UINT32_MAX : n[2], &parent, &frame);
+		assert_int_equal(parent, 0);
+		assert_int_equal(frame, 0);
+		assert_int_equal(store_set(s, far ? UINT32_MAX : n[3], &labels), 0);
+		assert_null(store_event(s, far ? UINT32_MAX : n[4]));
+	}
+	assert_non_null(store_frame(s, n[1] - 1));
+	assert_non_null(store_event(s, n[4] - 1));
+	for (uint32_t i = 1; i < n[2]; i++) {
+		uint32_t parent, frame;
+		store_stack(s, i, &parent, &frame);
+		assert_true(parent < i && frame && frame < n[1]);
+	}
+	void *given = f;
+	fixture_teardown(&given);
+}
+
 int main(void)
 {
+	mallopt(M_PERTURB, 0x5a); /* what is not written is not 0 */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(longer_and_shorter_lists),
 		cmocka_unit_test(round_trip),
@@ -482,6 +518,7 @@ int main(void)
 		cmocka_unit_test(reader_beside_writer),
 		cmocka_unit_test(moved_away),
 		cmocka_unit_test(defaults),
+		cmocka_unit_test(ids_out_of_range),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
