@@ -96,6 +96,60 @@ static void events(void **state)
 	}
 }
 
+/* Of what is stored a part is flagged: it stays one. More than is stored is no part of it. */
+static void flags(void **state)
+{
+	static const char *const names[] = { "idle", "late", "odd" };
+	static const uint64_t before[2][3] = { { 400, 399, 401 }, { 10, 0, 5000 } };
+	static const uint64_t stored[2] = { 400, 1000 };
+	struct dirs d;
+	struct model m = { .random = 55 };
+	struct model_window win = { .n = 0 };
+	struct store_meta meta = model_meta;
+	struct store_writer *w;
+	struct copy_result r;
+	struct err err = { 0 };
+	uint64_t none[2] = { 0 };
+	struct store_cpu_totals cpu[2];
+	const struct store_totals t = { .cpu = cpu, .n_cpus = 2 };
+	const struct store_deletion del = { .from_ns = INT64_MIN,
+					    .to_ns = INT64_MAX,
+					    .matches = is_sh };
+	(void)state;
+	make_dirs(&d);
+	meta.flagged_names = names;
+	meta.n_flagged = 3;
+	for (size_t i = 0; i < 2; i++)
+		cpu[i] = (struct store_cpu_totals){ (uint32_t)i, stored[i], stored[i], none,
+						    (uint64_t *)before[i] };
+	assert_int_equal(store_writer_open_with(&w, d.a, &meta, &model_options, &err), 0);
+	model_fill(&m, w, &win, 6);
+	assert_int_equal(store_commit_window(w, T0, T0 + SECOND, 1, &t, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_delete(d.a, &del, NULL, &r, &err), 0);
+	assert_in_range(r.removed_samples, 100, 1300);
+	struct store *s = open_store(d.a);
+	const struct store_totals *got = &store_window(s, 0, &err)->totals;
+	uint64_t removed = 0;
+	for (size_t i = 0; i < 2; i++) {
+		const struct store_cpu_totals *c = &got->cpu[i];
+		const uint64_t share = r.removed_samples * stored[i] / 1400;
+		assert_int_equal(c->fired, stored[i]);
+		assert_int_equal(c->lost[2], stored[i] - c->stored);
+		assert_in_range(c->lost[2], share, share + 1);
+		removed += c->lost[2];
+		for (size_t k = 0; k < 3; k++) {
+			const uint64_t n = before[i][k];
+			assert_int_equal(c->flagged[k],
+					 n <= stored[i] && n > c->stored ? c->stored : n);
+		}
+	}
+	assert_int_equal(removed, r.removed_samples);
+	store_close(s);
+	model_window_fini(&win);
+	remove_tree(d.base);
+}
+
 /* Files end at hours of the day, and ids begin anew: the rows stay the same. */
 static void across_files(void **state)
 {
@@ -336,7 +390,7 @@ int main(void)
 		cmocka_unit_test(events),	   cmocka_unit_test(across_files),
 		cmocka_unit_test(asked_before),	   cmocka_unit_test(linked),
 		cmocka_unit_test(too_many_losses), cmocka_unit_test(lost_windows),
-		cmocka_unit_test(closed_files),
+		cmocka_unit_test(closed_files),	   cmocka_unit_test(flags),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
