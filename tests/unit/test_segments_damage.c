@@ -101,6 +101,45 @@ static void windows_are_lost(void **state)
 	remove_tree(dir);
 }
 
+/* What stands behind the last whole name was never acknowledged: it is torn, and repair cuts it. */
+static void torn_names(void **state)
+{
+	struct model m = { .random = 45 };
+	struct findings f = { 0 };
+	struct err err = { 0 };
+	char dir[64], path[700] = "";
+	uint64_t samples, fired, windows, s2, f2, w2;
+	(void)state;
+	small_levels(&m, temp_dir(dir));
+	assert_int_equal(ask_all(dir, &samples, &fired, &windows), 0);
+	struct store *s = open_store(dir);
+	for (size_t i = 0; i < s->n_segments; i++)
+		if (s->segments[i].m.state == SEGMENT_OPEN && !s->segments[i].m.level)
+			snprintf(path, sizeof(path), "%s/seg/10s-%08u.sym", dir,
+				 s->segments[i].m.serial);
+	store_close(s);
+	FILE *file = fopen(path, "a");
+	assert_non_null(file);
+	fputs("ASFR: a name that was being written", file);
+	fclose(file);
+	f = verify(dir);
+	assert_int_equal(f.torn, 1);
+	assert_int_equal(f.damaged, 0);
+	assert_int_equal(ask_all(dir, &s2, &f2, &w2), 0);
+	f = (struct findings){ 0 };
+	assert_int_equal(store_repair(dir, count, &f, &err), 0);
+	assert_int_equal(f.torn, 1);
+	assert_int_equal(f.cut, 0);
+	f = verify(dir);
+	assert_int_equal(f.torn + f.damaged, 0);
+	assert_int_equal(ask_all(dir, &s2, &f2, &w2), 0);
+	assert_int_equal(s2, samples);
+	assert_int_equal(f2, fired);
+	assert_int_equal(w2, windows);
+	model_fini(&m);
+	remove_tree(dir);
+}
+
 /*
  * One bit of some byte in 40, or in a part of these; all of them with ASCRIBE_FAULT_FULL. Never a
  * wrong count, always found, always mended.
@@ -252,6 +291,7 @@ int main(void)
 		cmocka_unit_test(retention),
 		cmocka_unit_test(every_flip),
 		cmocka_unit_test(windows_are_lost),
+		cmocka_unit_test(torn_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
