@@ -4,6 +4,7 @@
 
 #include "store/instants.h"
 #include "store/read/store_int.h"
+#include "store/read/symbols.h"
 #include "store/write/writer_int.h"
 #include "store/writer.h"
 
@@ -206,6 +207,25 @@ static size_t count_open(void)
 	return n;
 }
 
+static size_t dictionaries_of(const struct store *s)
+{
+	size_t sum = 0;
+	for (size_t i = 0; i < s->n_segments; i++) {
+		assert_non_null(s->segments[i].symbols); /* there is room for all */
+		sum += dicts_bytes(&s->segments[i].symbols->d);
+	}
+	return sum;
+}
+
+/* What a reader says of its memory has the dictionaries of all files, of each store. */
+static void check_dictionaries(const struct store *s)
+{
+	size_t least = dicts_bytes(&s->sym) + dictionaries_of(s);
+	for (size_t i = 0; i < s->n_parts; i++)
+		least += dictionaries_of(s->parts[i]);
+	assert_in_range(store_dictionaries(s), least, 4 * least);
+}
+
 /* However many files a store has, 128 of them are open at once; of several stores together, too. */
 static void descriptors(void **state)
 {
@@ -249,6 +269,7 @@ static void descriptors(void **state)
 		}
 		/* Beside them, of each store: its directory, the newest file of names. */
 		assert_in_range(most, 120, 128 + 2 * stores);
+		check_dictionaries(s);
 		store_cover_free(&c);
 		store_close(s);
 		assert_int_equal(count_open(), before);
