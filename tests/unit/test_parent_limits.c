@@ -9,9 +9,10 @@
 
 #define KEYS 8
 #define VALUES 200
+#define MORE_VALUES 900 /* whose projections together are larger than the windows */
 #define ROWS 1500
 
-static void put_labelled(struct store_writer *w, struct model *m)
+static void put_labelled(struct store_writer *w, struct model *m, uint32_t n_values)
 {
 	uint32_t event, set;
 	assert_int_equal(store_add_event(w, &model_events[1], &event), 0);
@@ -20,7 +21,7 @@ static void put_labelled(struct store_writer *w, struct model *m)
 		struct label l[KEYS];
 		for (unsigned k = 0; k < KEYS; k++) {
 			snprintf(keys[k], sizeof(keys[k]), "key_%u", k);
-			snprintf(values[k], sizeof(values[k]), "v%u", model_random(m, VALUES));
+			snprintf(values[k], sizeof(values[k]), "v%u", model_random(m, n_values));
 			l[k] = (struct label){ .key = keys[k],
 					       .key_len = (uint32_t)strlen(keys[k]),
 					       .str = values[k],
@@ -41,7 +42,7 @@ static void share_of_projections(void **state)
 	struct store_writer *w = open_writer(dir);
 	(void)state;
 	for (unsigned i = 0; i < 30; i++) {
-		put_labelled(w, &m);
+		put_labelled(w, &m, MORE_VALUES);
 		commit(w, T0 + i * 10 * SECOND);
 	}
 	assert_int_equal(store_compact(w, &err), 0);
@@ -67,7 +68,7 @@ static void long_windows(void **state)
 	struct store_writer *w = open_writer(dir);
 	(void)state;
 	for (unsigned i = 0; i < 36; i++) {
-		put_labelled(w, &m);
+		put_labelled(w, &m, VALUES);
 		commit_long(w, T0 + i * 10 * MINUTE, 10 * MINUTE);
 	}
 	store_writer_close(w);
