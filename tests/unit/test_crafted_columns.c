@@ -253,7 +253,8 @@ static size_t each_column(uint8_t level, const char *name)
 		assert_int_equal(codec_unpack(&raw, p->codec, p->stored, p->stored_len, p->raw_len),
 				 0);
 		assert_in_range(raw.len, 0, sizeof(longer) - 1);
-		memcpy(longer, raw.data, raw.len);
+		if (raw.len)
+			memcpy(longer, raw.data, raw.len);
 		longer[raw.len] = 0;
 		put(k, longer, (uint32_t)raw.len);
 		assert_int_equal(store_verify(copy, on_finding, NULL, &err), 0);
