@@ -23,6 +23,9 @@ V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
 say = @$(if $(filter 1,$(V)),:,printf '  %-7s %s\n' $(1) $(2))
 
+# Builds in different directories give the same bytes.
+PREFIX_MAP := -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(BUILD)=build
+
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all run test bench deps check-layers check-headers lint format clean help install

@@ -9,7 +9,7 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror \
-		-Ivmlinux/$(ARCH) -Iinclude \
+		-Ivmlinux/$(ARCH) -Iinclude $(PREFIX_MAP) \
 		-MMD -MP -c -o $@ $<
 
 $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o

@@ -2,8 +2,8 @@
 # user/FOLDER/x.proto -> build/gen/FOLDER/x.pb-c.[ch], part of the library; the flame page:
 # mk/web.mk.
 
-PROTOS := $(wildcard user/export/*.proto user/http/*.proto user/pods/*.proto user/push/*.proto \
-	user/store/*/*.proto)
+PROTOS := $(sort $(wildcard user/export/*.proto user/http/*.proto user/pods/*.proto \
+	user/push/*.proto user/store/*/*.proto))
 PB_SRC := $(PROTOS:user/%.proto=$(BUILD)/gen/%.pb-c.c)
 PB_OBJ := $(PB_SRC:.c=.o)
 EXPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/export/*.c user/http/*.c user/pods/*.c \

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #   make install [DESTDIR=] [PREFIX=/usr/local]; make uninstall removes what that made, never the
 #   store or a file of /etc
-#   make deb: build/ascribe_VERSION_ARCH.deb, by dpkg-deb
+#   make deb: build/ascribe_VERSION-1~debRELEASE_ARCH.deb, by debhelper
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-SYSTEMD := $(PREFIX)/lib/systemd/system
+SYSTEMD ?= $(PREFIX)/lib/systemd/system
 UNITS := ascribe.service ascribe-keeper.service ascribe-keeper.socket ascribe-web@.service \
 	ascribe-web.socket system-ascribe.slice
 TMPFILES := $(PREFIX)/lib/tmpfiles.d
@@ -26,14 +26,18 @@ ZSH_DIR := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,
 FISH_DIR := $(PREFIX)/share/fish/vendor_completions.d
 VERSION := $(shell sed -n 's/^.define ASCRIBE_VERSION "\(.*\)"/\1/p' user/cli/cmd.h)
 DEB_ARCH := $(shell dpkg --print-architecture 2>/dev/null)
-DEB := $(BUILD)/ascribe_$(VERSION)_$(DEB_ARCH).deb
+DEB_RELEASE := $(shell . /etc/os-release && echo "deb$$VERSION_ID")
+DEB := $(BUILD)/ascribe_$(VERSION)-1~$(DEB_RELEASE)_$(DEB_ARCH).deb
+# Of every file in what is packed: that of the commit, which files of a source tarball have, too.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
+export SOURCE_DATE_EPOCH
 
 install: $(BUILD)/ascribe $(HEAP_LIB) $(LABEL_LIB) $(BUILD)/man/ascribe.1
 install: ## the program, kubectl's plug-in, headers, manual, completions, unit: DESTDIR, PREFIX
 	install -D -m 755 $(BUILD)/ascribe $(DESTDIR)$(PREFIX)/bin/ascribe
 	install -m 755 deploy/kubernetes/kubectl-ascribe $(DESTDIR)$(PREFIX)/bin/
 	install -d $(DESTDIR)$(MAN1)
-	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(MAN1)/
+	install -m 644 $(BUILD)/man/*.1 deploy/kubernetes/kubectl-ascribe.1 $(DESTDIR)$(MAN1)/
 	install -D -m 644 deploy/completion/ascribe.bash $(DESTDIR)$(BASH_DIR)/ascribe
 	install -D -m 644 deploy/completion/_ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe
 	install -D -m 644 deploy/completion/ascribe.fish $(DESTDIR)$(FISH_DIR)/ascribe.fish
@@ -57,7 +61,8 @@ install: ## the program, kubectl's plug-in, headers, manual, completions, unit: 
 uninstall: ## what install made; the store and /etc/ascribe stay
 	rm -f $(DESTDIR)$(PREFIX)/bin/ascribe $(DESTDIR)$(PREFIX)/bin/kubectl-ascribe \
 		$(DESTDIR)$(MAN1)/ascribe.1 \
-		$(DESTDIR)$(MAN1)/ascribe-*.1 $(UNITS:%=$(DESTDIR)$(SYSTEMD)/%) \
+		$(DESTDIR)$(MAN1)/ascribe-*.1 $(DESTDIR)$(MAN1)/kubectl-ascribe.1 \
+		$(UNITS:%=$(DESTDIR)$(SYSTEMD)/%) \
 		$(DESTDIR)$(BASH_DIR)/ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe \
 			$(DESTDIR)$(FISH_DIR)/ascribe.fish \
 		$(DESTDIR)$(HEAP_DIR)/libascribe-heap.so $(DESTDIR)$(HEAP_SOURCE) \
@@ -69,7 +74,8 @@ uninstall: ## what install made; the store and /etc/ascribe stay
 	-rmdir $(DESTDIR)$(PREFIX)/include/ascribe $(DESTDIR)$(DOC_DIR) $(DESTDIR)$(HEAP_DIR) \
 		$(dir $(DESTDIR)$(HEAP_SOURCE))
 
-deb: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## a Debian package
+deb: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## a package for this Debian
+	$(Q)tools/deps package
 	$(call say,DEB,$(DEB))
 	$(Q)BUILD=$(BUILD) VERSION=$(VERSION) ARCH=$(DEB_ARCH) MAKE='$(MAKE)' tools/deb $(DEB)
 

@@ -12,6 +12,7 @@
 #   tests/models/          the core's protocols, each state of them, by spin
 #   tests/web/*.sh         the page's pure modules, in node
 #   tests/e2e/*.sh         the pages in a browser
+#   tests/release/*.sh     packages, their bytes, `make release`
 #   tests/fuzz/            the fuzz targets on their corpora (mk/fuzz.mk)
 #   tests/figures/         figures that come out the same each time (mk/figures.mk)
 #   tests/vm/              other kernels (mk/vm.mk)
@@ -36,7 +37,8 @@ TAIL := $(addprefix tests/, \
 	http/peers.sh record/calls.sh record/leak.sh record/args.sh record/periods.sh \
 	http/restart_waits.sh http/units.sh http/web_unit.sh http/deb_units.sh \
 	labels/languages.sh record/java_locks.sh record/mysql_locks.sh record/in_calls.sh \
-	record/pgo.sh record/static.sh)
+	record/pgo.sh record/static.sh \
+	release/reproducible.sh)
 # What costs most, and what other scripts also reach: each runs every fifth day.
 OFTEN := $(addprefix tests/, \
 	http/budget.sh http/pods.sh http/bad.sh http/full.sh http/keeper.sh http/freeze.sh \
@@ -125,7 +127,9 @@ LONG := bounded_large bounded retain copy segments_damage segments symbols_sourc
 UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
 # An emulated kernel takes one CPU for a minute: these compute on the other one meanwhile.
 BESIDE_KERNELS := $(wordlist 1,4,$(UNIT_LONG))
-COMPUTES := $(filter-out $(TAIL_OUT),tests/labels/matrix.sh) tests/cli/query.sh $(BROWSER) \
+PACKAGES := $(wildcard tests/release/*.sh)
+COMPUTES := $(filter-out $(TAIL_OUT),tests/labels/matrix.sh $(sort $(PACKAGES))) \
+	tests/cli/query.sh $(BROWSER) \
 	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) \
 	$(filter-out $(BESIDE_KERNELS),$(UNIT_LONG)) \
 	$(filter-out tests/cli/query.sh $(TAIL_OUT),$(sort $(wildcard tests/cli/*.sh))) \

@@ -15,7 +15,7 @@ SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-om
 HARDEN := $(if $(SANITIZE),,-fstack-protector-strong \
 	-fPIE $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 HARDEN_LINK := $(if $(SANITIZE),,-pie -Wl,-z,relro,-z,now)
-override CFLAGS += -std=gnu11 $(WARN) $(SAN) $(HARDEN) \
+override CFLAGS += -std=gnu11 $(WARN) $(SAN) $(HARDEN) $(PREFIX_MAP) \
 	-fno-strict-aliasing -D_GNU_SOURCE $(if $(CI),-Werror)
 override LDFLAGS += $(SAN) $(HARDEN_LINK)
 

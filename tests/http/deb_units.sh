@@ -10,8 +10,9 @@ make -C "$here/../.." --no-print-directory -s deb \
 	bad "make deb: $(tail -1 make.log)"
 cp "$build"/ascribe_*.deb upper/before/new.deb
 dpkg-deb -R upper/before/new.deb before
-single_unit >before/usr/lib/systemd/system/ascribe.service
-rm before/usr/lib/systemd/system/{ascribe-*,system-ascribe.slice}
+of=$(dirname "$(find before -name ascribe.service)")
+single_unit >"$of/ascribe.service"
+rm "$of"/{ascribe-*,system-ascribe.slice}
 sed -i 's/^Version: .*/Version: 0.0.1/' before/DEBIAN/control
 dpkg-deb --root-owner-group -b before upper/before/old.deb >/dev/null
 # What `make install` has put there; settings of the administrator's stay.
@@ -19,7 +20,7 @@ rm upper/$units/*.{service,socket,slice} upper/usr/bin/ascribe
 mkdir -p upper/usr/lib/systemd/system
 boot_units
 inside mount --bind /$units /usr/lib/systemd/system
-inside rm -f /usr/bin/ascribe
+inside rm -f /usr/bin/ascribe /usr/sbin/policy-rc.d # images of containers forbid services
 inside mkdir -p /etc/systemd/system
 installs() {
 	inside dpkg -i --force-depends --force-confold "/before/$1.deb" >dpkg.log 2>&1 ||

@@ -45,7 +45,7 @@ ok "the library of labels: bound when it is loaded" sh -c "readelf -d '$elf' | g
 ok "read-only from then on" sh -c "readelf -lW '$elf' | grep -q GNU_RELRO"
 ok "without an executable stack" sh -c "readelf -lW '$elf' | grep GNU_STACK | grep -qv RWE"
 if command -v systemd-analyze >/dev/null; then
-	units=deb/usr/lib/systemd/system
+	units=$(dirname "$(find deb -name ascribe.service)")
 	sed -i "s|=/usr/bin|=$dir/deb/usr/bin|; /^Documentation/d" "$units"/*ascribe*
 	ok "systemd reads the units" sh -c "! systemd-analyze verify --man=no $units/*ascribe* 2>&1 | grep ascribe"
 	# docs/security.md says what each part of the rest is for.

@@ -9,7 +9,7 @@
 #include "opt/message.h"
 
 #define ASCRIBE_VERSION "0.1.0"
-#define ASCRIBE_DATE "2026-11-21"
+#define ASCRIBE_DATE "2026-11-27"
 
 /* argv[0] is the command's name; the result is the exit status. */
 #define COMMAND(name, summary) int cmd_##name(int argc, char **argv);
