@@ -79,4 +79,14 @@ deb: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## a package for this Debian
 	$(call say,DEB,$(DEB))
 	$(Q)BUILD=$(BUILD) VERSION=$(VERSION) ARCH=$(DEB_ARCH) MAKE='$(MAKE)' tools/deb $(DEB)
 
-.PHONY: install uninstall deb
+# What the program is linked with; of the static one, too, where it is built.
+sbom: $(BUILD)/ascribe ## the parts of the program: build/ascribe.cdx.json (CycloneDX)
+	$(Q)VERSION=$(VERSION) tools/sbom $< >$<.cdx.json
+	$(Q)[ ! -e $(STATIC) ] || VERSION=$(VERSION) tools/sbom $(STATIC) $(STATIC).map \
+		>$(STATIC).cdx.json
+
+release: ## packages, static program, tarball, parts, sums in build/release/VERSION, as root
+	$(Q)VERSION=$(VERSION) tools/release $(BUILD)/release/$(VERSION) \
+		$(or $(RELEASE),bookworm trixie)
+
+.PHONY: install uninstall deb sbom release

@@ -23,7 +23,8 @@ $(STATIC_OBJ):
 # ld warns of functions that may load libraries: library.c keeps getpwuid and getgrgid from it.
 $(STATIC): $(CLI_OBJ) $(BUILD)/libascribe.a $(STATIC_OBJ) $(STATIC_ARCHIVES)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(filter-out -pie,$(LDFLAGS)) -static-pie -s -Wl,--gc-sections -o $@ $(CLI_OBJ) \
+	$(Q)$(CC) $(filter-out -pie,$(LDFLAGS)) -static-pie -s -Wl,--gc-sections \
+		-Wl,-Map=$@.map -o $@ $(CLI_OBJ) \
 		$(STATIC_OBJ) $(BUILD)/libascribe.a -L$(BUILD)/static $(IBERTY) \
 		-Wl,--start-group $(STATIC_LIBS) -Wl,--end-group
 
