@@ -13,6 +13,7 @@
 #   tests/web/*.sh         the page's pure modules, in node
 #   tests/e2e/*.sh         the pages in a browser
 #   tests/release/*.sh     packages, their bytes, `make release`
+#   tests/stability/*.sh   what older versions left: docs/stability.md
 #   tests/fuzz/            the fuzz targets on their corpora (mk/fuzz.mk)
 #   tests/figures/         figures that come out the same each time (mk/figures.mk)
 #   tests/vm/              other kernels (mk/vm.mk)
@@ -127,7 +128,7 @@ LONG := bounded_large bounded retain copy segments_damage segments symbols_sourc
 UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
 # An emulated kernel takes one CPU for a minute: these compute on the other one meanwhile.
 BESIDE_KERNELS := $(wordlist 1,4,$(UNIT_LONG))
-PACKAGES := $(wildcard tests/release/*.sh)
+PACKAGES := $(wildcard tests/release/*.sh tests/stability/*.sh)
 COMPUTES := $(filter-out $(TAIL_OUT),tests/labels/matrix.sh $(sort $(PACKAGES))) \
 	tests/cli/query.sh $(BROWSER) \
 	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) \
