@@ -33,7 +33,8 @@ static: ## one file without libraries, for every Linux since 5.19: build/ascribe
 	$(Q)$(MAKE) --no-print-directory $(STATIC)
 
 # Minimal Debian systems, from the mirror that apt uses or MIRROR.
-ROOTS := $(patsubst %,$(BUILD)/roots/%,$(or $(RELEASE),bookworm trixie))
+ROOTS := $(patsubst %,$(BUILD)/roots/%,$(or $(RELEASE),bullseye bookworm \
+	trixie))
 $(ROOTS): $(BUILD)/roots/%:
 	$(call say,ROOT,$@)
 	@mkdir -p $(@D)
@@ -41,7 +42,7 @@ $(ROOTS): $(BUILD)/roots/%:
 		$(or $(MIRROR),http://deb.debian.org/debian) >$@.log && mv $@.new $@
 
 test-static: $(ROOTS) $(BUILD)/ascribe $(BUILD)/tests/record/busy
-test-static: ## the static program in an empty root and in minimal Debian 12 and 13, as root
+test-static: ## the static program in an empty root and in minimal Debian 11 to 13, as root
 	$(Q)ROOTS='$(abspath $(ROOTS))' BUILD=$(BUILD) bash tests/record/static.sh
 
 .PHONY: static test-static
