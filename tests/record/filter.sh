@@ -98,6 +98,6 @@ check "what was pushed has its name, and a hash" r=shop.json \
 
 exits 2 'only means something at the end' "$ascribe" record --label-drop 'a*b' -o bad -- true
 exits 2 'two meanings' "$ascribe" record --label-drop a --label-redact a -o bad -- true
-exits 2 'more than the 1024' sh -c "'$ascribe' record --label-drop \$(seq -s, 2000) -o bad -- true"
+exits 2 'more than the 16384' sh -c "'$ascribe' record --label-drop \$(seq -s, 17000) -o bad -- true"
 ok "nothing was recorded then" test ! -e bad
 finish
