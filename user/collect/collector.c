@@ -469,7 +469,7 @@ void collector_settle(struct collector *c)
 	windows_drain(c);
 	while (rows_wait(c) && (now = proc_now_ns()) < until)
 		if (collector_run(c, now + LAST_LOOK_MS * 1000000ull, NULL, 0, &err) != -ETIME)
-			break; /* it is told again when it stops */
+			break; /* a failure: stop all the same */
 	c->settled = true;
 }
 

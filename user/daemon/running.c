@@ -114,7 +114,8 @@ void daemon_end_collector(struct daemon *d)
 	struct err err = { 0 };
 	if (!d->collector)
 		return;
-	if (!d->s.o.capture_ns) /* else it ends at its time */
+	/* A capture ends at its time, and a kill switch ends all sampling at once. */
+	if (!d->s.o.capture_ns && !d->killed)
 		collector_settle(d->collector);
 	if (collector_stop(d->collector, &err))
 		log_line(LOG_LINE_ERROR, "the last window: %s", err.text);

@@ -28,12 +28,12 @@ static void list_queue(struct job_list *l, struct sandbox_job *j)
 {
 	struct sandbox_job *k;
 	j->turn = l->turn;
-	TAILQ_FOREACH(k, &l->jobs, link)
-	if (k->user == j->user && k->priority == j->priority && k->turn >= j->turn)
-		j->turn = k->turn + 1;
-	TAILQ_FOREACH(k, &l->jobs, link)
-	if (k->priority < j->priority || (k->priority == j->priority && k->turn > j->turn))
-		break;
+	TAILQ_FOREACH (k, &l->jobs, link)
+		if (k->user == j->user && k->priority == j->priority && k->turn >= j->turn)
+			j->turn = k->turn + 1;
+	TAILQ_FOREACH (k, &l->jobs, link)
+		if (k->priority < j->priority || (k->priority == j->priority && k->turn > j->turn))
+			break;
 	if (k)
 		TAILQ_INSERT_BEFORE(k, j, link);
 	else
@@ -179,9 +179,9 @@ static unsigned count_running(const struct lane *l, uint32_t user)
 static struct sandbox_job *next_job(const struct lane *l)
 {
 	struct sandbox_job *j;
-	TAILQ_FOREACH(j, &l->queue.jobs, link)
-	if (count_running(l, j->user) < SANDBOX_WORKERS_USER)
-		break;
+	TAILQ_FOREACH (j, &l->queue.jobs, link)
+		if (count_running(l, j->user) < SANDBOX_WORKERS_USER)
+			break;
 	return j;
 }
 
@@ -228,8 +228,8 @@ static bool is_full(const struct sandbox *s, uint32_t user)
 	if (n < SANDBOX_QUEUE_USER)
 		return false;
 	for (unsigned i = 0; i < SANDBOX_LANES; i++)
-		TAILQ_FOREACH(j, &s->lane[i].queue.jobs, link)
-	own += j->user == user;
+		TAILQ_FOREACH (j, &s->lane[i].queue.jobs, link)
+			own += j->user == user;
 	return n >= SANDBOX_QUEUE_MAX || own >= SANDBOX_QUEUE_USER;
 }
 

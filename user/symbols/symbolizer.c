@@ -113,8 +113,7 @@ int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job,
 
 void symbolizer_cancel(struct symbols_job *io_job)
 {
-	if (io_job->job)
-		sandbox_cancel(&io_job->job);
+	sandbox_cancel(&io_job->job);
 }
 
 int symbolizer_ask(struct symbolizer *s, struct symbols_job *io_job,
