@@ -19,7 +19,8 @@ HEAP_SOURCE := $(PREFIX)/share/ascribe/heap.c
 # Labels for other languages: the library where linkers look, and a file for each language.
 LABEL_SO := $(PREFIX)/lib/libascribe-label.so
 LABEL_DIR := $(PREFIX)/share/ascribe/label
-LABEL_FILES := python/ascribe.py rust/ascribe.rs node/ascribe.js java/ascribe/Labels.java
+LABEL_FILES := python/ascribe.py rust/ascribe.rs node/ascribe.js java/ascribe/Labels.java \
+	go/otel.go
 # Where each shell looks for completions; Debian's zsh has a place of its own for packages.
 BASH_DIR := $(PREFIX)/share/bash-completion/completions
 ZSH_DIR := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)

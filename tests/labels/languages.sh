@@ -17,6 +17,7 @@ language() {
 	shift 2
 	record -F 997 -o "$l" -- "$@" "$seconds"
 	tail -1 record.out >"$l.truth"
+	"$ascribe" stat "$l" --json >"$l.stat" 2>/dev/null
 	report "$l" --by tenant >"$l.tenant"
 	report "$l" --by tenant,query_id --where '{tenant=~"a|b"}' >"$l.ids"
 	report "$l" --by thread,tenant --where '{tenant=~"a|b"}' >"$l.threads"
@@ -33,6 +34,9 @@ language() {
 	check "$l: two labels at once" r="$l.ids" -- \
 		'all(sum(n for k, n in samples(r).items() if k == (x, "7")) > 0.97 * sum(n for k, n in
 		samples(r).items() if k[0] == x) for x in "ab")' 'samples(r)'
+	# All places of labels are known soon: what the library cannot have is not waited for.
+	check "$l: known soon" s="$l.stat" -- \
+		's["flagged"]["labels_late"] < 0.5 * s["stored"]' 's["flagged"]["labels_late"]'
 	[ "$named" = no ] || check "$l: no thread has another's label" r="$l.threads" -- \
 		'samples(r) and all(t == x for t, x in samples(r))' 'samples(r)'
 }

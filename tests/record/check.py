@@ -26,6 +26,10 @@ def samples(report):
     return {k: r['samples'] for k, r in rows(report).items()}
 
 
+def seconds(report):
+    return {k: r['seconds'] for k, r in rows(report).items()}
+
+
 def wilson(k, n, z):
     """Interval of a share by Wilson, at z standard deviations."""
     p, d = k / n, 1 + z * z / n
@@ -41,7 +45,7 @@ def exact(stat):
     return all(stat[k] == sum(c[k] for c in stat['cpus']) for k in ('fired', 'stored'))
 
 
-v.update(rows=rows, samples=samples, wilson=wilson, exact=exact, json=json)
+v.update(rows=rows, samples=samples, seconds=seconds, wilson=wilson, exact=exact, json=json)
 
 
 def value(text):

@@ -206,6 +206,12 @@ static bool place_of(struct looking *l, const struct elf_variable *v, struct pla
 	}
 }
 
+/* Why to look again for a variable whose place was not told: no time makes an access known. */
+static int wait_for(const struct elf_variable *v)
+{
+	return v->access == ELF_ACCESS_UNKNOWN ? 0 : SOURCES_NOT_YET;
+}
+
 /* Append what is not there yet. The fields are copied: a list outlives the facts. */
 static void add_source(struct looking *l, const struct label_source *src,
 		       const struct foreign_source *decoder, const struct foreign_field *fields,
@@ -250,7 +256,7 @@ static void add_variable(struct looking *l, const char *name, enum label_kind ki
 	if (!v || !v->tls)
 		return;
 	if (!place_of(l, v, &p)) {
-		l->waiting |= SOURCES_NOT_YET;
+		l->waiting |= wait_for(v);
 		return;
 	}
 	struct label_source src = { .kind = (uint8_t)kind,
@@ -272,7 +278,7 @@ static void add_path(struct looking *l, const struct elf_variable *v, uint8_t fa
 	if (!v || !v->tls || !n)
 		return;
 	if (!place_of(l, v, &p)) {
-		l->waiting |= SOURCES_NOT_YET;
+		l->waiting |= wait_for(v);
 		return;
 	}
 	snprintf(field.key, sizeof(field.key), "%s", key);
@@ -421,7 +427,7 @@ static void add_recipes(struct looking *l)
 		struct place at;
 		if (p->start.access != ELF_ACCESS_NONE) {
 			if (!place_of(l, &p->start, &at)) {
-				l->waiting |= SOURCES_NOT_YET;
+				l->waiting |= wait_for(&p->start);
 				continue;
 			}
 			src.start = at.start;

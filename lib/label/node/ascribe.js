@@ -62,3 +62,23 @@ exports.run = (labels, f) => runWith(() => {
 // traceId, spanId: hexadecimal, as OpenTelemetry's SpanContext has them.
 exports.runTrace = ({ traceId, spanId, traceFlags }, f) => runWith(() =>
   thread.setTrace(Buffer.from(traceId, 'hex'), Buffer.from(spanId, 'hex'), traceFlags), f);
+
+// api: @opentelemetry/api; manager: a context manager of OpenTelemetry's. Work done in one of its
+// contexts has the trace and span id as labels, and those entries of the baggage that keys names.
+// Returns the manager.
+//
+//	provider.register({ contextManager: ascribe.follow(api, manager, ['tenant']) });
+exports.follow = (api, manager, keys = []) => {
+  const enter = manager.with.bind(manager);
+  manager.with = (context, f, self, ...args) => {
+    const { traceId, spanId, traceFlags } =
+      api.trace.getSpanContext(context) ?? api.INVALID_SPAN_CONTEXT;
+    const baggage = api.propagation.getBaggage(context);
+    return runWith(() => {
+      thread.setTrace(Buffer.from(traceId, 'hex'), Buffer.from(spanId, 'hex'), traceFlags);
+      for (const key of keys) // a key that the baggage has not takes the label away
+        thread.set(key, baggage?.getEntry(key)?.value);
+    }, () => enter(context, f, self, ...args));
+  };
+  return manager;
+};
