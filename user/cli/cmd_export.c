@@ -58,8 +58,8 @@ static const struct opt options[] = {
 	  "in protobuf (opentelemetry-proto 1.10), each label an attribute. folded: one stack a "
 	  "line, for flame graph scripts. speedscope: its JSON. csv: a line for each label set and "
 	  "stack, each label a column. perf-script: the text of perf script, an entry for each "
-	  "sample, their times spread over the range. firefox: for profiler.firefox.com, a thread for "
-	  "each program and thread name. perfetto: for ui.perfetto.dev, samples and waits with their "
+	  "sample, their times spread over the range. firefox: for profiler.firefox.com, with times "
+	  "where perfetto has them, else a thread for each program and thread name, of sums. perfetto: for ui.perfetto.dev, samples and waits with their "
 	  "times, of a recording with --tracks or the last minutes of a daemon. go-pgo, llvm-prof: of "
 	  "the program --binary, for go build -pgo and clang -fprofile-sample-use",
 	  offsetof(struct export_options, format), 0, 0 },
@@ -70,7 +70,8 @@ static const struct opt options[] = {
 	  "perf-script have both; firefox has value",
 	  offsetof(struct export_options, unit), 0, 0 },
 	{ "by", 0, OPT_LIST, "KEY,..",
-	  "firefox: the labels that have a thread for each value (default: comm,thread). perfetto: "
+	  "firefox: the labels that have a thread for each value (default: each thread, of sums "
+	  "comm,thread). perfetto: "
 	  "the labels that have a track for each value (default: each thread). csv: the labels that "
 	  "have a column (default: all)",
 	  offsetof(struct export_options, by), 0, 0 },
@@ -236,7 +237,7 @@ static int export(struct reading *r, const struct export_options *opts, const st
 			cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
-	if (format->has & HAS_TIMES)
+	if (format->has & HAS_TIMES || times.samples)
 		say_times(&times, query_info(r->query));
 	if (program.without)
 		cmd_warn("export: %" PRIu64 " of %" PRIu64

@@ -153,8 +153,10 @@ int export_perf_script(const struct export_source *src, enum export_unit unit, F
 int export_llvm_prof(const struct export_source *src, enum export_unit unit, FILE *f,
 		     struct err *err);
 /*
- * A profile for profiler.firefox.com: a thread for each label set of the query, with values as
- * weights, or with EXPORT_SAMPLES samples. Names of more than 4 KiB are cut.
+ * A profile for profiler.firefox.com, with values as weights, or with EXPORT_SAMPLES samples. Where
+ * every window of the range has a track, and there are at most 2^20 instants: threads of the host,
+ * or for each value of src->keys, with their samples and waits; times says how many. Else of sums:
+ * a thread for each label set of the query. Names of more than 4 KiB are cut.
  */
 int export_firefox(const struct export_source *src, enum export_unit unit, FILE *f,
 		   struct err *err);
@@ -162,7 +164,7 @@ int export_firefox(const struct export_source *src, enum export_unit unit, FILE 
  * A Perfetto trace: samples of the query's event and waits, each with its time and stack, by their
  * tracks (docs/architecture-tracks.md). src->keys: a track for each of their values, else for each
  * thread. Which events: query_spec.event alone, or those of its metric (cpu, off, runq), else all.
- * Memory: that of a window, of label sets (PERFETTO_SETS_BYTES) and of the names of the stacks.
+ * Memory: that of a window, of label sets (THREADS_SETS_BYTES) and of the names of the stacks.
  * -EINVAL: the metric has no times. -ENODATA: no window of the range has a track.
  */
 int export_perfetto(const struct export_source *src, enum export_unit unit, FILE *f,

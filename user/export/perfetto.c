@@ -8,8 +8,8 @@
  */
 #include "export/perfetto_int.h"
 #include "export/text.h"
+#include "export/timed.h"
 #include "query/instants.h"
-#include "query/waits.h"
 #include "util/utf8.h"
 
 #include <errno.h>
@@ -18,14 +18,12 @@
 /* Numbers of the format. */
 enum { CLOCK_REAL = 1, CLOCK_BOOT = 6 };
 enum { STATE_CLEARED = 1, MODE_KERNEL = 1, MODE_USER = 2, SLICE_BEGIN = 1, SLICE_END = 2 };
-#define RUNQ_EVENT "runq"
 #define PACKET_FIELD 0x0a /* field 1, of bytes */
 
 struct perfetto {
 	const struct export_source *src;
 	struct store *s;
-	const struct store_event *sampled; /* NULL: waits alone */
-	bool *events;			   /* of the store: which are wanted */
+	struct timed timed;
 	struct perfetto_out out;
 	struct perfetto_stacks stacks;
 	struct perfetto_tracks tracks;
@@ -94,7 +92,7 @@ static int put_defaults(struct perfetto *x)
 	Perfetto__TracePacketDefaults d = PERFETTO__TRACE_PACKET_DEFAULTS__INIT;
 	Perfetto__PerfSampleDefaults samples = PERFETTO__PERF_SAMPLE_DEFAULTS__INIT;
 	Perfetto__Timebase base = PERFETTO__TIMEBASE__INIT;
-	const struct store_event *e = x->sampled;
+	const struct store_event *e = x->timed.sampled;
 	if (e) {
 		const uint64_t ns = e->ns_per_sample;
 		base.has_name = true;
@@ -152,15 +150,6 @@ struct annotations {
 	size_t n;
 };
 
-static bool names_thread(const struct label *l)
-{
-	static const char *const keys[] = { "comm", "tgid", "tid", "thread" };
-	for (size_t i = 0; i < 4; i++)
-		if (l->key_len == strlen(keys[i]) && !memcmp(l->key, keys[i], l->key_len))
-			return true;
-	return false;
-}
-
 static int add_annotation(struct perfetto *x, const struct label *l, struct annotations *a)
 {
 	Perfetto__DebugAnnotation *m = &a->v[a->n];
@@ -185,12 +174,12 @@ static int add_annotation(struct perfetto *x, const struct label *l, struct anno
 static int make_annotations(struct perfetto *x, uint32_t set, struct annotations *a)
 {
 	const struct label *labels;
-	const size_t n = setpool_get(&x->tracks.sets, set, &labels);
+	const size_t n = setpool_get(&x->tracks.of.sets, set, &labels);
 	int rc = 0;
 	a->n = 0;
 	x->text.len = 0;
 	for (size_t i = 0; !rc && i < n && a->n < STORE_SET_MAX; i++)
-		if (!names_thread(&labels[i]))
+		if (!threads_say(&labels[i]))
 			rc = add_annotation(x, &labels[i], a);
 	for (size_t i = 0; !rc && i < a->n; i++) {
 		const size_t end = i + 1 < a->n ? a->key_at[i + 1] : x->text.len;
@@ -244,22 +233,17 @@ static int put_wait(struct perfetto *x, const struct store_instant *v, const str
 
 /* ---- all ---- */
 
-static bool is_wait(const char *event)
-{
-	return !strcmp(event, WAIT_EVENT) || !strcmp(event, RUNQ_EVENT);
-}
-
 static int on_set(void *ctx, const struct label *labels, size_t n, uint32_t *ret)
 {
 	struct perfetto *x = ctx;
-	return perfetto_tracks_set(&x->tracks, labels, n, ret);
+	return threads_set(&x->tracks.of, labels, n, ret);
 }
 
 static int on_instant(void *ctx, const struct store_instant *v, const struct store_instant_row *of)
 {
 	struct perfetto *x = ctx;
 	struct perfetto_track *track;
-	bool wait = is_wait(store_event(x->s, of->row.event)->name);
+	bool wait = timed_is_wait(store_event(x->s, of->row.event));
 	if (ferror(x->out.f))
 		return -EIO;
 	if (wait && !v->length_us)
@@ -271,42 +255,20 @@ static int on_instant(void *ctx, const struct store_instant *v, const struct sto
 	return wait ? put_wait(x, v, &of->row, track) : put_sample(x, v, &of->row, track);
 }
 
-static bool wants_event(const struct perfetto *x, const char *name)
-{
-	const struct query_spec *q = x->src->asked;
-	if (q->metric != QUERY_SAMPLES && q->metric != QUERY_WALL)
-		return is_wait(name)
-			       ? !strcmp(name, q->metric == QUERY_OFF ? WAIT_EVENT : RUNQ_EVENT) &&
-					 q->metric != QUERY_CPU
-			       : q->metric == QUERY_CPU && x->sampled &&
-					 !strcmp(name, x->sampled->name);
-	if (q->event && *q->event)
-		return !strcmp(name, q->event);
-	return is_wait(name) || (x->sampled && !strcmp(name, x->sampled->name));
-}
-
 static int choose_events(struct perfetto *x, struct err *err)
 {
-	const struct query_spec *q = x->src->asked;
-	const struct store_event *e = query_info(x->src->query)->event;
-	const uint32_t n = store_n_events(x->s);
-	if (q->metric != QUERY_SAMPLES && q->metric != QUERY_CPU && q->metric != QUERY_OFF &&
-	    q->metric != QUERY_RUNQ && q->metric != QUERY_WALL)
-		return err_set(
-			err, -EINVAL,
-			"perfetto: only cpu, off, runq and wall have times; leave --metric out");
-	x->sampled = e && !is_wait(e->name) ? e : NULL;
-	x->events = calloc((size_t)n + 1, sizeof(*x->events));
-	for (uint32_t i = 0; x->events && i < n; i++)
-		x->events[i] = wants_event(x, store_event(x->s, i)->name);
-	return x->events ? 0 : -ENOMEM;
+	int rc = timed_choose(x->src, &x->timed);
+	return rc != -EINVAL ? rc
+			     : err_set(err, rc,
+				       "perfetto: only cpu, off, runq and wall have times; leave "
+				       "--metric out");
 }
 
 static int put_all(struct perfetto *x, struct err *err)
 {
 	const struct query_info *info = query_info(x->src->query);
 	struct query_instants_spec spec = { .range = *x->src->asked,
-					    .events = x->events,
+					    .events = x->timed.events,
 					    .stacks = true,
 					    .set = on_set,
 					    .instant = on_instant,
@@ -355,7 +317,7 @@ int export_perfetto(const struct export_source *src, enum export_unit unit, FILE
 		*src->times = x.times;
 	perfetto_stacks_fini(&x.stacks);
 	perfetto_tracks_fini(&x.tracks);
-	free(x.events);
+	free(x.timed.events);
 	buf_fini(&x.out.packed);
 	buf_fini(&x.text);
 	return rc;

@@ -5,7 +5,7 @@
 
 #include "export/functions.h"
 #include "export/perfetto.pb-c.h"
-#include "store/dict/setpool.h"
+#include "export/threads.h"
 #include "util/idset.h"
 
 /* The one sequence of packets: its defaults and interned data hold for all that follow. */
@@ -41,11 +41,9 @@ void perfetto_stacks_fini(struct perfetto_stacks *s);
 /* Write what is new of a stack of the store, whose id is that of its callstack. */
 int perfetto_stacks_put(struct perfetto_stacks *s, uint32_t stack, struct perfetto_out *o);
 
-/* ---- tracks (perfetto_tracks.c): a track for each thread, or for each value of labels ---- */
+/* ---- tracks (perfetto_tracks.c) ---- */
 
 #define PERFETTO_LANES_MAX 256 /* waits side by side on a track */
-#define PERFETTO_TRACKS_MAX (1u << 18)
-#define PERFETTO_SETS_BYTES (24u << 20) /* of label sets; those beyond are not annotated */
 
 struct perfetto_track {
 	uint64_t uuid;
@@ -56,23 +54,14 @@ struct perfetto_track {
 };
 
 struct perfetto_tracks {
-	const char *const *keys; /* a track for each value of these; n_keys 0: for each thread */
-	size_t n_keys;
-	struct setpool sets; /* label sets of instants; of_set[] is the track of each */
-	uint32_t *of_set;
-	size_t cap_sets;
-	struct setpool values; /* the labels that make a track, by number of the track */
-	struct perfetto_track *v;
+	struct threads of;
+	struct perfetto_track *v; /* by number of the track */
 	size_t n, cap;
 	struct intern processes; /* numbers of those that were described */
-	struct buf text;
 };
 
 int perfetto_tracks_init(struct perfetto_tracks *t, const char *const *keys, size_t n_keys);
 void perfetto_tracks_fini(struct perfetto_tracks *t);
-/* The number of a label set; 0, -ENOMEM, -E2BIG. */
-int perfetto_tracks_set(struct perfetto_tracks *t, const struct label *labels, size_t n,
-			uint32_t *ret);
 /* The track of a label set, described in the trace. */
 int perfetto_tracks_get(struct perfetto_tracks *t, uint32_t set, struct perfetto_out *o,
 			struct perfetto_track **ret);

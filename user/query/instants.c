@@ -81,11 +81,15 @@ static int give(const struct query_instants *q, const struct store_instant *v,
 	return q->spec.instant(q->spec.ctx, v, row);
 }
 
-/* A blocked wait ended where the wait for a CPU began that ended with it, on the same CPU. */
+/*
+ * A blocked wait ended where the wait for a CPU began that ended with it, on the same CPU. Waits of
+ * other threads may end with it, too: where a window or the recording ended, and cut them.
+ */
 static void end_before_runq(const struct query_instants *q, struct held *off)
 {
 	for (size_t i = 0; i < q->n_held; i++)
-		if (q->held[i].v.cpu == off->v.cpu && is_event(q, &q->held[i].row, RUNQ_EVENT)) {
+		if (q->held[i].v.cpu == off->v.cpu && q->held[i].row.row.set == off->row.row.set &&
+		    is_event(q, &q->held[i].row, RUNQ_EVENT)) {
 			off->v.at_ns -= (int64_t)q->held[i].v.length_us * 1000;
 			return;
 		}

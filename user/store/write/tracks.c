@@ -254,7 +254,18 @@ static int by_time(const void *pa, const void *pb)
 	return (a->at_ns > b->at_ns) - (a->at_ns < b->at_ns);
 }
 
-/* A sample that a drain found a moment behind the window's end is of its last moment. */
+/*
+ * What a drain found a moment behind the window's end is of its last moment. Of a wait that goes on
+ * the part behind the end is cut off.
+ */
+static void keep_within(const struct track *t, struct store_instant *v)
+{
+	const int64_t beyond_us = (v->at_ns - (t->t1_ns - 1)) / 1000;
+	if (v->length_us && beyond_us > 0)
+		v->length_us = beyond_us < v->length_us ? v->length_us - (uint32_t)beyond_us : 1;
+	v->at_ns = v->at_ns < t->t0_ns ? t->t0_ns : v->at_ns >= t->t1_ns ? t->t1_ns - 1 : v->at_ns;
+}
+
 static int make_track(struct store_writer *w, const uint32_t *map, struct track *t)
 {
 	const struct store_instants *g = w->tracks.given;
@@ -264,9 +275,7 @@ static int make_track(struct store_writer *w, const uint32_t *map, struct track 
 	for (size_t i = 0; i < g->n && t->n < most; i++) {
 		struct store_instant v = g->v[i];
 		v.row = v.row < g->n_rows ? map[v.row] : NO_ROW;
-		v.at_ns = v.at_ns < t->t0_ns	? t->t0_ns
-			  : v.at_ns >= t->t1_ns ? t->t1_ns - 1
-						: v.at_ns;
+		keep_within(t, &v);
 		if (v.row != NO_ROW)
 			t->v[t->n++] = v;
 	}
