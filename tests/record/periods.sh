@@ -44,6 +44,7 @@ ok "faults of user mode" test "$each" -ge 10000
 ok "each one: no interval" sh -c '! grep -q INTERVAL text'
 "$ascribe" report tenth >text 2>/dev/null
 ok "each 10th: an interval" grep -q INTERVAL text
+ok "the head says how many each stands for, and no rate" grep -q '(1 in 10); host' text
 
 # ---- --per ----
 record -q -o ratio -F 499 -e cpu-clock,page-faults -- "$loads/ratio"

@@ -140,8 +140,14 @@ static void describe(struct recording *r, const struct opt_args *args)
 	bool rate = false;
 	for (unsigned i = 0; i < r->cfg.n_events && at < sizeof(r->what); i++) {
 		const struct event *e = &r->cfg.event[i];
-		rate |= !e->tracepoint && !(e->fixed_period && e->attr.sample_period == 1);
+		const bool clock = event_is_clock(e);
+		const uint64_t period =
+			e->fixed_period && !clock && !e->wait ? e->attr.sample_period : 0;
+		rate |= clock || !(e->fixed_period || e->tracepoint);
 		at += (size_t)snprintf(r->what + at, sizeof(r->what) - at, ", %s", e->name);
+		if (period > 1 && at < sizeof(r->what))
+			at += (size_t)snprintf(r->what + at, sizeof(r->what) - at,
+					       " (1 in %" PRIu64 ")", period);
 	}
 	if (rate && at < sizeof(r->what))
 		snprintf(r->what + at, sizeof(r->what) - at, " at %u Hz", r->cfg.hz);

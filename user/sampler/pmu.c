@@ -169,8 +169,10 @@ int pmu_parse(struct perf_event_attr *ret, const char *devices, const char *text
 	snprintf(terms, sizeof(terms), "%s", text + len + 1);
 	terms[end - text - 1 - (long)len] = 0;
 	if (read_type(devices, p.name, &attr.type))
-		return err_set(err, -EINVAL, "event '%.200s': there is no PMU %s in %s", text,
-			       p.name, devices);
+		return err_set(err, -EINVAL,
+			       "event '%.200s': there is no PMU %s in %s, and virtual machines "
+			       "often have none: use -e cpu-clock",
+			       text, p.name, devices);
 	if (!is_core(devices, p.name))
 		return err_set(err, -EINVAL,
 			       "event '%.200s': %s is not the PMU of a CPU, whose events alone can "
