@@ -26,9 +26,14 @@ check "where" r=functions.json -- \
 	'r["rows"][:6]'
 ok "the event says what it is" jq -e --arg e "uprobe:$probed:hit" \
 	'.event == $e and .unit == "count"' hits.json
-record -o beside -e cpu-clock,"uprobe:$probed:run+4" -- ./probed 2 5 200
+# The second instruction of several bytes begins here.
+at=$(objdump -d --disassemble=run probed | python3 -c '
+import re, sys
+at = [int(l.split(":")[0], 16) for l in sys.stdin if re.match(r" +[0-9a-f]+:\t.*\t", l)]
+print([a - at[0] for a, b in zip(at, at[1:]) if b - a > 1][1])')
+record -o beside -e cpu-clock,"uprobe:$probed:run+$at" -- ./probed 2 5 200
 ok "within a function, beside a clock" \
-	test "$(report beside -e "uprobe:$probed:run+4" | jq .samples)" = 2
+	test "$(report beside -e "uprobe:$probed:run+$at" | jq .samples)" = 2
 
 # ---- more hits than there is room for: each one is stored or counted as lost ----
 record -o storm -F 99 -e "uprobe:$probed:hit" -- ./probed 4 100000 1000
@@ -112,6 +117,8 @@ ok "a function of the C library" test "$(report libc | jq .samples)" = 5
 # ---- what cannot be ----
 exits 1 'has no function nothing' "$ascribe" record -d 1s -o x -e "uprobe:$probed:nothing"
 exits 1 'has no static probe a:b: readelf -n' "$ascribe" record -d 1s -o x -e "usdt:$probed:a:b"
+exits 1 'no instruction begins at run.*: objdump' \
+	"$ascribe" record -d 1s -o x -e "uprobe:$probed:run+$((at + 1))"
 exits 1 'run is not as long as' "$ascribe" record -d 1s -o x -e "uprobe:$probed:run+0x10000"
 exits 1 'memcpy is, is chosen' "$ascribe" record -d 1s -o x \
 	-e "uprobe:$(ldd ./probed | sed -n 's/.*=> \(.*libc\.so[^ ]*\).*/\1/p'):memcpy"

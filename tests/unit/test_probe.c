@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,17 +118,40 @@ static void test_function(void **state)
 	uint8_t bytes[8];
 	(void)state;
 	assert_int_equal(probed_here(1), 44);
-	assert_int_equal(places_of("uprobe:/x:probed_here+1", "/proc/self/exe", at, &n), 0);
+	assert_int_equal(places_of("uprobe:/x:probed_here", "/proc/self/exe", at, &n), 0);
 	assert_int_equal(n, 1);
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(pread(fd, bytes, sizeof(bytes), (off_t)at[0].offset), sizeof(bytes));
 	close(fd);
-	assert_memory_equal(bytes, (const uint8_t *)(uintptr_t)probed_here + 1, sizeof(bytes));
+	assert_memory_equal(bytes, (const uint8_t *)(uintptr_t)probed_here, sizeof(bytes));
 	assert_int_equal(places_of("uprobe:/x:no_such_function", "/proc/self/exe", at, &n),
 			 -ENOENT);
 	assert_int_equal(places_of("uprobe:/x:probed_here+99999", "/proc/self/exe", at, &n),
 			 -ERANGE);
 	assert_int_equal(places_of("usdt:/x:no:probe", "/proc/self/exe", at, &n), -ENOENT);
+}
+
+/* Places within a function are those where objdump has an instruction, and no other. */
+static void test_instructions(void **state)
+{
+	struct probe_place at[PROBE_PLACES_MAX];
+	uint64_t n = 0, first = 0, vaddr, offset = 1;
+	char event[64];
+	(void)state;
+	FILE *f = popen("objdump -d --disassemble=test_function /proc/$PPID/exe | awk '$1 ~ "
+			"/^[0-9a-f]+:$/ && /\t.*\t/ { print $1 }'",
+			"r");
+	while (fscanf(f, "%" SCNx64 ":", &vaddr) == 1) {
+		first = first ? first : vaddr;
+		for (; offset <= vaddr - first; offset++) {
+			snprintf(event, sizeof(event), "uprobe:/x:test_function+%" PRIu64, offset);
+			if (places_of(event, "/proc/self/exe", at, &n) !=
+			    (offset == vaddr - first ? 0 : -EILSEQ))
+				fail_msg("%s, where an instruction is at %" PRIx64, event, vaddr);
+		}
+	}
+	pclose(f);
+	assert_true(offset > 100);
 }
 
 static const char *libc_path(void)
@@ -207,6 +231,7 @@ static void test_damaged(void **state)
 	static const uint8_t changes[] = { 0, 1, 0x7f, 0x80, 0xff };
 	static const char event[] = "usdt:/x:python:gc__start";
 	struct probe_place at[PROBE_PLACES_MAX];
+	char own[300];
 	uint64_t n;
 	(void)state;
 	if (!probed_file()) {
@@ -226,6 +251,12 @@ static void test_damaged(void **state)
 			places(event, fd, at, &n);
 			assert_int_equal(pwrite(fd, bytes + i, 1, i), 1);
 		}
+	/* A semaphore where its code is: the kernel counts there. */
+	const off_t note = notes - bytes + 8;
+	assert_int_equal(pwrite(fd, bytes + note, 8, note + 16), 8);
+	snprintf(own, sizeof(own), "usdt:/x:%s:%s", bytes + note + 24,
+		 bytes + note + 25 + strlen((const char *)bytes + note + 24));
+	assert_int_equal(places(own, fd, at, &n), -EBADMSG);
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(ftruncate(fd, size - size * i / 100), 0);
 		places(event, fd, at, &n);
@@ -320,9 +351,10 @@ static void test_arguments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),	 cmocka_unit_test(test_function),
-		cmocka_unit_test(test_versions), cmocka_unit_test(test_static),
-		cmocka_unit_test(test_damaged),	 cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_text),	     cmocka_unit_test(test_function),
+		cmocka_unit_test(test_instructions), cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_static),	     cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_arguments),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

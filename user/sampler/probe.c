@@ -4,6 +4,7 @@
 #include "elf/function.h"
 #include "elf/usdt.h"
 #include "symbols/debugdata.h"
+#include "symbols/instructions.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -226,11 +227,12 @@ struct answer {
 	struct probe_place place[PROBE_PLACES_MAX];
 };
 
-static bool is_code(const struct elf_image *img, uint64_t vaddr)
+/* Is vaddr in what the file has of a segment with this flag? */
+static bool is_in(const struct elf_image *img, uint32_t flag, uint64_t vaddr)
 {
 	bool found = false;
 	for (size_t i = 0; i < img->n_loads && !found; i++)
-		found = img->loads[i].flags & PF_X && vaddr >= img->loads[i].vaddr &&
+		found = img->loads[i].flags & flag && vaddr >= img->loads[i].vaddr &&
 			vaddr - img->loads[i].vaddr < img->loads[i].filesz;
 	return found;
 }
@@ -278,11 +280,13 @@ static int take_function(void *ctx, const struct elf_function *f)
 {
 	const struct search *s = ctx;
 	struct probe_place at = { 0 };
-	if (!is_code(s->img, f->vaddr))
+	if (!is_in(s->img, PF_X, f->vaddr))
 		return 0;
 	if (s->p->offset && s->p->offset >= f->size)
 		return -ERANGE;
-	int rc = elf_image_offset(s->img, f->vaddr + s->p->offset, &at.offset);
+	/* A breakpoint within an instruction makes another one of it, in every process. */
+	int rc = instructions_begin_at(s->img, f->vaddr, s->p->offset);
+	rc = rc ? rc : elf_image_offset(s->img, f->vaddr + s->p->offset, &at.offset);
 	rc = rc ? rc : locate(s->p, NULL, &at.arguments);
 	return rc ? rc : add_place(s->a, &at);
 }
@@ -295,8 +299,9 @@ static int take_static(void *ctx, const struct elf_usdt *u)
 		return 0;
 	if (*s->p->arguments && strcmp(u->arguments, s->p->arguments) != 0)
 		return -EDOM;
-	int rc = is_code(s->img, u->vaddr) ? elf_image_offset(s->img, u->vaddr, &at.offset)
-					   : -EBADMSG;
+	if (!is_in(s->img, PF_X, u->vaddr) || (u->semaphore && !is_in(s->img, PF_W, u->semaphore)))
+		return -EBADMSG;
+	int rc = elf_image_offset(s->img, u->vaddr, &at.offset);
 	if (!rc && u->semaphore)
 		rc = elf_image_offset(s->img, u->semaphore, &at.semaphore);
 	rc = rc ? rc : locate(s->p, u->arguments, &at.arguments);
@@ -416,6 +421,11 @@ static int cannot(const struct probe_spec *p, int rc, struct err *err)
 						 : "%s: %s: argument %s is not in a register: the "
 						   "System V ABI has 6 there, arm64 8",
 					 p->file, p->name, numbers_of(p, numbers));
+	case -EILSEQ:
+		return err_set(err, rc,
+			       "%s: no instruction begins at %s+%llu: objdump -d shows where they "
+			       "do",
+			       p->file, p->name, (unsigned long long)p->offset);
 	case -ERANGE:
 		return err_set(err, rc, "%s: %s is not as long as %llu bytes", p->file, p->name,
 			       (unsigned long long)p->offset);
