@@ -122,7 +122,7 @@ exits 1 'no instruction begins at run.*: objdump' \
 exits 1 'run is not as long as' "$ascribe" record -d 1s -o x -e "uprobe:$probed:run+0x10000"
 exits 1 'memcpy is, is chosen' "$ascribe" record -d 1s -o x \
 	-e "uprobe:$(ldd ./probed | sed -n 's/.*=> \(.*libc\.so[^ ]*\).*/\1/p'):memcpy"
-exits 1 'cannot open /nowhere/x' "$ascribe" record -d 1s -o x -e uprobe:/nowhere/x:f
+exits 1 'cannot open /nowhere/x: no such file; one of a container is /proc/PID/root' "$ascribe" record -d 1s -o x -e uprobe:/nowhere/x:f
 exits 1 'no 64-bit ELF file' "$ascribe" record -d 1s -o x -e uprobe:/etc/passwd:f
 exits 1 'no 64-bit ELF file' "$ascribe" record -d 1s -o x -e uprobe:/dev/zero:f
 mkfifo pipe

@@ -41,10 +41,23 @@ static int open_in_time(struct sandbox *s, const char *path, bool place, struct 
 	return rc;
 }
 
+/* The part of a path that leads into the root of another process: /proc/PID/root; or none. */
+static size_t root_of(const char *path)
+{
+	int n = 0;
+	sscanf(path, "/proc/%*[0-9]/root%n", &n);
+	return n > 0 && path[n] == '/' ? (size_t)n : 0;
+}
+
 static int cannot_open(const char *file, int rc, struct err *err)
 {
 	if (rc == -EINVAL)
 		return err_set(err, rc, "%s is no file, so no 64-bit ELF file", file);
+	if (rc == -ENOENT && !root_of(file))
+		return err_set(err, rc,
+			       "cannot open %s: no such file; one of a container is "
+			       "/proc/PID/root/..., with any process of it",
+			       file);
 	if (rc != -ETIMEDOUT && rc != -EBUSY)
 		return err_sys(err, rc, "cannot open %s", file);
 	return err_set(err, rc,
@@ -76,14 +89,6 @@ static int open_file(struct sandbox *s, const char *file, int *ret_content, int 
 	return content.dev == place.dev && content.ino == place.ino
 		       ? 0
 		       : err_set(err, -ESTALE, "%s is replaced just now: try again", file);
-}
-
-/* The part of a path that leads into the root of another process: /proc/PID/root; or none. */
-static size_t root_of(const char *path)
-{
-	int n = 0;
-	sscanf(path, "/proc/%*[0-9]/root%n", &n);
-	return n > 0 && path[n] == '/' ? (size_t)n : 0;
 }
 
 /* Open the debug file of what was found: in the root of the file, or in ours. -1: there is none. */
