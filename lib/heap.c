@@ -314,6 +314,19 @@ static struct {
 	uintptr_t from, to; /* where the object that has its malloc is mapped */
 } real;
 
+/*
+ * Call a real function. What the allocator asks itself for on the way, as musl's calloc asks
+ * malloc, is none of the program's.
+ */
+#define REAL(name, ...) \
+	({ \
+		const uint64_t left = mine.left; \
+		mine.left = UINT64_MAX; \
+		__auto_type result = real.name(__VA_ARGS__); \
+		mine.left = left; \
+		result; \
+	})
+
 static char early[32 << 10] __attribute__((aligned(16))); /* until `real` is known */
 static size_t early_used;
 
@@ -405,7 +418,7 @@ PUBLIC void *calloc(size_t count, size_t size)
 	size_t n;
 	if (!is_ready()) /* all of it is zero */
 		return __builtin_mul_overflow(count, size, &n) ? NULL : early_alloc(n);
-	void *p = real.calloc(count, size);
+	void *p = REAL(calloc, count, size);
 	return p ? allocated(p, count * size) : NULL;
 }
 
@@ -437,7 +450,7 @@ PUBLIC void *realloc(void *p, size_t n)
 	}
 	if (!is_ready())
 		return early_alloc(n);
-	void *q = real.realloc(p, n);
+	void *q = REAL(realloc, p, n);
 	return q ? allocated(q, n) : NULL;
 }
 
@@ -460,19 +473,20 @@ static void *missing(void)
 
 PUBLIC void *memalign(size_t to, size_t n)
 {
-	void *p = is_ready() && real.memalign ? real.memalign(to, n) : missing();
+	void *p = is_ready() && real.memalign ? REAL(memalign, to, n) : missing();
 	return p ? allocated(p, n) : NULL;
 }
 
 PUBLIC void *aligned_alloc(size_t to, size_t n)
 {
-	void *p = is_ready() && real.aligned_alloc ? real.aligned_alloc(to, n) : missing();
+	void *p = is_ready() && real.aligned_alloc ? REAL(aligned_alloc, to, n) : missing();
 	return p ? allocated(p, n) : NULL;
 }
 
 PUBLIC int posix_memalign(void **ret, size_t to, size_t n)
 {
-	const int rc = is_ready() && real.posix_memalign ? real.posix_memalign(ret, to, n) : ENOMEM;
+	const int rc =
+		is_ready() && real.posix_memalign ? REAL(posix_memalign, ret, to, n) : ENOMEM;
 	if (!rc)
 		allocated(*ret, n);
 	return rc;
@@ -480,13 +494,13 @@ PUBLIC int posix_memalign(void **ret, size_t to, size_t n)
 
 PUBLIC void *valloc(size_t n)
 {
-	void *p = is_ready() && real.valloc ? real.valloc(n) : missing();
+	void *p = is_ready() && real.valloc ? REAL(valloc, n) : missing();
 	return p ? allocated(p, n) : NULL;
 }
 
 PUBLIC void *pvalloc(size_t n)
 {
-	void *p = is_ready() && real.pvalloc ? real.pvalloc(n) : missing();
+	void *p = is_ready() && real.pvalloc ? REAL(pvalloc, n) : missing();
 	return p ? allocated(p, n) : NULL;
 }
 
@@ -511,6 +525,7 @@ PUBLIC void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
 									       : p;
 }
 
+#undef mmap64 /* musl's name for mmap, which programs of glibc call here, too */
 PUBLIC void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
 
 /* A sampled mapping ends with its first page. */

@@ -13,10 +13,9 @@ shown='[(x["key"], x["samples"]) for x in a["rows"]]'
 near='all(abs(v[t] - own[t][k]) < 5 * (own[t][k] * u) ** 0.5 for t in own)'
 
 # ---- allocated and live, by who allocated ----
-truth() { # NAME [PRELOAD]: record allocates, and compare
-	local name=$1 preload=$lib${2:+:$2}
-	ok "$name: recorded" record -o "$name" -e heap -- env LD_PRELOAD="$preload" \
-		"$loads/allocates" 3 200 4
+truth() { # NAME EVENT PRELOAD PROGRAM, which is allocates: record, and compare
+	local name=$1
+	ok "$name: recorded" record -o "$name" -e "$2" -- env LD_PRELOAD="$3" "$4" 3 200 4
 	tail -1 record.out >own.json
 	memory "$name" alloc_space >alloc.json
 	memory "$name" alloc_objects >objects.json
@@ -35,10 +34,20 @@ truth() { # NAME [PRELOAD]: record allocates, and compare
 		s["flagged"]["heap_free_lost"] < 20 and s["flagged"]["heap_untracked"] == 0' \
 		'{k: n for k, n in (s["lost"] | s["flagged"]).items() if n}'
 }
-truth glibc
+truth glibc heap "$lib" "$loads/allocates"
 for preload in /usr/lib/*/libjemalloc.so.2 /usr/lib/*/libtcmalloc_minimal.so.4; do
-	[ -e "$preload" ] && truth "$(basename "$preload" | cut -d. -f1)" "$preload"
+	[ -e "$preload" ] && truth "$(basename "$preload" | cut -d. -f1)" heap "$lib:$preload" \
+		"$loads/allocates"
 done
+# Its calloc asks malloc, and its posix_memalign aligned_alloc.
+if command -v musl-gcc >/dev/null; then
+	source=$source_root/tests/record/allocates.c
+	ok "a program of musl" musl-gcc -O1 -I"$source_root/include" -o musl-program "$source"
+	truth musl heap "$lib" ./musl-program
+	ok "heap.c in a program of musl" musl-gcc -O1 -I"$source_root/include" -o musl-whole "$source" \
+		"$source_root/lib/heap.c"
+	truth musl-in "heap:$PWD/musl-whole" "" ./musl-whole
+fi
 
 # ---- live memory, beside what the program says; a recorder of a window's length ----
 background "$ascribe" record -a -d 25s -o live -e heap 2>recorder.err
@@ -117,31 +126,13 @@ check "a child of a fork: its own" a=fork.json -- \
 ok "frees of what the parent allocated are no frees of the child's" \
 	test "$(jq .flagged.heap_free_unknown stat.json)" -ge 15
 
-# ---- signal handlers; a malloc in the program; programs of musl; setuid ----
+# ---- signal handlers; a malloc in the program; setuid ----
 record -o signals -e "heap:$loads/heap_odd" -- "$loads/heap_odd" signals
 ok "signal handlers" grep -q whole record.out
 record -o own -e heap -- env LD_PRELOAD="$lib" "$loads/heap_own"
 ok "a program with a malloc of its own runs" grep -q own record.out
 own=$("$ascribe" report own -m alloc_space --json 2>/dev/null | jq .samples)
 ok "its mappings are counted: $own" test "$own" -gt $((56 << 20)) -a "$own" -lt $((80 << 20))
-if command -v musl-gcc >/dev/null; then
-	cat >musl.c <<'C'
-#include <stdlib.h>
-#include <unistd.h>
-int main(void)
-{
-	usleep(300000);
-	for (int i = 0; i < 100000; i++) {
-		void *volatile p = malloc(1000);
-		free(realloc(p, 1048));
-	}
-}
-C
-	musl-gcc -O1 -o musl musl.c
-	record -o of-musl -e heap -- env LD_PRELOAD="$lib" ./musl
-	n=$("$ascribe" report of-musl -m alloc_space -w '{comm="musl"}' --json 2>/dev/null | jq .samples)
-	ok "a program of musl: $n" test "$n" -gt 160000000 -a "$n" -lt 250000000
-fi
 cp "$(command -v cat)" setuid-cat
 chmod 4755 setuid-cat
 chmod 711 .
