@@ -2,7 +2,7 @@
 /* The bar on top: range, selection, what it is compared with, live, light or dark, export. */
 import { address, download, hasToken } from './api.js';
 import { h, refill } from './dom.js';
-import { brief, eventName, MEMORY, plain, stamp, time } from './format.js';
+import { brief, eventName, exactTime, MEMORY, plain, stamp, time } from './format.js';
 import * as selector from './selector.js';
 import { nextTheme, themeName } from './theme.js';
 
@@ -35,8 +35,8 @@ export class Bar {
 			onchange: e => go(name === 'where'
 				? { where: e.target.value.trim(), root: '' }
 				: { [name]: read(name, e.target.value.trim()) }) });
-		this.from = field('from', 'from', 19);
-		this.to = field('to', 'to', 19);
+		this.from = field('from', 'from', 23);
+		this.to = field('to', 'to', 23);
 		this.where = field('where', 'selector: {tenant="a"}', 30);
 		this.event = h('select', { name: 'event', 'aria-label': 'What is summed',
 			onchange: e => this.chooseEvent(e.target.value) });
@@ -261,14 +261,14 @@ export class Bar {
 	}
 }
 
-const clock = t => /^\d+(\.\d+)?$/.test(t) ? time(Number(t)) : t;
+const clock = t => /^\d+(\.\d+)?$/.test(t) ? exactTime(Number(t)) : t;
 
 /* A time as people write it: "5m" or "-5m" for five minutes ago, "14:05", "2026-11-22 15:00". */
 export function typed(text) {
 	const ago =
 		text.match(
 		/^-?\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w|min|hours?|days?|minutes?)(?: ago)?$/),
-		clocked = text.match(/^(?:(\d{4}-\d\d-\d\d)[ T])?(\d\d:\d\d(?::\d\d)?)$/);
+		clocked = text.match(/^(?:(\d{4}-\d\d-\d\d)[ T])?(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)$/);
 	if (ago)
 		return `now-${ago[1]}${ago[2][0]}`;
 	if (!clocked)

@@ -104,8 +104,17 @@ export class FactsPane extends Pane {
 			onclick: () => this.app.go({ idle: shown ? '' : '1' }) }, text)];
 	}
 
+	/* A chart has whole windows. A selection of less than a minute may have parts of them. */
+	async select(chart) {
+		const s = this.app.select(), short = s.from && s.to && s.to - s.from < 60;
+		this.chart = chart;
+		const part = short && await ask('table', { ...s, limit: 1 }).catch(() => null);
+		if (this.chart === chart)
+			this.choose(part || chart);
+	}
+
 	/* Of what is selected: an answer with samples and seconds. */
-	select(a) {
+	choose(a) {
 		const few = a.samples < FEW && !a.metric,
 			metric = a.metric === 'heap' ? 'inuse_space' : a.metric,
 			what = { ...MEMORY, off: 'blocked', runq: 'waiting for a CPU',

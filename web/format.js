@@ -66,8 +66,14 @@ export function time(t) {
 		: `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
+/* The same with milliseconds, where there are any. */
+export function exactTime(t) {
+	const ms = Math.round(1000 * t);
+	return time(ms / 1000) + (ms % 1000 ? (ms % 1000 / 1000).toFixed(3).slice(1) : '');
+}
+
 export function timeRange(from, to) {
-	const a = time(from), b = time(to);
+	const [a, b] = [from, to].map(to - from < 60 ? exactTime : time);
 	return a.slice(0, 10) === b.slice(0, 10) ? `${a} – ${b.slice(11)}` : `${a} – ${b}`;
 }
 

@@ -7,11 +7,11 @@ import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { dark } from './colour.js';
 import { h, tell } from './dom.js';
-import { brief, eventName, number, seconds, time } from './format.js';
+import { brief, eventName, exactTime, number, seconds, time } from './format.js';
 import { exact, Grid } from './heat.js';
 
 const STEP = '50ms', LONGEST_S = 1800, SHOWN_S = 600, LINE = 9, COLUMN = 4, WIDEST = 24,
-	SHADES = 24;
+	SHADES = 24, LABEL = 64; /* pixels for a time */
 const HOW =
 	'Samples by time: arrow keys move, with Shift they mark, Enter opens a flame graph';
 const ARROWS = { ArrowUp: 1, ArrowDown: -1 };
@@ -41,7 +41,8 @@ export class HeatPane extends Pane {
 			onkeydown: e => this.key(e), onpointerdown: e => this.press(e),
 			onpointermove: e => this.move(e),
 			onpointerup: () => { this.held = false; } });
-		this.body = h('div.scroll', null, this.canvas);
+		this.times = h('div.heat-times', { 'aria-hidden': 'true' });
+		this.body = h('div.scroll', null, this.canvas, this.times);
 		host.append(h('div.tools', null, this.flame, this.beside, this.status), this.note,
 			this.body);
 	}
@@ -81,12 +82,12 @@ export class HeatPane extends Pane {
 			const without = n.untracked
 				? ` ${number(n.untracked)} of ${number(n.windows)} windows have no track.` : '';
 			tell(this.status,
-				`${this.amount(n.total)} in ${number(n.steps)} steps of ${seconds(n.step)}.${without}`);
+				`${this.amount(n.total)} in ${number(n.steps)} steps of ${seconds(n.step)}: a column is a second, upwards.${without}`);
 			return;
 		}
 		const [from, to] = g.range(a, b);
 		tell(this.status,
-			`${time(from)}${(from % 1).toFixed(3).slice(1)}, ${seconds(to - from)}: ${this.amount(g.sum(a, b))}`);
+			`${exactTime(from)}, ${seconds(to - from)}: ${this.amount(g.sum(a, b))}`);
 	}
 
 	amount(n) {
@@ -178,6 +179,18 @@ export class HeatPane extends Pane {
 		});
 		if (this.marked)
 			this.drawMarks(p, tall);
+		this.showTimes();
+	}
+
+	/* When the seconds of some columns are, below them. */
+	showTimes() {
+		const g = this.grid, every = Math.ceil(LABEL / this.width), list = [];
+		for (let i = 0; i === 0 || (i + every) <= g.columns; i += every) {
+			const at = h('span', null, time(g.first + i).slice(11));
+			at.style.left = i * this.width + 'px';
+			list.push(at);
+		}
+		this.times.replaceChildren(...list);
 	}
 
 	/* The steps of each shade; only those without anything have the first. */

@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { N_VALUES, colourValues, valueColour } from '../../web/colour.js';
 import {
-	baseName, brief, counted, eventName, interval, percent, plain, seconds
+	baseName, brief, counted, eventName, exactTime, interval, percent, plain, seconds, timeRange
 } from '../../web/format.js';
 import { foldOccupants } from '../../web/fold.js';
 import { exact, Grid } from '../../web/heat.js';
+import { typed } from '../../web/bar.js';
 import * as selector from '../../web/selector.js';
 import * as state from '../../web/state.js';
 import { below, children, follow, frameId, matchFrames, matchedTotal, name, overlay, pathOf,
@@ -53,6 +54,16 @@ test('steps of a heat map by second', () => {
 	assert.deepEqual(g.range(4, 2).map(exact), ['101', '101.15']);
 	assert.equal(g.sum(4, 2), 9);
 	assert.equal(exact(1795730889.1234), '1795730889.123');
+});
+
+test('parts of a second', () => {
+	const at = Date.UTC(2026, 10, 28, 1, 55, 18) / 1000;
+	assert.match(exactTime(at), /:55:18$/);
+	assert.match(exactTime(at + 0.3), /:55:18\.300$/);
+	assert.match(exactTime(at - 0.0001), /:55:18$/);
+	assert.match(timeRange(at + 0.3, at + 0.45), /:55:18\.300 – ..:55:18\.450$/);
+	assert.match(timeRange(at + 0.3, at + 90), /:55:18 – ..:56:48$/);
+	assert.equal(typed(exactTime(at + 0.3)), String(at + 0.3));
 });
 
 test('the address and back', () => {
