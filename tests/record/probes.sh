@@ -114,6 +114,26 @@ record -o libc -e "uprobe:$(ldd ./probed | sed -n 's/.*=> \(.*libc\.so[^ ]*\).*/
 	-- ./probed 5 1 300
 ok "a function of the C library" test "$(report libc | jq .samples)" = 5
 
+# ---- a file that another program is written into: no breakpoint may stay in that one ----
+same() { # does a mapping of the file have its bytes?
+	python3 -c 'import mmap, sys
+f = open("changing", "rb")
+m = mmap.mmap(f.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+sys.exit(m[:] != f.read())'
+}
+cp probed changing
+background "$ascribe" record -a -o changing.data -e "uprobe:$PWD/changing:hit" 2>recorder.err
+recorder=$pid
+recording recorder.err
+./changing 1 400 >/dev/null
+ok "a breakpoint is in it" eval '! same'
+cat "$loads/labelled" >changing
+ok "and none after it was written to" within 10 same
+kill -INT "$recorder"
+wait "$recorder"
+ok "which is said" grep -q 'changing:hit ended early: its file was written to' recorder.err
+ok "the hits before" test "$(report changing.data | jq .samples)" = 401
+
 # ---- what cannot be ----
 exits 1 'has no function nothing' "$ascribe" record -d 1s -o x -e "uprobe:$probed:nothing"
 exits 1 'has no static probe a:b: readelf -n' "$ascribe" record -d 1s -o x -e "usdt:$probed:a:b"

@@ -192,6 +192,12 @@ static void tick(struct daemon *d)
 			log_line(LOG_LINE_ERROR, "%" PRIu64 " windows could not be written: %s",
 				 p.failed - d->failed, p.failure.text);
 		d->failed = p.failed;
+		if (*p.stale && strcmp(p.stale, d->stale) != 0)
+			log_line(LOG_LINE_WARNING,
+				 "%s is counted no more: its file was written to; restart the "
+				 "daemon to count hits of the new one",
+				 p.stale);
+		memcpy(d->stale, p.stale, sizeof(d->stale));
 		look_at_use(d, &p);
 	}
 	if (d->collector)

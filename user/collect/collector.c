@@ -241,11 +241,14 @@ static int min_wait(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* What is due by the clock. The CPUs that came and went are looked at once a second. */
+/* What is due by the clock. CPUs that came and went, and files of probes, once a second. */
 static void do_due(struct collector *c)
 {
 	uint64_t now = proc_now_ns();
 	if (now >= c->next_cpus_ns) {
+		const struct event *stale = sampler_end_stale_probes(c->sampler);
+		if (stale)
+			memcpy(c->sum.stale, stale->name, sizeof(c->sum.stale));
 		c->next_cpus_ns = now + NS;
 		if (sampler_follow_cpus(c->sampler, on_cpu_change, c)) {
 			procs_lost(c->procs, c->news_ns); /* until the new CPU had a ring */

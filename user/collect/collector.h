@@ -115,7 +115,8 @@ struct collector_progress {
 	uint64_t windows;   /* written */
 	uint64_t failed;    /* windows that could not be written */
 	struct err failure; /* the last of those */
-	uint64_t drains, drain_ns; /* CPU time of the drains */
+	char stale[EVENT_NAME_MAX]; /* the last event whose probes ended: its file was written to */
+	uint64_t drains, drain_ns;  /* CPU time of the drains */
 	/* Images with a sample, a child or a parent; alive: those that live */
 	uint64_t processes, alive;
 	uint64_t sideband_lost;	 /* records that the kernel has reported as dropped */

@@ -66,8 +66,9 @@ struct daemon {
 	bool resumed, killed, gone; /* gone: the store */
 	int signals;
 	uint64_t drains, drained_ns, failed;
-	unsigned rule_ticks;	/* looks since the rules of the selection are as they are */
-	uint64_t drains_before; /* of recorders that ended */
+	char stale[EVENT_NAME_MAX]; /* collector_progress: the log has it */
+	unsigned rule_ticks;	    /* looks since the rules of the selection are as they are */
+	uint64_t drains_before;	    /* of recorders that ended */
 };
 
 struct saving_limits daemon_saving_limits(const struct daemon *d);

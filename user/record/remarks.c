@@ -153,6 +153,10 @@ void remarks_print(const struct collector_progress *p)
 		cmd_warn("%u CPUs were added after the recording began and were not recorded: "
 			 "begin another one",
 			 p->unknown_cpus);
+	if (*p->stale)
+		cmd_warn("%s ended early: its file was written to; install programs by renaming, "
+			 "and record again",
+			 p->stale);
 	print_unwinding(&p->unwinding);
 	print_symbols(&p->symbols, &p->parsing);
 	print_silence(&p->reading, &p->silence);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,6 +30,14 @@ struct link_create_uprobe_multi {
 	uint32_t count, multi_flags, pid, padding;
 };
 
+/* As far as the kernel knows: a filesystem that does not answer is not asked. */
+static struct probe_written written(int file)
+{
+	struct statx x = { 0 };
+	(void)!statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME | STATX_SIZE, &x);
+	return (struct probe_written){ x.stx_mtime.tv_sec, x.stx_mtime.tv_nsec, x.stx_size };
+}
+
 /* The places of the event from i on in cfg.probes, for one part of the probe. */
 static int open_part(struct sampler *s, size_t i, enum probe_part part, struct err *err)
 {
@@ -39,16 +48,14 @@ static int open_part(struct sampler *s, size_t i, enum probe_part part, struct e
 			continue;
 		s->places[s->n_probes] = s->cfg.probes[i].place.arguments;
 		struct open_probe *p = &s->probes[s->n_probes++];
-		*p = (struct open_probe){ s->cfg.probes[i], part, -1, -1 };
-		p->at.file = -1;
-		if (!s->programs.probes_multi) {
-			rc = loader_probe(s->cfg.probes[i].file, &p->at.place, part == PROBE_RETURN,
-					  &p->fd, err);
-			continue;
-		}
+		*p = (struct open_probe){ s->cfg.probes[i], part, { 0 }, -1, -1 };
 		p->at.file = fcntl(s->cfg.probes[i].file, F_DUPFD_CLOEXEC, 0);
 		if (p->at.file < 0)
 			rc = err_sys(err, -errno, "the file of a probe");
+		else if (!s->programs.probes_multi)
+			rc = loader_probe(p->at.file, &p->at.place, part == PROBE_RETURN, &p->fd,
+					  err);
+		p->written = written(p->at.file);
 	}
 	return rc;
 }
@@ -146,13 +153,37 @@ void sampler_detach_probes(struct sampler *s)
 		sampler_detach(&s->probes[i].link);
 }
 
+static void close_probe(struct open_probe *p)
+{
+	sampler_detach(&p->link);
+	sampler_detach(&p->fd);
+	sampler_detach(&p->at.file);
+}
+
+static bool is_stale(const struct open_probe *p)
+{
+	const struct probe_written now = written(p->at.file);
+	return p->at.file >= 0 && memcmp(&now, &p->written, sizeof(now)) != 0;
+}
+
+const struct event *sampler_end_stale_probes(struct sampler *s)
+{
+	size_t i = 0;
+	while (i < s->n_probes && !is_stale(&s->probes[i]))
+		i++;
+	if (i == s->n_probes)
+		return NULL;
+	const unsigned event = s->probes[i].at.event;
+	for (size_t k = 0; k < s->n_probes; k++)
+		if (s->probes[k].at.event == event)
+			close_probe(&s->probes[k]);
+	return &s->cfg.event[event];
+}
+
 void sampler_close_probes(struct sampler *s)
 {
-	sampler_detach_probes(s);
-	for (size_t i = 0; i < s->n_probes; i++) {
-		sampler_detach(&s->probes[i].fd);
-		sampler_detach(&s->probes[i].at.file);
-	}
+	for (size_t i = 0; i < s->n_probes; i++)
+		close_probe(&s->probes[i]);
 	if (s->places)
 		munmap(s->places, PROBE_PLACES * sizeof(*s->places));
 	s->places = NULL;

@@ -259,6 +259,13 @@ uint64_t sampler_pending(const struct sampler *s);
 int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned cpu, bool online),
 			void *ctx);
 
+/*
+ * End the probes of an event whose file was written to since they were found, also where another
+ * program stands in it now: the kernel goes on to put breakpoints at the same offsets. Return the
+ * event, NULL: none.
+ */
+const struct event *sampler_end_stale_probes(struct sampler *s);
+
 /* CPUs that are online and were not present when recording began: nothing of them is recorded. */
 unsigned sampler_unknown_cpus(const struct sampler *s);
 /* Samples on CPUs that have no table. */

@@ -76,8 +76,12 @@ struct sampler {
 };
 
 struct open_probe {
-	struct sampler_probe at; /* its file is open until the end where links have many places */
+	struct sampler_probe at; /* its file is open until the probe ends */
 	enum probe_part part;
+	struct probe_written { /* when the file was written last, and how long it is then */
+		int64_t at_s;
+		uint64_t at_ns, size;
+	} written;
 	int fd, link; /* of the perf event, and of the program; -1: none */
 };
 
