@@ -221,7 +221,7 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 		if (cfg.latency)
 			latency_add_stacked(key, row, w);
 	}
-	row->n_python = 0;
+	row->n_script = 0;
 	row->thinning = 0;
 	row->earlier = 0;
 	half_leave(c);

@@ -51,7 +51,7 @@ static __always_inline void iter_begin_thread(struct task_struct *t, __u64 now)
 	if (s) {
 		long n = bpf_get_task_stack(t, s->words, WAIT_WORDS * 8, 0);
 		s->n_kernel = n > 0 ? (__u8)((__u64)n / 8) : 0;
-		s->n_user = s->n_python = 0;
+		s->n_user = s->n_script = 0;
 	}
 	w->state = WAIT_BLOCKED;
 	BACKEND(found, w, t);
@@ -85,16 +85,16 @@ static __always_inline __u64 iter_stack(struct wire_wait *o, struct task_struct 
 	struct wait_stack *s = stack ? bpf_map_lookup_elem(&wait_stacks, &i) : 0;
 	__u64 n = 0;
 	o->row.stack = 0;
-	o->row.n_kernel = o->row.n_user = o->row.n_python = 0;
+	o->row.n_kernel = o->row.n_user = o->row.n_script = 0;
 	if (s) {
 		o->row.n_kernel = s->n_kernel;
 		o->row.n_user = s->n_user;
-		o->row.n_python = s->n_python;
-		n = o->row.n_kernel + o->row.n_user + o->row.n_python;
+		o->row.n_script = s->n_script;
+		n = o->row.n_kernel + o->row.n_user + o->row.n_script;
 		barrier_var(n);
 		if (n > WAIT_WORDS || bpf_probe_read_kernel(o->words, n * 8, s->words))
 			/* Written meanwhile */
-			n = o->row.n_kernel = o->row.n_user = o->row.n_python = 0;
+			n = o->row.n_kernel = o->row.n_user = o->row.n_script = 0;
 	} else if (w->state & WAIT_BLOCKED && !stack) {
 		long size = bpf_get_task_stack(t, o->words, WAIT_WORDS * 8, 0);
 		n = size > 0 ? (__u64)size / 8 : 0;

@@ -16,7 +16,7 @@
 #define ASCRIBE_OFFCPU_STACK_BPF_H
 
 #include "offcpu_types.bpf.h"
-#include "python.bpf.h"
+#include "script.bpf.h"
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
@@ -188,7 +188,7 @@ static __always_inline void wait_stack_free(__u32 stack, __u32 tid)
 /*
  * Keep the stack at the arena's tail of half `key`. Return its index plus 1; 0: no entry is free.
  */
-__noinline __u32 wait_stack_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user, __u32 n_python)
+__noinline __u32 wait_stack_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user, __u32 n_script)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	struct wait_stack *s = 0;
@@ -203,15 +203,15 @@ __noinline __u32 wait_stack_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_u
 		n_kernel = WAIT_WORDS;
 	if (n_user > WAIT_WORDS - n_kernel)
 		n_user = WAIT_WORDS - n_kernel;
-	if (n_python > WAIT_WORDS - n_kernel - n_user)
-		n_python = WAIT_WORDS - n_kernel - n_user;
-	__u64 n = n_kernel + n_user + n_python;
+	if (n_script > WAIT_WORDS - n_kernel - n_user)
+		n_script = WAIT_WORDS - n_kernel - n_user;
+	__u64 n = n_kernel + n_user + n_script;
 	barrier_var(n);
 	if (n > WAIT_WORDS || bpf_probe_read_kernel(s->words, n * 8, arena_ptr(h, h->arena_used)))
-		n_kernel = n_user = n_python = 0;
+		n_kernel = n_user = n_script = 0;
 	s->n_kernel = (__u8)n_kernel;
 	s->n_user = (__u8)n_user;
-	s->n_python = (__u8)n_python;
+	s->n_script = (__u8)n_script;
 	return stack;
 }
 
@@ -228,9 +228,9 @@ __noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *wh
 	struct wait_stack *s = bpf_map_lookup_elem(&wait_stacks, &i);
 	if (!h || !s || !row)
 		return -1;
-	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python,
+	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_script = s->n_script,
 	      before = who ? OCCUPANT_WORDS + (futex ? FUTEX_WORDS : 0) : 0;
-	__u64 *tail = arena_tail(h), n = n_kernel + n_user + n_python;
+	__u64 *tail = arena_tail(h), n = n_kernel + n_user + n_script;
 	barrier_var(n);
 	int rc = -1;
 	if (tail && n <= WAIT_WORDS && !bpf_probe_read_kernel(tail + before, n * 8, s->words)) {
@@ -240,7 +240,7 @@ __noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *wh
 			tail[k] = word[k];
 		if (who && futex)
 			tail[OCCUPANT_WORDS] = futex;
-		rc = stack_intern(key, before + n_kernel, n_user, n_python);
+		rc = stack_intern(key, before + n_kernel, n_user, n_script);
 	}
 	__sync_lock_test_and_set(&s->owner, 0);
 	if (rc < 0)
@@ -248,7 +248,7 @@ __noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *wh
 	row->stack = (__u32)rc;
 	row->n_kernel = (__u16)n_kernel;
 	row->n_user = (__u16)n_user;
-	row->n_python = (__u16)n_python; /* 0 in rows without a stack: the caller sets it back */
+	row->n_script = (__u16)n_script; /* 0 in rows without a stack: the caller sets it back */
 	return 0;
 }
 
@@ -266,8 +266,8 @@ static __always_inline __u32 wait_stack_unwind(void *ctx, struct task_struct *t,
 	if (!tail)
 		return 0;
 	unwind(ctx, t, &sc->image, false, kthread, key, tail, WAIT_WORDS, &len);
-	__u32 n_python = kthread ? 0 : python_behind(&sc->image, key, len.n_kernel + len.n_user);
-	return wait_stack_keep(key, tid, len.n_kernel, len.n_user, n_python);
+	__u32 n_script = kthread ? 0 : script_behind(&sc->image, key, len.n_kernel + len.n_user);
+	return wait_stack_keep(key, tid, len.n_kernel, len.n_user, n_script);
 }
 
 #endif

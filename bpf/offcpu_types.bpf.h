@@ -126,7 +126,7 @@ struct {
 /* The stack of a thread that waits. */
 struct wait_stack {
 	__u32 owner; /* tid; 0: free */
-	__u8 n_kernel, n_user, n_python;
+	__u8 n_kernel, n_user, n_script;
 	__u64 words[WAIT_WORDS];
 };
 

@@ -14,7 +14,7 @@
 #include "latency.bpf.h"
 #include "offcpu.bpf.h"
 #include "probe_value.bpf.h"
-#include "python.bpf.h"
+#include "script.bpf.h"
 #include "select.bpf.h"
 #include "table.bpf.h"
 #include "thin.bpf.h"
@@ -27,7 +27,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row *key,
 				     const struct stack_lengths *len)
 {
-	int at = stack_intern(half_key, len->n_kernel, len->n_user, len->n_python);
+	int at = stack_intern(half_key, len->n_kernel, len->n_user, len->n_script);
 	if (at < 0) {
 		count(h, -1 - at);
 		return false;
@@ -35,7 +35,7 @@ static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row 
 	key->stack = (__u32)at;
 	key->n_kernel = (__u16)len->n_kernel;
 	key->n_user = (__u16)len->n_user;
-	key->n_python = (__u16)len->n_python;
+	key->n_script = (__u16)len->n_script;
 	if (cfg.heap[key->event & (MAX_EVENTS - 1)] ? row_add_alone(half_key, key)
 						    : row_add(half_key, key) >= 0)
 		return true;
@@ -97,8 +97,8 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	if (len.later && !copy_send(half_key, key, len.n_kernel))
 		len.user_end = COUNTER_copied;
 	if (key->kind == ROW_TASK && len.user_end != COUNTER_copied)
-		len.n_python =
-			python_stack(&im, half_key, len.n_kernel + len.n_user, STACK_WORDS_MAX);
+		len.n_script =
+			script_stack(&im, half_key, len.n_kernel + len.n_user, STACK_WORDS_MAX);
 	if (len.user_end != COUNTER_copied && !keep_row(h, half_key, key, &len))
 		return;
 	count(h, labels.flag);

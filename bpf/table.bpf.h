@@ -171,13 +171,13 @@ __noinline __u32 ref_find(__u32 key, __u64 hash)
 }
 
 /*
- * The stack of n_kernel + n_user + n_python words that stands at the arena's tail: find it among
+ * The stack of n_kernel + n_user + n_script words that stands at the arena's tail: find it among
  * the stacks known, or keep it there. The word that it begins at, or -1 - the counter of the loss.
  */
-__noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_python)
+__noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_script)
 {
-	__u32 lengths = stack_lengths_word(n_kernel, n_user, n_python),
-	      n = n_kernel + n_user + n_python;
+	__u32 lengths = stack_lengths_word(n_kernel, n_user, n_script),
+	      n = n_kernel + n_user + n_script;
 	__u64 hash = hash_words(key, n);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!h)

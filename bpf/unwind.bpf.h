@@ -21,7 +21,7 @@
 struct stack_lengths {
 	__u32 n_kernel;
 	__u32 n_user;
-	__u32 n_python;
+	__u32 n_script;
 	int user_end; /* the counter that says why the user stack ends, -1 for a kernel thread */
 	int later;    /* the rules for it are not in yet: user space should unwind it */
 };
@@ -382,7 +382,7 @@ static __always_inline void unwind(void *ctx, struct task_struct *t, const struc
 {
 	ret->n_kernel = 0;
 	ret->n_user = 0;
-	ret->n_python = 0;
+	ret->n_script = 0;
 	ret->user_end = -1;
 	ret->later = 0;
 	if (!in_user) { /* a sample in user mode has no kernel frames: spare the call */

@@ -303,7 +303,7 @@ __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occu
 			o->waker.n++;
 			o->waker.ns += off;
 		}
-		row->n_python = 0;
+		row->n_script = 0;
 		row->thinning = 0;
 		row->earlier = 0;
 		ask_for_drain(h);

@@ -56,25 +56,4 @@ static const struct python_layout python_layouts[PYTHON_LAYOUTS] = {
 #define PYTHON_CODE_FROM 64u
 #define PYTHON_CODE_BYTES 72u
 
-/*
- * A Python frame of a stack is a number that stands for its code object, and this bit: it was
- * called from C. The interpreter's own frames of one call of it stand for all up to the next with
- * the bit.
- */
-#define PYTHON_ENTRY 1ull
-
-/* What a code object is, behind a wire_record of kind WIRE_PYTHON. Of long texts the end. */
-#define PYTHON_TEXT_MAX 256
-
-struct wire_python {
-	__u64 id; /* the number */
-	__u32 line;
-	__u32 pad;
-	struct {
-		__u32 bytes;
-		__u32 width; /* of a character: 1 Latin-1, 2, 4 */
-		__u8 text[PYTHON_TEXT_MAX];
-	} name, file;
-};
-
 #endif

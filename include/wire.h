@@ -31,8 +31,8 @@ enum counter {
 
 #define KERNEL_FRAMES_MAX 127 /* the kernel's own limit; kernel.perf_event_max_stack may be lower */
 #define USER_FRAMES_MAX 1024
-#define PYTHON_FRAMES_MAX 1024
-/* of one stack: kernel and user frames, then as many Python frames as are left */
+#define SCRIPT_FRAMES_MAX 1024
+/* of one stack: kernel and user frames, then as many script frames as are left */
 #define STACK_WORDS_MAX 1280
 /*
  * In tgid and tid of processes outside of the recorder's PID namespace: they have no id in it. The
@@ -81,7 +81,7 @@ struct row {
 			/* words: kernel frames first, then user frames, leaf first, */
 			__u16 n_kernel;
 			__u16 n_user;
-			__u16 n_python; /* then Python frames (python_wire.h) */
+			__u16 n_script; /* then frames of scripts (script_wire.h) */
 		};
 		struct { /* WAIT, BLAME: no stack */
 			/*
@@ -228,9 +228,9 @@ struct instant {
 };
 
 /* How many words of each kind a stack has, in one word. */
-static inline __u32 stack_lengths_word(__u32 n_kernel, __u32 n_user, __u32 n_python)
+static inline __u32 stack_lengths_word(__u32 n_kernel, __u32 n_user, __u32 n_script)
 {
-	return n_kernel | n_user << 8 | n_python << 20;
+	return n_kernel | n_user << 8 | n_script << 20;
 }
 
 #define RUN_HIST_BITS 3
@@ -293,8 +293,9 @@ struct proc_entry {
 	 * piece
 	 */
 	__u64 ranges;
-	__u64 python_runtime; /* of CPython: address in the process, 0: none */
-	__u64 python_layout;  /* index in python_layouts */
+	/* CPython's runtime or PHP's globals: address in the process, 0: none */
+	__u64 script_at;
+	__u64 script_layout; /* SCRIPT_LAYOUT of script_wire.h */
 };
 
 #define PROC_GONE 0xffffffffu
@@ -305,7 +306,7 @@ enum wire_kind {
 	WIRE_DEFINITION = 2, /* followed by the record: prefix, header, attributes */
 	WIRE_KEYS = 3,	     /* followed by the text of a key table */
 	WIRE_FILLING = 4,    /* a half is three quarters full */
-	WIRE_PYTHON = 6,     /* followed by struct wire_python */
+	WIRE_SCRIPT = 6,     /* followed by struct wire_script */
 	WIRE_FOREIGN = 7,    /* followed by what was read from foreign sources: label_wire.h */
 	/*
 	 * a stack of this process leads to where nothing was mapped when its ranges were published

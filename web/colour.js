@@ -3,9 +3,9 @@
 import { baseName } from './format.js';
 
 const KINDS = ['kernel', 'library', 'executable', 'run-time code', 'other', 'label', 'Python',
-	'JavaScript', 'Java'];
-const HUES = [20, 150, 212, 285, 0, 0, 48, 95, 330];
-const LANGUAGES = { '[python]': 6, '[node]': 7, '[java]': 8 };
+	'JavaScript', 'Java', 'PHP'];
+const HUES = [20, 150, 212, 285, 0, 0, 48, 95, 330, 245];
+const LANGUAGES = { '[python]': 6, '[node]': 7, '[java]': 8, '[php]': 9 };
 
 /*
  * So many values have a colour of their own. It depends on the value alone, unless two want the

@@ -85,11 +85,11 @@ static bool compare(void *ctx, const struct sample *s, bool last)
 	assert_true(s->by_trampolines && !s->no_binding);
 	assert_int_equal(s->stack.n_kernel, 2);
 	assert_int_equal(s->stack.n_user, 3);
-	assert_int_equal(s->stack.n_python, 3);
+	assert_int_equal(s->stack.n_script, 3);
 	for (uint64_t i = 0; i < 5; i++)
 		assert_int_equal(s->stack.frames[i], 0xffff000000000000 + i);
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(s->stack.python[i], 100 + i);
+		assert_int_equal(s->stack.script[i], 100 + i);
 		assert_int_equal(s->stack.entry[i], i == 1);
 	}
 	return (*seen)++ == 1;
@@ -113,9 +113,9 @@ static void test_copy(void **state)
 		.stack = { .frames = frames,
 			   .n_kernel = 2,
 			   .n_user = 3,
-			   .python = python,
+			   .script = python,
 			   .entry = entry,
-			   .n_python = 3 },
+			   .n_script = 3 },
 	};
 	aside_init(&a);
 	assert_true(aside_add(&a, &s, 0));

@@ -17,7 +17,7 @@
 /* Evals from the leaf on, each with 1 to 5 Python frames; owner[i] is the eval of frame i. */
 struct made {
 	bool entry[MAX];
-	uint32_t owner[MAX], n_python, n_evals;
+	uint32_t owner[MAX], n_script, n_evals;
 };
 
 static struct made make(unsigned *seed)
@@ -26,8 +26,8 @@ static struct made make(unsigned *seed)
 	for (uint32_t k = 0; k < m.n_evals; k++) {
 		uint32_t n = 1 + (uint32_t)rand_r(seed) % 5;
 		while (n--) {
-			m.owner[m.n_python] = k;
-			m.entry[m.n_python++] = n == 0;
+			m.owner[m.n_script] = k;
+			m.entry[m.n_script++] = n == 0;
 		}
 	}
 	return m;
@@ -46,7 +46,7 @@ static void check(const struct interleave *s, const struct made *m, int32_t shif
 				 m->owner[first + (k + 1 == s->n_evals ? 0 : n - 1)]);
 		next = first + n;
 	}
-	assert_int_equal(next, s->n_python);
+	assert_int_equal(next, s->n_script);
 }
 
 static void test_whole(void **state)
@@ -55,7 +55,7 @@ static void test_whole(void **state)
 	(void)state;
 	for (int i = 0; i < 2000; i++) {
 		struct made m = make(&seed);
-		struct interleave s = { m.entry, m.n_python, m.n_evals, false };
+		struct interleave s = { m.entry, m.n_script, m.n_evals, false };
 		check(&s, &m, 0);
 	}
 }
@@ -67,7 +67,7 @@ static void test_begun(void **state)
 	(void)state;
 	for (int i = 0; i < 2000; i++) {
 		struct made m = make(&seed);
-		struct interleave s = { m.entry, m.n_python, m.n_evals + 1, false };
+		struct interleave s = { m.entry, m.n_script, m.n_evals + 1, false };
 		uint32_t first;
 		assert_int_equal(interleave_part(&s, 0, &first), 0);
 		check(&s, &m, 1);
@@ -80,19 +80,19 @@ static void test_native_cut(void **state)
 	(void)state;
 	for (int i = 0; i < 2000; i++) {
 		struct made m = make(&seed);
-		struct interleave s = { m.entry, m.n_python,
+		struct interleave s = { m.entry, m.n_script,
 					1 + (uint32_t)rand_r(&seed) % m.n_evals, false };
 		check(&s, &m, 0);
 	}
 }
 
-static void test_python_cut(void **state)
+static void test_script_cut(void **state)
 {
 	unsigned seed = 10;
 	(void)state;
 	for (int i = 0; i < 2000; i++) {
 		struct made m = make(&seed);
-		uint32_t n = 1 + (uint32_t)rand_r(&seed) % m.n_python;
+		uint32_t n = 1 + (uint32_t)rand_r(&seed) % m.n_script;
 		struct interleave s = { m.entry, n, m.n_evals, true };
 		check(&s, &m, 0);
 	}
@@ -112,7 +112,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),	   cmocka_unit_test(test_begun),
-		cmocka_unit_test(test_native_cut), cmocka_unit_test(test_python_cut),
+		cmocka_unit_test(test_native_cut), cmocka_unit_test(test_script_cut),
 		cmocka_unit_test(test_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

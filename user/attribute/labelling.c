@@ -177,15 +177,14 @@ static void put_off(struct labelling *l, struct subject *k, int waiting)
 		due_remove(&l->due, &k->due);
 }
 
-/* version: PY_VERSION_HEX of a CPython that is not known; 0: none. */
-static void note_python(struct labelling *l, struct subject *k, uint32_t version)
+/* Count a process with an interpreter that is not known. */
+static void note_script(struct labelling *l, struct subject *k, const struct binary_script *s)
 {
-	if (!version || k->python_noted)
+	if (k->script_noted)
 		return;
-	k->python_noted = true;
-	l->pythons.processes++;
-	snprintf(l->pythons.version, sizeof(l->pythons.version), "%u.%u", version >> 24,
-		 version >> 16 & 0xff);
+	k->script_noted = true;
+	l->scripts[s->language].processes++;
+	script_version(s, l->scripts[s->language].version);
 }
 
 static void look_at(struct labelling *l, struct subject *k)
@@ -198,13 +197,15 @@ static void look_at(struct labelling *l, struct subject *k)
 	struct proc_entry e = { .tgid = k->id.tgid,
 				.exec_id = k->id.exec_id,
 				.start_ns = k->id.start_ns };
+	struct binary_script unknown;
 	int waiting = l->look ? find_slots(l, im, &e) : 0;
 	if (waiting & SOURCES_UNANSWERED && k->published) { /* keep the slots that are published */
 		put_off(l, k, SOURCES_LATE);
 		return;
 	}
 	k->published = true;
-	note_python(l, k, python_locate(l->resolver, im, &e));
+	if (scripts_locate(l->resolver, im, &e, &unknown))
+		note_script(l, k, &unknown);
 	/* Own labels at once: files that are new take a while to be searched for the others. */
 	e.labels_late = 1;
 	if (e.n_slots && !k->labelled)
@@ -222,9 +223,9 @@ static void look_at(struct labelling *l, struct subject *k)
 	put_off(l, k, waiting);
 }
 
-const struct python_unknown *labelling_pythons(const struct labelling *l)
+const struct script_unknown *labelling_scripts(const struct labelling *l)
 {
-	return &l->pythons;
+	return l->scripts;
 }
 
 void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, struct proc_image *im),
@@ -269,8 +270,8 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 	if (!k || k->fresh.listed)
 		return;
 	struct binary *b = resolver_binary(l->resolver, im, m);
-	struct binary_python py;
-	bool has = b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py) ||
+	struct binary_script script;
+	bool has = b && (!binary_label_descriptor(b, &at) || !binary_script(b, &script) ||
 			 sources_has(l->sources, im, m));
 	if (!has && !resolver_is_late(m))
 		return;

@@ -14,7 +14,7 @@
 #include "labels/labels.h"
 #include "labels/recipe.h"
 #include "sampler/sampler.h"
-#include "stacks/python.h"
+#include "stacks/scripts.h"
 #include "stacks/resolve.h"
 #include "util/buf.h"
 
@@ -80,8 +80,11 @@ void labelling_forget(struct labelling *l);
 size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret,
 		      uint64_t *ret_flags);
 
-/* Processes that were looked at and run a CPython that is not known; valid as long as l is. */
-const struct python_unknown *labelling_pythons(const struct labelling *l);
+/*
+ * Processes that were looked at and run an interpreter that is not known: [SCRIPT_LANGUAGES], valid
+ * as long as l is.
+ */
+const struct script_unknown *labelling_scripts(const struct labelling *l);
 
 /* What was wrong with a recipe for a program that runs here; "" when nothing was. */
 const char *labelling_warning(const struct labelling *l);

@@ -42,7 +42,7 @@ struct subject {
 	struct labelled *labelled; /* NULL: it has none */
 	uint32_t tries;		   /* still to do */
 	bool published;
-	bool python_noted;	/* its CPython is not known, and that was counted */
+	bool script_noted;	/* its interpreter is not known, and that was counted */
 	struct list_node fresh; /* of labelling.fresh: not looked at yet */
 	struct due_item due;	/* of labelling.due: to be looked at again */
 	struct list_node late;	/* of labelling.late: a file of it is not read yet */
@@ -74,7 +74,7 @@ struct labelling {
 	uint64_t n_looks;
 	uint64_t absent_second; /* of absent_reads */
 	struct quota absent_reads;
-	struct python_unknown pythons;
+	struct script_unknown scripts[SCRIPT_LANGUAGES];
 	void (*on_known)(void *ctx, struct proc_image *im);
 	void *known_ctx;
 };

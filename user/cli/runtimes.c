@@ -2,7 +2,7 @@
 #include "cli/runtimes.h"
 
 #include "proc/hotspot.h"
-#include "stacks/python.h"
+#include "stacks/scripts.h"
 #include "symbols/symbols.h"
 
 #include <dirent.h>
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "php_wire.h"
 #include "python_wire.h"
 
 #define PROCESSES_MAX 65536
@@ -40,6 +41,8 @@ const struct runtime_advice runtime_advice[N_RUNTIMES] = {
 	[RUNTIME_PYTHON] = { "Python",
 			     "a CPython of an unknown version: Python functions have no names",
 			     "ascribe knows " PYTHON_KNOWN },
+	[RUNTIME_PHP] = { "PHP", "a PHP of an unknown version: PHP functions have no names",
+			  "ascribe knows " PHP_KNOWN },
 };
 
 static const struct how {
@@ -49,6 +52,7 @@ static const struct how {
 	[RUNTIME_JAVA] = { "java", "-XX:+PreserveFramePointer", "JAVA_TOOL_OPTIONS=", "libjvm.so" },
 	[RUNTIME_NODE] = { "node", "--perf-basic-prof", "NODE_OPTIONS=", "libnode.so" },
 	[RUNTIME_PYTHON] = { "python3*", NULL, NULL, "libpython3" },
+	[RUNTIME_PHP] = { "php*", NULL, NULL, "libphp" },
 };
 
 /* Strings, each with a NUL; one more at the end. The length, 0 when it cannot be read. */
@@ -198,10 +202,11 @@ static bool is_walked(const char *tgid, enum runtime r, struct runtime_count *c)
 		walked = is.v8.found && !is.v8.missing[0];
 		snprintf(missing, sizeof(missing), "v8dbg_%.*s", (int)sizeof(missing) - 8,
 			 is.v8.missing);
+	} else if (r == RUNTIME_PHP && !is.script.version) {
+		return true; /* another program of such a name */
 	} else {
-		walked = python_is_known(is.python.version);
-		snprintf(missing, sizeof(missing), is.python.version ? "%u.%u" : "Py_Version",
-			 is.python.version >> 24, is.python.version >> 16 & 0xff);
+		walked = script_is_known(&is.script);
+		script_version(&is.script, missing);
 	}
 	if (!walked)
 		memcpy(c->missing, missing, sizeof(missing));

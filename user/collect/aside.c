@@ -23,23 +23,23 @@ bool aside_add(struct aside *a, const struct sample *s, uint64_t now_ns)
 	const struct resolver_stack *from = &s->stack;
 	size_t n_words = (size_t)from->n_kernel + from->n_user;
 	size_t bytes = sizeof(struct aside_row) + n_words * sizeof(uint64_t) +
-		       from->n_python * (sizeof(uint32_t) + sizeof(bool));
+		       from->n_script * (sizeof(uint32_t) + sizeof(bool));
 	struct aside_row *r = malloc(bytes);
 	if (!r || !quota_take(&a->bytes, s->user, bytes)) {
 		free(r);
 		return false;
 	}
 	uint64_t *words = (uint64_t *)(r + 1);
-	uint32_t *python = (uint32_t *)(words + n_words);
-	bool *entry = (bool *)(python + from->n_python);
+	uint32_t *script = (uint32_t *)(words + n_words);
+	bool *entry = (bool *)(script + from->n_script);
 	*r = (struct aside_row){ .sample = *s, .until_ns = now_ns + ASIDE_NS, .bytes = bytes };
 	memcpy(words, from->frames, n_words * sizeof(*words));
-	if (from->n_python) {
-		memcpy(python, from->python, from->n_python * sizeof(*python));
-		memcpy(entry, from->entry, from->n_python * sizeof(*entry));
+	if (from->n_script) {
+		memcpy(script, from->script, from->n_script * sizeof(*script));
+		memcpy(entry, from->entry, from->n_script * sizeof(*entry));
 	}
 	r->sample.stack.frames = words;
-	r->sample.stack.python = python;
+	r->sample.stack.script = script;
 	r->sample.stack.entry = entry;
 	*a->last = r;
 	a->last = &r->next;

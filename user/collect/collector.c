@@ -150,10 +150,10 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, c->procs, ret_warning);
 	if (!rc && cfg->jvm_attach)
 		resolver_ask_jvms(c->resolver);
-	rc = rc ? rc : pythons_new(&c->pythons, w);
+	rc = rc ? rc : scripts_new(&c->scripts, w);
 	if (!rc && cfg->wakers) {
 		resolver_note_reasons(c->resolver, &c->reasons);
-		pythons_note_reasons(c->pythons, &c->reasons);
+		scripts_note_reasons(c->scripts, &c->reasons);
 		rc = locks_new(&c->locks, c->procs, c->resolver);
 		c->waits.locks = c->locks;
 	}
@@ -522,7 +522,7 @@ void collector_close(struct collector *c)
 	unwinding_free(c->unwinding);
 	locks_free(c->locks);
 	procs_free(c->procs);
-	pythons_free(c->pythons);
+	scripts_free(c->scripts);
 	resolver_free(c->resolver);
 	frame_reasons_fini(&c->reasons);
 	symbolizer_free(c->symbolizer);
@@ -570,7 +570,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	resolver_jit_stats(c->resolver, &ret->jit);
 	hotspots_stats(resolver_hotspots(c->resolver), &ret->java);
 	v8s_stats(resolver_v8s(c->resolver), &ret->v8);
-	ret->python = *labelling_pythons(c->labelling);
+	memcpy(ret->script, labelling_scripts(c->labelling), sizeof(ret->script));
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += window_cpu(c->window, i)->stored;

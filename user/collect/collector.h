@@ -20,7 +20,7 @@
 #include "sandbox/downloads.h"
 #include "sandbox/keeper.h"
 #include "stacks/hotspot.h"
-#include "stacks/python.h"
+#include "stacks/scripts.h"
 #include "stacks/v8.h"
 #include "stacks/jit.h"
 #include "stacks/resolve.h"
@@ -139,7 +139,7 @@ struct collector_progress {
 	struct jits_stats jit;
 	struct hotspots_stats java;
 	struct v8s_stats v8;
-	struct python_unknown python;
+	struct script_unknown script[SCRIPT_LANGUAGES];
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

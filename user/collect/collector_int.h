@@ -25,11 +25,11 @@
 #include "collect/window.h"
 #include "sampler/sideband.h"
 #include "stacks/copies.h"
-#include "stacks/python.h"
+#include "stacks/scripts.h"
 #include "stacks/resolve.h"
 #include "stacks/unwinding.h"
 
-#include "python_wire.h"
+#include "script_wire.h"
 #include "store/writer.h"
 
 #include <poll.h>
@@ -80,7 +80,7 @@ struct collector {
 	struct ruled *ruled;
 	struct unwinding *unwinding;
 	struct copies *copies;
-	struct pythons *pythons;
+	struct scripts *scripts;
 	struct trampolines *trampolines;
 	struct chooser *chooser; /* NULL: every cgroup is recorded, at one rate */
 	struct sets sets;
@@ -210,13 +210,13 @@ bool rows_put_aside(struct collector *c, struct sample *s);
 /* Return the image of a row, NULL: not known. */
 struct proc_image *rows_image(struct collector *c, const struct row *row);
 
-/* Find the store's frames of a row's Python words. Return their number. */
-struct rows_python {
-	uint32_t frame[PYTHON_FRAMES_MAX];
-	bool entry[PYTHON_FRAMES_MAX];
+/* Find the store's frames of a row's script words, behind those that *io has, and add them. */
+struct rows_script {
+	uint32_t frame[SCRIPT_FRAMES_MAX];
+	bool entry[SCRIPT_FRAMES_MAX];
 };
-uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t *words,
-		     struct rows_python *ret);
+void rows_script(struct collector *c, const struct row *row, struct rows_script *script,
+		 struct resolver_stack *io);
 
 /* ---- rows_waits.c ---- */
 

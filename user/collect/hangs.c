@@ -224,7 +224,7 @@ static int find_frames(struct collector *c, struct hang *h, bool last)
 				 user, &n, &end);
 	if (rc)
 		return rc;
-	if (python_is_in(c->resolver, im))
+	if (scripts_are_python(c->resolver, im))
 		return -ENOTSUP;
 	h->row.n_user = (uint16_t)(n < room ? n : room);
 	memcpy(h->words + h->row.n_kernel, user, h->row.n_user * sizeof(*user));

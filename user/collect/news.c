@@ -148,8 +148,8 @@ void news_on_record(void *ctx, const struct wire_record *r, const void *payload)
 	case WIRE_FILLING:
 		c->filling = true;
 		break;
-	case WIRE_PYTHON:
-		pythons_record(c->pythons, r, payload,
+	case WIRE_SCRIPT:
+		scripts_record(c->scripts, r, payload,
 			       proc_image_user(procs_lookup(c->procs, &id)));
 		break;
 	case WIRE_NEW_MAPPING: /* a mapping that is new is in the side-band */

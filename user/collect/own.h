@@ -9,7 +9,7 @@
  *                     none for all others
  *   OWN_JOBS_REFUSED  jobs for which the sandbox had no room
  *   OWN_NATIVE        processes with a runtime of an unknown version, whose stacks stay native; the
- *                     frame's function is "RUNTIME without MEMBER" or "CPython VERSION"
+ *                     frame's function is "RUNTIME without MEMBER" or "RUNTIME VERSION"
  *
  * Not thread-safe; one per process.
  */
@@ -23,14 +23,14 @@
 
 #define OWN_METRICS "[ascribe]" /* the module of the buckets */
 
-enum own_runtime { OWN_HOTSPOT, OWN_V8, OWN_PYTHON, OWN_RUNTIMES };
+enum own_runtime { OWN_HOTSPOT, OWN_V8, OWN_PYTHON, OWN_PHP, OWN_RUNTIMES };
 
 struct own_counts {
 	const struct reader_silence *silence; /* of this window */
 	/* Since the start: */
 	uint64_t jobs_refused;
 	uint64_t native[OWN_RUNTIMES];	   /* processes */
-	const char *missing[OWN_RUNTIMES]; /* of the last of them; of CPython its version */
+	const char *missing[OWN_RUNTIMES]; /* of the last of them; of CPython and PHP its version */
 };
 
 struct own_metrics {

@@ -4,7 +4,7 @@
 
 #include "hist/metrics.h"
 #include "hist_bucket.h"
-#include "python_wire.h"
+#include "script_wire.h"
 #include "store/writer.h"
 
 #include <errno.h>
@@ -70,15 +70,19 @@ struct proc_image *rows_image(struct collector *c, const struct row *row)
 	return with_cmdline(c, im);
 }
 
-uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t *words,
-		     struct rows_python *ret)
+void rows_script(struct collector *c, const struct row *row, struct rows_script *script,
+		 struct resolver_stack *io)
 {
-	uint32_t n = row->n_python <= PYTHON_FRAMES_MAX ? row->n_python : PYTHON_FRAMES_MAX;
+	const uint64_t *words = io->frames + io->n_kernel + io->n_user;
+	uint32_t n = row->n_script <= SCRIPT_FRAMES_MAX ? row->n_script : SCRIPT_FRAMES_MAX;
 	for (uint32_t i = 0; i < n; i++) {
-		ret->frame[i] = pythons_frame(c->pythons, row, words[i]);
-		ret->entry[i] = words[i] & PYTHON_ENTRY;
+		script->frame[i] = scripts_frame(c->scripts, row, words[i]);
+		script->entry[i] = words[i] & SCRIPT_ENTRY;
 	}
-	return n;
+	io->script = script->frame;
+	io->entry = script->entry;
+	io->n_script = n;
+	io->language = n ? SCRIPT_LANGUAGE(words[0]) : 0;
 }
 
 /* The labels of the trampolines on a row's stack, whose frames become one and the same. */
@@ -234,24 +238,19 @@ static int label_sample(struct collector *c, const struct proc_image *im, bool l
 
 /* All but the names of its frames. 0 or -errno. */
 static int find_sample(struct collector *c, const struct sampler_half *h, const struct row *row,
-		       uint32_t number, const struct heap_hit *hit, struct rows_python *py,
+		       uint32_t number, const struct heap_hit *hit, struct rows_script *script,
 		       struct sample *ret)
 {
 	uint32_t n_words = sampler_row_words(row);
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : rows_image(c, row);
-	struct resolver_stack s = { h->arena + row->stack,
-				    row->n_kernel,
-				    row->n_user,
-				    py->frame,
-				    py->entry,
-				    0,
-				    false,
-				    true,
-				    0 };
+	struct resolver_stack s = { .frames = h->arena + row->stack,
+				    .n_kernel = row->n_kernel,
+				    .n_user = row->n_user,
+				    .put_off = true };
 	bool wait = is_wait(c, row);
-	s.n_python = rows_python(c, row, s.frames + s.n_kernel + s.n_user, py);
-	s.python_cut =
-		s.n_python >= PYTHON_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
+	rows_script(c, row, script, &s);
+	s.script_cut =
+		s.n_script >= SCRIPT_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
 	if (wait && row->earlier && is_task(row) && !row->n_user)
 		s.root = c->waits.earlier;
 	if (wait)
@@ -377,10 +376,10 @@ static bool add_sample(struct collector *c, const struct sampler_half *h, const 
 		       uint32_t number, const struct heap_hit *hit)
 {
 	uint32_t n_words = sampler_row_words(row);
-	struct rows_python py;
+	struct rows_script script;
 	struct sample s;
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack ||
-	    row->event >= MAX_EVENTS || find_sample(c, h, row, number, hit, &py, &s))
+	    row->event >= MAX_EVENTS || find_sample(c, h, row, number, hit, &script, &s))
 		return false;
 	if (!store_sample(c, &s, true) && !rows_put_aside(c, &s))
 		store_sample(c, &s, false);
@@ -458,7 +457,7 @@ static bool try_again(void *ctx, const struct sample *s, bool last)
 	}
 }
 
-/* A sample that came as a copy: a row of its own, without Python frames. */
+/* A sample that came as a copy: a row of its own, without script frames. */
 static void on_copy(void *ctx, unsigned cpu, const struct row *row, const uint64_t *frames,
 		    uint64_t weight, enum counter end)
 {

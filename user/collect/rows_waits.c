@@ -12,7 +12,7 @@ void rows_add_part(struct collector *c, const struct row *row, const uint64_t *w
 		struct row of = *row;
 		of.kind = ROW_BLAME;
 		of.occupant = OCCUPANT_OTHER;
-		of.n_kernel = of.n_user = of.n_python = 0;
+		of.n_kernel = of.n_user = of.n_script = 0;
 		of.wait.flags = row->kind == ROW_KTHREAD ? WAIT_KTHREAD : 0;
 		rows_enter(c, &h, &of, INSTANTS_NONE);
 		return;

@@ -43,7 +43,7 @@ static void list_stacks(struct collector *c, const struct sampler_half *h)
 			continue;
 		b->v[b->n++] = (struct blocked_stack){ .at = r->stack,
 						       .lengths = stack_lengths_word(
-							       r->n_kernel, r->n_user, r->n_python),
+							       r->n_kernel, r->n_user, r->n_script),
 						       .part = CAUSE_UNKNOWN };
 	}
 	if (b->n)
@@ -68,12 +68,13 @@ static struct blocked_stack *find_stack(struct collector *c, const struct sample
 }
 
 static struct resolver_stack stack_of(struct collector *c, const struct row *of,
-				      const uint64_t *words, struct rows_python *py)
+				      const uint64_t *words, struct rows_script *script)
 {
-	struct resolver_stack s = { words, of->n_kernel, of->n_user, py->frame, py->entry,
-				    0,	   false,	 false,	     0 };
-	s.n_python = rows_python(c, of, words + s.n_kernel + s.n_user, py);
-	s.python_cut = s.n_kernel + s.n_user + s.n_python >= WAIT_WORDS;
+	struct resolver_stack s = { .frames = words,
+				    .n_kernel = of->n_kernel,
+				    .n_user = of->n_user };
+	rows_script(c, of, script, &s);
+	s.script_cut = s.n_kernel + s.n_user + s.n_script >= WAIT_WORDS;
 	return s;
 }
 
@@ -87,13 +88,13 @@ static int blocked_part(struct collector *c, const struct row *row, const uint64
 	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
 	bool kthread = row->waker_flags & WAIT_KTHREAD;
 	struct row of = *row;
-	struct rows_python py;
+	struct rows_script script;
 	struct resolver_flags flags;
 	uint32_t stack;
 	of.n_kernel = io_b->lengths & 0xff;
 	of.n_user = io_b->lengths >> 8 & 0xfff;
-	of.n_python = (uint16_t)(io_b->lengths >> 20);
-	struct resolver_stack s = stack_of(c, &of, words, &py);
+	of.n_script = (uint16_t)(io_b->lengths >> 20);
+	struct resolver_stack s = stack_of(c, &of, words, &script);
 	struct proc_image *im = procs_identify(c->procs, &id, row->last_ns,
 					       s.n_user && !kthread ? PROC_MAPS : PROC_NAME);
 	s.put_off = put_off;
@@ -162,10 +163,10 @@ static int waker_stack(struct collector *c, const struct sampler_half *h, const 
 				.exec_id = who->exec_id,
 				.n_kernel = row->n_kernel,
 				.n_user = row->n_user,
-				.n_python = row->n_python };
-	struct rows_python py;
+				.n_script = row->n_script };
+	struct rows_script script;
 	uint32_t before = OCCUPANT_WORDS + (row->waker_flags & WAKER_FUTEX ? FUTEX_WORDS : 0);
-	struct resolver_stack s = stack_of(c, &of, h->arena + row->stack + before, &py);
+	struct resolver_stack s = stack_of(c, &of, h->arena + row->stack + before, &script);
 	s.put_off = put_off;
 	resolver_trim_waking(c->resolver, &s);
 	return resolver_stack(c->resolver, by, &s, ret, ret_flags);
@@ -278,11 +279,11 @@ void wakers_add_part(struct collector *c, const struct row *row, const uint64_t 
 	memcpy(all + before, words, n * sizeof(*words));
 	const struct sampler_half h = { .arena = all, .arena_words = before + n };
 	struct blocked_stack b = { .lengths = stack_lengths_word(row->n_kernel, row->n_user,
-								 row->n_python),
+								 row->n_script),
 				   .part = CAUSE_UNKNOWN };
 	of.kind = ROW_WAKER;
 	of.occupant = 0;
-	of.n_kernel = of.n_user = of.n_python = 0;
+	of.n_kernel = of.n_user = of.n_script = 0;
 	of.waker_flags = (row->kind == ROW_KTHREAD ? WAIT_KTHREAD : 0) | (futex ? WAKER_FUTEX : 0) |
 			 (before + 1) << WAKER_BLOCKED_SHIFT;
 	if (!add_waker(c, &h, &of, &b, true) && !put_aside(c, &h, &of, b.lengths))

@@ -74,7 +74,7 @@ static void renew(struct collector *c)
 		heap_ids_void(&c->heap);
 	}
 	if (c->ids_void && !windows_add_events(c) && !resolver_renewed(c->resolver) &&
-	    !pythons_renewed(c->pythons)) {
+	    !scripts_renewed(c->scripts)) {
 		c->ids_void = false;
 		store_renew_end(c->store);
 	}
@@ -107,14 +107,16 @@ static void add_own(struct collector *c, const struct reader_silence *silence,
 {
 	struct hotspots_stats java;
 	struct v8s_stats v8;
-	const struct python_unknown *python = labelling_pythons(c->labelling);
+	const struct script_unknown *script = labelling_scripts(c->labelling);
 	hotspots_stats(resolver_hotspots(c->resolver), &java);
 	v8s_stats(resolver_v8s(c->resolver), &v8);
 	own_add(&c->own, c->store,
 		&(struct own_counts){ silence,
 				      parsing->full,
-				      { java.unknown, v8.unknown, python->processes },
-				      { java.missing, v8.missing, python->version } });
+				      { java.unknown, v8.unknown, script[SCRIPT_PYTHON].processes,
+					script[SCRIPT_PHP].processes },
+				      { java.missing, v8.missing, script[SCRIPT_PYTHON].version,
+					script[SCRIPT_PHP].version } });
 }
 
 int windows_write(struct collector *c, struct err *err)
@@ -178,7 +180,7 @@ int windows_write(struct collector *c, struct err *err)
 	hangs_forget(c);
 	unwinding_forget(c->unwinding);
 	resolver_forget(c->resolver);
-	pythons_forget(c->pythons, c->procs);
+	scripts_forget(c->scripts, c->procs);
 	return rc;
 }
 

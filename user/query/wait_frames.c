@@ -240,6 +240,8 @@ static enum wait_owner owner_of(const char *function, const char *module, const 
 		return WAIT_OWNER_RUNTIME;
 	if (!strncmp(file, "<frozen ", 8) || !strncmp(file, "node:", 5))
 		return WAIT_OWNER_RUNTIME;
+	if (!strcmp(module, "[php]") && !file[0]) /* a function of PHP itself */
+		return WAIT_OWNER_RUNTIME;
 	if (strstr(file, "/lib/python") && !strstr(file, "-packages/"))
 		return WAIT_OWNER_RUNTIME;
 	return *function ? WAIT_OWNER_PROGRAM : *base ? WAIT_OWNER_UNNAMED : WAIT_OWNER_RUNTIME;

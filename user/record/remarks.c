@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <linux/types.h>
 #include <stdio.h>
+#include "php_wire.h"
 #include "python_wire.h"
 
 static void print_processes(const struct collector_progress *p)
@@ -137,12 +138,20 @@ static void print_v8(const struct v8s_stats *v)
 			 v->no_room);
 }
 
-static void print_python(const struct python_unknown *p)
+static void print_scripts(const struct script_unknown s[SCRIPT_LANGUAGES])
 {
-	if (p->processes)
-		cmd_warn("Python: %" PRIu64 " processes run a CPython of an unknown version (%s): "
-			 "their Python functions have no names; ascribe knows " PYTHON_KNOWN,
-			 p->processes, p->version);
+	static const struct {
+		const char *language, *runtime, *known;
+	} of[SCRIPT_LANGUAGES] = {
+		[SCRIPT_PYTHON] = { "Python", "CPython", PYTHON_KNOWN },
+		[SCRIPT_PHP] = { "PHP", "PHP", PHP_KNOWN },
+	};
+	for (unsigned i = 0; i < SCRIPT_LANGUAGES; i++)
+		if (s[i].processes)
+			cmd_warn("%s: %" PRIu64 " processes run a %s of an unknown version (%s): "
+				 "their %s functions have no names; ascribe knows %s",
+				 of[i].language, s[i].processes, of[i].runtime, s[i].version,
+				 of[i].language, of[i].known);
 }
 
 void remarks_print(const struct collector_progress *p)
@@ -163,7 +172,7 @@ void remarks_print(const struct collector_progress *p)
 	print_jit(&p->jit);
 	print_java(&p->java);
 	print_v8(&p->v8);
-	print_python(&p->python);
+	print_scripts(p->script);
 }
 
 void remarks_explain(const struct collector_progress *p)

@@ -38,7 +38,7 @@ void sampler_unmap_waits(struct sampler *s)
 
 uint32_t sampler_row_words(const struct row *row)
 {
-	uint32_t stack = (uint32_t)row->n_kernel + row->n_user + row->n_python;
+	uint32_t stack = (uint32_t)row->n_kernel + row->n_user + row->n_script;
 	switch (row->kind) {
 	case ROW_WAIT:
 		return 0;

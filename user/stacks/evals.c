@@ -5,29 +5,41 @@
 
 #include <string.h>
 
-static bool is_eval(struct frames *f, const struct user_frame *u)
+static bool is_made(const struct user_frame *u)
 {
-	static const char eval[] = "_PyEval_EvalFrameDefault";
-	struct binary_python py;
-	struct symbol sym;
-	if (!u->has_vaddr || binary_python(u->module->binary, &py))
-		return false;
-	if (u->vaddr >= py.eval && u->vaddr - py.eval < py.eval_size)
-		return true;
-	/* Or its cold part */
-	return !frame_symbol(f, u, &sym) && !strncmp(sym.name, eval, sizeof(eval) - 1);
+	return u->map && jits_is_code(u->map);
 }
 
-uint32_t evals_find(struct frames *f, const struct user_frame *user, uint32_t n, bool *is,
-		    bool *ret_described)
+static bool is_eval(struct frames *f, unsigned language, const struct user_frame *u)
+{
+	struct binary_script script;
+	struct symbol sym;
+	/*
+	 * PHP's compiled code runs in the frame of the function that jumped to it. It is in shared
+	 * memory. That of PCRE, which is called, is not.
+	 */
+	if (language == SCRIPT_PHP && is_made(u) && strcmp(u->map->file->path, "[anon]"))
+		return true;
+	if (!u->has_vaddr || binary_script(u->module->binary, &script) ||
+	    script.language != language)
+		return false;
+	if (u->vaddr >= script.eval && u->vaddr - script.eval < script.eval_size)
+		return true;
+	/* Or its cold part */
+	const char *eval = binary_script_eval(language);
+	return !frame_symbol(f, u, &sym) && !strncmp(sym.name, eval, strlen(eval));
+}
+
+uint32_t evals_find(struct frames *f, unsigned language, const struct user_frame *user, uint32_t n,
+		    bool *is, bool *ret_described)
 {
 	uint32_t found = 0;
 	*ret_described = false;
 	for (uint32_t i = 0; i < n; i++) {
-		is[i] = is_eval(f, &user[i]);
+		is[i] = is_eval(f, language, &user[i]);
 		found += is[i];
 		/* A trampoline, made by the process at run time, calls it. */
-		if (i && is[i - 1] && user[i].map && jits_is_code(user[i].map))
+		if (i && is[i - 1] && language == SCRIPT_PYTHON && is_made(&user[i]))
 			*ret_described = true;
 	}
 	return found;

@@ -4,8 +4,8 @@
 static uint32_t n_groups(const struct interleave *s)
 {
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < s->n_python; i++)
-		n += s->entry[i] || i + 1 == s->n_python;
+	for (uint32_t i = 0; i < s->n_script; i++)
+		n += s->entry[i] || i + 1 == s->n_script;
 	return n;
 }
 
@@ -18,10 +18,10 @@ uint32_t interleave_part(const struct interleave *s, uint32_t k, uint32_t *ret_f
 		return 0;
 	for (uint32_t g = k - begun; g > 0; first++)
 		g -= s->entry[first];
-	for (end = first; end < s->n_python && !s->entry[end];)
+	for (end = first; end < s->n_script && !s->entry[end];)
 		end++;
 	*ret_first = first;
-	if (k + 1 == s->n_evals || end == s->n_python)
-		return s->n_python - first;
+	if (k + 1 == s->n_evals || end == s->n_script)
+		return s->n_script - first;
 	return end + 1 - first;
 }

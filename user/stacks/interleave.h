@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Put Python frames into a native stack: each call of the interpreter's loop (an "eval") on the
- * native stack is replaced by the Python frames that it runs. Both are leaf first.
+ * Put script frames into a native stack: each call of the interpreter's loop (an "eval") on the
+ * native stack is replaced by the script frames that it runs. Both are leaf first.
  */
 #ifndef ASCRIBE_STACKS_INTERLEAVE_H
 #define ASCRIBE_STACKS_INTERLEAVE_H
@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 struct interleave {
-	const bool *entry; /* [n_python]: called from C, so the last frame of its eval */
-	uint32_t n_python;
+	const bool *entry; /* [n_script]: called from C, so the last frame of its eval */
+	uint32_t n_script;
 	uint32_t n_evals;
-	bool cut; /* Python frames towards the root are missing */
+	bool cut; /* script frames towards the root are missing */
 };
 
 /*
- * Return the number of Python frames of eval number k, from *ret_first on. With too many evals,
+ * Return the number of script frames of eval number k, from *ret_first on. With too many evals,
  * those next to the leaf have none: they have just begun. With too few, the native stack is cut:
  * the last eval has all remaining frames.
  */

@@ -333,15 +333,15 @@ static int push(struct resolver *r, struct building *b, uint32_t frame)
 	return store_add_stack(r->store, b->stack, frame, &b->stack);
 }
 
-/* The Python frames of eval number k, or all of them when there is no eval, on the stack. */
-static int push_python(struct resolver *r, struct building *b, uint32_t k)
+/* The script frames of eval number k, or all of them when there is no eval, on the stack. */
+static int push_script(struct resolver *r, struct building *b, uint32_t k)
 {
 	const struct resolver_stack *s = b->s;
-	struct interleave in = { s->entry, s->n_python, b->n_evals, s->python_cut };
-	uint32_t first = 0, n = b->n_evals ? interleave_part(&in, k, &first) : s->n_python;
+	struct interleave in = { s->entry, s->n_script, b->n_evals, s->script_cut };
+	uint32_t first = 0, n = b->n_evals ? interleave_part(&in, k, &first) : s->n_script;
 	int rc = n ? 0 : -ENOENT;
 	for (uint32_t i = first + n; !rc && i-- > first;)
-		rc = push(r, b, s->python[i]);
+		rc = push(r, b, s->script[i]);
 	return rc;
 }
 
@@ -367,7 +367,7 @@ static int push_users(struct resolver *r, struct building *b, struct resolver_fl
 	for (uint32_t i = b->n_user, k = b->n_evals; !rc && i-- > 0;) {
 		k -= r->eval[i];
 		if (r->eval[i] && !b->wants) {
-			rc = push_python(r, b, k);
+			rc = push_script(r, b, k);
 			if (rc != -ENOENT)
 				continue;
 		}
@@ -403,10 +403,11 @@ int resolver_stack(struct resolver *r, const struct proc_image *im, const struct
 		symbolizer_for(r->symbolizer, im->tgid);
 	b.n_user = locate(r, im, s->frames + s->n_kernel, s->n_user);
 	memset(r->eval, 0, b.n_user * sizeof(r->eval[0]));
-	if (s->n_python) {
-		b.n_evals = evals_find(&r->frames, r->user, b.n_user, r->eval, &described);
+	if (s->n_script) {
+		b.n_evals =
+			evals_find(&r->frames, s->language, r->user, b.n_user, r->eval, &described);
 		if (!b.n_evals)
-			rc = push_python(r, &b, 0);
+			rc = push_script(r, &b, 0);
 		else if (described)
 			memset(r->eval, 0, b.n_user * sizeof(r->eval[0]));
 	}

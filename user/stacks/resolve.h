@@ -90,13 +90,14 @@ void resolver_note_reasons(struct resolver *r, struct frame_reasons *reasons);
 struct resolver_stack {
 	const uint64_t *frames; /* kernel frames, then user frames, both leaf first */
 	uint32_t n_kernel, n_user;
-	/* The store's frames of Python code, leaf first; see stacks/interleave.h */
-	const uint32_t *python;
+	/* The store's frames of scripts, leaf first; see stacks/interleave.h */
+	const uint32_t *script;
 	const bool *entry;
-	uint32_t n_python;
-	bool python_cut; /* frames towards the root are missing */
-	bool put_off;	 /* return -EINPROGRESS while names are being read */
-	uint32_t root;	 /* stack of the store below all frames; 0: none */
+	uint32_t n_script;
+	unsigned language; /* of these: enum script_language */
+	bool script_cut;   /* frames towards the root are missing */
+	bool put_off;	   /* return -EINPROGRESS while names are being read */
+	uint32_t root;	   /* stack of the store below all frames; 0: none */
 };
 
 /* Flags of the frames of a stack. */

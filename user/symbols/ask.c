@@ -32,7 +32,7 @@ int binary_runtime_of(int fd, uint64_t start, uint64_t pgoff, struct binary_runt
 	int rc = ask(fd, &reply);
 	rc = rc ? rc : facts_decode(&f, &reply);
 	if (!rc) {
-		*ret = (struct binary_runtime){ f.python, f.hotspot, f.v8, 0 };
+		*ret = (struct binary_runtime){ f.script, f.hotspot, f.v8, 0 };
 		if (f.hotspot.at[0])
 			rc = elf_image_bias(&f.img, start, pgoff, &ret->bias);
 		facts_fini(&f);

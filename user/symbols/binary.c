@@ -224,11 +224,16 @@ int binary_trampolines(const struct binary *b, uint64_t *ret_vaddr)
 	return 0;
 }
 
-int binary_python(const struct binary *b, struct binary_python *ret)
+const char *binary_script_eval(uint32_t language)
 {
-	if (!b->facts.python.version)
+	return language == SCRIPT_PHP ? "execute_ex" : "_PyEval_EvalFrameDefault";
+}
+
+int binary_script(const struct binary *b, struct binary_script *ret)
+{
+	if (!b->facts.script.version)
 		return -ENOENT;
-	*ret = b->facts.python;
+	*ret = b->facts.script;
 	return 0;
 }
 

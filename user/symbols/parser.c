@@ -4,6 +4,7 @@
 #include "elf/section.h"
 #include "symbols/gopclntab.h"
 #include "symbols/hotspot.h"
+#include "symbols/php.h"
 #include "symbols/python.h"
 #include "symbols/v8.h"
 
@@ -36,10 +37,11 @@ int facts_encode(const struct elf_image *img, struct buf *out)
 {
 	char link[DEBUGLINK_NAME_MAX] = "";
 	uint32_t crc = 0;
-	struct binary_python py = { 0 };
+	struct binary_script script = { 0 };
 	struct binary_hotspot hs = { 0 };
 	struct binary_v8 v8 = { 0 };
-	python_find(img, &py);
+	if (python_find(img, &script))
+		php_find(img, &script);
 	hotspot_find(img, &hs);
 	v8_find(img, &v8);
 	if (debuglink_read(img, link, &crc))
@@ -62,10 +64,11 @@ int facts_encode(const struct elf_image *img, struct buf *out)
 	rc = rc ? rc : buf_add_u64(out, img->label_vaddr);
 	rc = rc ? rc : buf_add_u32(out, (uint32_t)-img->trampolines_rc);
 	rc = rc ? rc : buf_add_u64(out, img->trampolines_vaddr);
-	rc = rc ? rc : buf_add_u32(out, py.version);
-	rc = rc ? rc : buf_add_u64(out, py.runtime);
-	rc = rc ? rc : buf_add_u64(out, py.eval);
-	rc = rc ? rc : buf_add_u64(out, py.eval_size);
+	rc = rc ? rc : buf_add_u32(out, script.language);
+	rc = rc ? rc : buf_add_u32(out, script.version);
+	rc = rc ? rc : buf_add_u64(out, script.at);
+	rc = rc ? rc : buf_add_u64(out, script.eval);
+	rc = rc ? rc : buf_add_u64(out, script.eval_size);
 	for (size_t i = 0; !rc && i < HOTSPOT_SYMBOLS; i++)
 		rc = buf_add_u64(out, hs.at[i]);
 	rc = rc ? rc : buf_add_u8(out, (uint8_t)v8.found);
@@ -130,18 +133,20 @@ int facts_decode(struct facts *ret, const struct buf *in)
 	f.img.label_vaddr = cursor_u64(&c);
 	uint32_t trampolines_rc = cursor_u32(&c);
 	f.img.trampolines_vaddr = cursor_u64(&c);
-	f.python.version = cursor_u32(&c);
-	f.python.runtime = cursor_u64(&c);
-	f.python.eval = cursor_u64(&c);
-	f.python.eval_size = cursor_u64(&c);
+	f.script.language = cursor_u32(&c);
+	f.script.version = cursor_u32(&c);
+	f.script.at = cursor_u64(&c);
+	f.script.eval = cursor_u64(&c);
+	f.script.eval_size = cursor_u64(&c);
 	for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
 		f.hotspot.at[i] = cursor_u64(&c);
 	rc = rc ? rc : decode_v8(&f.v8, &c);
 	f.link_crc = cursor_u32(&c);
 	size_t left = cursor_left(&c);
 	const uint8_t *link = left <= sizeof(f.link) ? cursor_bytes(&c, left) : NULL;
-	if (!rc && (c.bad || !id || !link || !left || label_rc > 4095 || trampolines_rc > 4095 ||
-		    link[left - 1] || memchr(link, '/', left)))
+	if (!rc &&
+	    (c.bad || !id || !link || !left || label_rc > 4095 || trampolines_rc > 4095 ||
+	     f.script.language >= SCRIPT_LANGUAGES || link[left - 1] || memchr(link, '/', left)))
 		rc = -EBADMSG;
 	if (rc) {
 		facts_fini(&f);

@@ -25,7 +25,7 @@ struct facts {
 	uint32_t has;		       /* FACT_* */
 	char link[DEBUGLINK_NAME_MAX]; /* empty: no .gnu_debuglink */
 	uint32_t link_crc;
-	struct binary_python python; /* version 0: it is none */
+	struct binary_script script; /* version 0: it is none */
 	struct binary_hotspot hotspot;
 	struct binary_v8 v8;
 };

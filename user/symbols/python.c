@@ -24,14 +24,14 @@ static uint64_t word_at(const struct elf_image *img, uint64_t vaddr)
 
 struct search {
 	const struct elf_image *img;
-	struct binary_python p;
+	struct binary_script p;
 };
 
 static void on_symbol(void *ctx, const char *name, const Elf64_Sym *s)
 {
 	struct search *f = ctx;
 	if (!strcmp(name, "_PyRuntime")) {
-		f->p.runtime = s->st_value;
+		f->p.at = s->st_value;
 	} else if (!strcmp(name, "Py_Version")) {
 		f->p.version = (uint32_t)word_at(f->img, s->st_value);
 	} else if (!strcmp(name, "_PyEval_EvalFrameDefault")) {
@@ -40,13 +40,13 @@ static void on_symbol(void *ctx, const char *name, const Elf64_Sym *s)
 	}
 }
 
-int python_find(const struct elf_image *img, struct binary_python *ret)
+int python_find(const struct elf_image *img, struct binary_script *ret)
 {
-	struct search f = { .img = img };
+	struct search f = { .img = img, .p.language = SCRIPT_PYTHON };
 	struct elf_place at;
 	int rc = img->is_32 ? -ENOENT : elf_section_find(img, ".PyRuntime", &at);
 	rc = rc ? rc : dynsym_each(img, on_symbol, &f);
-	if (rc || !f.p.runtime || !f.p.version)
+	if (rc || !f.p.at || !f.p.version)
 		return -ENOENT;
 	*ret = f.p;
 	return 0;

@@ -10,6 +10,6 @@
  * By its section .PyRuntime and what it exports. -ENOENT: it is not, or not of a version that says
  * which it is (3.11).
  */
-int python_find(const struct elf_image *img, struct binary_python *ret);
+int python_find(const struct elf_image *img, struct binary_script *ret);
 
 #endif

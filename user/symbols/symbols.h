@@ -15,6 +15,7 @@
 
 #include "hotspot_tables.h"
 #include <linux/types.h>
+#include "script_wire.h"
 #include "v8_wire.h"
 #include "sandbox/sandbox.h"
 #include "util/err.h"
@@ -236,13 +237,19 @@ int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr);
 /* The same for the table of trampoline labels (include/ascribe/trampoline_abi.h). */
 int binary_trampolines(const struct binary *b, uint64_t *ret_vaddr);
 
-/* CPython's interpreter: vaddrs in the file. -ENOENT: it is not one, or older than 3.11. */
-struct binary_python {
-	uint32_t version;	  /* PY_VERSION_HEX */
-	uint64_t runtime;	  /* _PyRuntime */
-	uint64_t eval, eval_size; /* the function that runs bytecode, _PyEval_EvalFrameDefault */
+/*
+ * An interpreter whose frames stand in a chain of its own: vaddrs in the file. -ENOENT: it is none,
+ * or a CPython older than 3.11.
+ */
+struct binary_script {
+	uint32_t language;	  /* enum script_language */
+	uint32_t version;	  /* PY_VERSION_HEX, or as php_wire.h has it; 0: it is none */
+	uint64_t at;		  /* _PyRuntime, or executor_globals */
+	uint64_t eval, eval_size; /* the function that runs bytecode: binary_script_eval */
 };
-int binary_python(const struct binary *b, struct binary_python *ret);
+/* Return the name of this function. */
+const char *binary_script_eval(uint32_t language);
+int binary_script(const struct binary *b, struct binary_script *ret);
 
 /* HotSpot's libjvm: vaddrs in the file of its tables. -ENOENT: it is not one. */
 struct binary_hotspot {
@@ -261,7 +268,7 @@ int binary_v8(const struct binary *b, struct binary_v8 *ret);
 
 /* What a file is of these; all 0 where it is not. */
 struct binary_runtime {
-	struct binary_python python;
+	struct binary_script script;
 	struct binary_hotspot hotspot;
 	struct binary_v8 v8;
 	uint64_t bias; /* of hotspot's vaddrs */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Frames of interpreters that keep a chain of their own: CPython (python_wire.h) and PHP
+ * (php_wire.h). bpf/script.bpf.h walks the chain. Each frame of a stack is a word that stands for
+ * a piece of code:
+ *
+ *   63                        3 2        1 0
+ *   number of the code         | language | called from C
+ *
+ * The interpreter's own frames of one call of it stand for all words up to the next one that was
+ * called from C.
+ */
+#ifndef ASCRIBE_SCRIPT_WIRE_H
+#define ASCRIBE_SCRIPT_WIRE_H
+
+enum script_language { SCRIPT_PYTHON, SCRIPT_PHP, SCRIPT_LANGUAGES };
+
+#define SCRIPT_ENTRY 1ull
+#define SCRIPT_BITS 7ull
+#define SCRIPT_WORD(number, language) (((number) & ~SCRIPT_BITS) | (__u64)(language) << 1)
+#define SCRIPT_LANGUAGE(word) ((word) >> 1 & 3)
+
+/* What proc_entry.script_layout says: the language, and an index in its table of layouts. */
+#define SCRIPT_LAYOUT(language, index) ((__u64)(language) << 8 | (index))
+#define SCRIPT_LAYOUT_LANGUAGE(layout) ((layout) >> 8)
+
+#define SCRIPT_TEXT_MAX 256 /* bytes; of long texts the end */
+
+enum script_text { SCRIPT_NAME, SCRIPT_FILE, SCRIPT_CLASS, SCRIPT_TEXTS };
+
+struct wire_script_text {
+	__u32 bytes;
+	__u32 width; /* of a character: 1 Latin-1, 2, 4; 0: UTF-8 */
+	__u8 text[SCRIPT_TEXT_MAX];
+};
+
+/*
+ * What a piece of code is, behind a wire_record of kind WIRE_SCRIPT. A record that ends before a
+ * text has an empty one.
+ */
+struct wire_script {
+	__u64 id; /* the word, without SCRIPT_ENTRY */
+	__u32 line;
+	__u32 kind; /* of PHP: enum php_kind */
+	struct wire_script_text text[SCRIPT_TEXTS];
+};
+
+#endif

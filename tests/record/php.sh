@@ -1,0 +1,288 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# PHP frames without options, for each PHP 8 that is here: on the command line, in a server over
+# FastCGI, with and without opcache and its compiler. Whole chains, also through C; how the time is
+# shared, against the program's own clock. The layouts against PHP's own headers. Then what only
+# looks like PHP, and lies.
+. "$(dirname "$0")/lib.bash"
+load=$(realpath "$here/php/load.php")
+
+# What a recording says: judge.py FOLDED DEPTH SHARE. Samples before main() count as all others.
+cat >judge.py <<'PY'
+import sys
+depth, truth = int(sys.argv[2]), float(sys.argv[3])
+all = named = rooted = three = one = 0
+for line in open(sys.argv[1]):
+    stack, n = line.rstrip('\n').rsplit(' ', 1)
+    names, n = stack.split(';'), int(n)
+    if 'php_module_startup' in names or '_dl_start' in names:
+        continue
+    all += n
+    is_three, is_one = 'App\\Walk::three' in names, 'App\\Walk::one' in names
+    three += n * is_three
+    one += n * is_one
+    named += n * (not any(f in ('[php]', '[anon]', '[unknown]', 'execute_ex') for f in names))
+    rooted += n * ((is_three or is_one) and names.count('App\\Walk::down') == depth + 1 and
+                   names.count('{main}') == 1 and names.index('{main}') < names.index('App\\main') <
+                   names.index('App\\timed') < names.index('App\\Walk::down'))
+took = three + one
+share = three / max(took, 1)
+print('%d samples, %d in both, named %.1f%%, whole chains %.1f%%, share %.3f for %.3f' %
+      (all, took, 100 * named / max(all, 1), 100 * rooted / max(took, 1), share, truth))
+sd = (truth * (1 - truth) / max(took, 1)) ** .5
+sys.exit(not (all > 500 and named >= .97 * all and rooted >= .97 * took and took >= .8 * all and
+              abs(share - truth) < 3 * sd + .01))
+PY
+cat >check.awk <<'AWK'
+# Samples of the stacks that a pattern matches, in percent of `want` seconds at 499 Hz.
+$0 ~ pattern { n += $NF }
+END { share = 100 * n / 499 / want; printf "%d samples, %d%% of %.2f s\n", n, share, want; exit !(share > low && share < 115 + 4 / want) }
+AWK
+share_of() { awk '$1 == "three" { a = $2 } $1 == "one" { b = $2 } END { print a / (a + b) }' "$1"; }
+clock() { awk -v f="$1" '$1 == f { print $2 }' took; }
+rooted() { # store, percent
+	"$ascribe" stat "$1" 2>/dev/null | awk -v min="$2" '$1 == "rooted" { got = $3 + 0 }
+		END { print got "% rooted"; exit !(got >= min) }'
+}
+parts() { # part, pattern
+	ok "$what: $1" awk -v pattern=";App.timed;[^<]*App.Parts::$1;$2" -v want="$(clock "$1")" \
+		-v low=60 -f check.awk parts.folded
+}
+judge() { # what it ran, what it printed
+	"$ascribe" export st --format folded >st.folded 2>/dev/null
+	ok "$what" python3 -I -S judge.py st.folded 24 "$(share_of took)"
+}
+
+# Each PHP 8 that is here: the root it runs in, and its program.
+phps() {
+	local p
+	for p in /usr/bin/php8.? "$here"/../../build/roots/*/usr/bin/php8.?; do
+		[ ! -x "$p" ] || echo "$p"
+	done
+}
+while read -r php; do
+	version=${php##*/}
+	root=${php%/usr/bin/*}
+	run=(chroot "${root:-/}" "/usr/bin/$version")
+	[ -z "$root" ] || cp -rT "$here/php" "$root/tmp/php"
+	[ -z "$root" ] || load=/tmp/php/load.php
+	for mode in "" "-d opcache.enable_cli=1" \
+		"-d opcache.enable_cli=1 -d opcache.jit_buffer_size=32M -d opcache.jit=tracing" \
+		"-d opcache.enable_cli=1 -d opcache.jit_buffer_size=32M -d opcache.jit=function"; do
+		what="$version${mode:+,${mode//-d opcache./ }}"
+		rm -rf st
+		# shellcheck disable=SC2086 # options
+		ok "$what: recorded" "$ascribe" record -q -F 499 -o st -- \
+			"${run[@]}" $mode "$load" main 4
+		cp ok.out took
+		judge
+		case $mode in
+		"" | *cli=1) ok "$what" rooted st 97 ;;
+		esac
+		[ -z "$mode" ] || continue
+		rm -rf parts
+		ok "$what, parts: recorded" "$ascribe" record -q -F 499 -o parts -- \
+			"${run[@]}" "$load" parts 0.4
+		cp ok.out took
+		"$ascribe" export parts --format folded >parts.folded 2>/dev/null
+		parts größe 'App.burn(;| )'
+		parts in_closure 'App.Parts::(App.)?[{]closure[^;]*;App.burn(;| )'
+		parts through_c 'array_map;([^<]*;)?zend_call_function;App.burn(;| )'
+		parts in_generator '([^<]*;)?zend_generator_resume;App.Parts::numbers;App.burn(;| )'
+		parts in_delegate \
+			'App.Parts::delegated;([^<]*;)?zend_generator_resume;App.Parts::numbers;App.burn(;| )'
+		parts in_fiber 'Fiber::start;App.Parts::(App.)?[{]closure[^;]*;App.burn(;| )'
+		parts in_trait 'App.(First|Second)::shared;App.burn(;| )'
+		parts in_anonymous 'App.Walk@anonymous::own;App.burn(;| )'
+		parts in_file 'include[(]part.php[)];App.burn(;| )'
+		parts in_eval '[{]eval[}];App.burn(;| )'
+		parts internal '(hash|str_repeat)(;| )'
+		for i in 0 3 7; do
+			ok "$what: code where other code was: $i" awk -v want=0.05 -v low=30 \
+				-v pattern=";class@anonymous::m$i;App.burn(;| )" -f check.awk \
+				parts.folded
+		done
+		ok "$what: a trait by the class that uses it" awk '
+			/First::shared/ { a += $NF } /Second::shared/ { b += $NF }
+			END { print a, b; exit !(b > 1.4 * a && b < 2.9 * a) }' parts.folded
+		ok "$what: deeper than can be kept" awk -v want="$(clock deep)" -v low=60 \
+			-v pattern='(;App.Walk::down){250}.*;App.burn(;| )' -f check.awk \
+			parts.folded
+		"$ascribe" report parts --json -n 0 >parts.json 2>/dev/null
+		ok "$what: the language" jq -e '[.rows[] | select(.function == "App\\burn")] |
+			length == 1 and .[0].module == "[php]"' parts.json
+		ok "$what: all code is known" jq -e '[.rows[] |
+			select(.module == "[php]" and .function == "[unknown]")] | length == 0' parts.json
+		"$ascribe" stat parts --json >parts.stat 2>/dev/null
+		check "$what: accounting" s=parts.stat -- 'exact(s)'
+		"$ascribe" export st --format pprof -o st.pb.gz 2>/dev/null
+		line=$(grep -n "'three'\\]" "$here/php/load.php" | cut -d: -f1)
+		! command -v go >/dev/null || ok "$what: the line that called" \
+			grep -q "App.main $load:$line" <(go tool pprof -raw st.pb.gz 2>/dev/null)
+	done
+	load=$(realpath "$here/php/load.php")
+	config=/usr/bin/php-config${version#php}
+	if [ -z "$root" ] && [ -x "$config" ] && command -v cc >/dev/null; then
+		# shellcheck disable=SC2046 # options
+		cc -w -I"$source_root/include" $("$config" --includes) -o layout \
+			"$here/php/layout.c" 2>cc.err || bad "layout: $(cat cc.err)"
+		ok "$version: its headers say the same" ./layout
+	fi
+done < <(phps)
+[ -n "${version:-}" ] || echo "no PHP 8 here: only what looks like it"
+
+# ---- compiled expressions, which have no unwind rules; waits ----
+if [ -x /usr/bin/php ]; then
+	cat >match.php <<'PHP'
+<?php
+function matched($s) { return preg_match('/(a+b+)+c.*(x|yz)+q$/', $s); }
+$s = str_repeat('aaabbb', 3000) . 'd';
+usleep(300000);
+for ($i = 0, $end = microtime(true) + 2; microtime(true) < $end; $i++) matched($s);
+PHP
+	rm -rf st
+	ok "expressions: recorded" "$ascribe" record -q -F 499 -o st -- /usr/bin/php match.php
+	ok "expressions: their function is on the stack, and is no loop of PHP's" awk '
+		/;matched;(preg_match;)?(\[anon\]|.*pcre)/ { n += $NF } { all += $NF }
+		END { print n, "of", all; exit !(n > 0.6 * all) }' <(
+		"$ascribe" export st --format folded 2>/dev/null)
+	cat >wait.php <<'PHP'
+<?php
+function doze() { usleep(20000); }
+usleep(500000);
+for ($i = 0; $i < 50; $i++) doze();
+PHP
+	rm -rf st
+	ok "waits: recorded" "$ascribe" record -q --wall -o st -- /usr/bin/php wait.php
+	ok "waits: a second of sleep" awk '/;[{]main[}];doze;usleep;/ { ns += $NF }
+		END { print ns / 1e9 " s"; exit !(ns > 0.8e9 && ns < 1.5e9) }' <(
+		"$ascribe" export st --format folded --event off-cpu 2>/dev/null)
+fi
+
+# ---- a server over FastCGI ----
+for fpm in /usr/sbin/php-fpm8.?; do
+	[ -x "$fpm" ] || continue
+	for opcache in 0 1; do
+		what="${fpm##*/}, opcache $opcache"
+		cat >fpm.conf <<CONF
+[global]
+error_log = $dir/fpm.log
+pid = $dir/fpm.pid
+[test]
+user = root
+group = root
+listen = $dir/fpm.socket
+pm = static
+pm.max_children = 2
+clear_env = no
+CONF
+		rm -rf st fpm.pid fpm.socket
+		background "$ascribe" record -F 499 -o st -- \
+			"$fpm" -n -F -R -y fpm.conf -d "opcache.enable=$opcache" \
+			-d zend_extension=opcache 2>rec.err
+		recorder=$pid
+		for _ in $(seq 100); do
+			[ -S fpm.socket ] && break
+			sleep 0.1
+		done
+		ask=(python3 -I -S "$here/php/ask.py" fpm.socket "$load")
+		"${ask[@]}" 'what=main&seconds=0.5' >/dev/null
+		ok "$what: a request" "${ask[@]}" 'what=main&seconds=4'
+		cp ok.out took
+		kill -QUIT "$(cat fpm.pid)"
+		wait "$recorder"
+		judge
+		ok "$what" rooted st 97
+	done
+done
+
+# ---- what only looks like PHP ----
+cat >liar.c <<'C'
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+uint64_t executor_globals[1024];
+#if LIE == 4
+uint64_t executor_globals_offset = 1;
+#endif
+const char api[] = API;
+uint64_t execute_ex(uint64_t n)
+{
+	for (int i = 0; i < 100000; i++)
+		n = n * 31 + i;
+	return n;
+}
+int main(int c, char **v)
+{
+	static uint64_t frame[16], function[32], text[8], class[4], op[8];
+	uint64_t n = (uint64_t)api, *all = calloc(20000, 8);
+	(void)c, (void)v;
+	frame[0] = (uint64_t)op;
+	frame[3] = (uint64_t)function;
+	function[0] = 2; /* a user function */
+	function[1] = (uint64_t)text;
+	function[2] = (uint64_t)class;
+	function[19] = function[21] = (uint64_t)text; /* its file, of 8.2 and 8.4 */
+	class[1] = (uint64_t)text;
+	text[1] = 1;
+	text[2] = 6;
+	memcpy(text + 3, "honest", 6);
+	executor_globals[61] = (uint64_t)frame;
+#if LIE == 1 /* a round, and a string without end */
+	frame[6] = (uint64_t)frame;
+	text[2] = UINT64_MAX - 8;
+#elif LIE == 2 /* everything points into it, in circles */
+	for (size_t i = 0; i < 20000; i++)
+		all[i] = (uint64_t)all + 8 * (i * 7919 % 10000);
+	executor_globals[61] = (uint64_t)all;
+#elif LIE == 3 /* unreadable; a new function each time */
+	frame[6] = 0xffff800000000000;
+	class[1] = 8;
+#endif
+	for (uint64_t i = 1; clock() < CLOCKS_PER_SEC; i++) {
+#if LIE == 1 || LIE == 3
+		text[1] = i;
+#endif
+		n += execute_ex(n);
+	}
+	return n == 1;
+}
+C
+if command -v cc >/dev/null; then
+	for lie in 0 1 2 3 4 5; do
+		for api in 20220829 20240924; do
+			string="API$api,NTS"
+			[ $lie != 4 ] || string="API$api,TS"
+			[ $lie != 5 ] || string="API20991231,NTS,debug"
+			if ! cc -O1 -w -rdynamic -DLIE=$lie -DAPI="\"$string\"" -o liar liar.c \
+				2>cc.err; then
+				bad "lie $lie: $(cat cc.err)"
+				continue
+			fi
+			rm -rf liar.st
+			ok "$api, lie $lie: recorded" "$ascribe" record -F 499 -o liar.st -- ./liar
+			cp ok.err said
+			"$ascribe" stat liar.st --json >liar.json 2>/dev/null
+			check "$api, lie $lie: accounting" s=liar.json -- \
+				'exact(s) and s["stored"] > 10'
+			case $lie in
+			0) ok "$api, an honest one" grep -q ';honest::honest ' <(
+				"$ascribe" export liar.st --format folded 2>/dev/null) ;;
+			4) ok "$api, with threads: it is said" \
+				grep "PHP of an unknown version (API $api,TS)" said ;;
+			5) ok "$api, unknown: it is said" \
+				grep 'PHP of an unknown version (API 20991231,debug)' said
+				ok "$api, unknown: in stat" grep -x 'PHP API 20991231,debug  *1' <(
+					"$ascribe" stat liar.st 2>/dev/null) ;;
+			esac
+		done
+	done
+	mv liar php9.9 # the last one, by a name that check looks for
+	background bash -c 'while sleep 0.2; do ./php9.9; done'
+	sleep 0.7
+	ok "unknown: in check" grep '^note  PHP .*API 20991231,debug.*ascribe knows PHP' <(
+		"$ascribe" check 2>&1)
+	kill "$pid" 2>/dev/null
+fi
+finish

@@ -1,0 +1,3 @@
+<?php
+/* Required by load.php. */
+\App\burn($n);

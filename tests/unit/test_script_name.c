@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of script frames, from records that a process may have falsified. */
+#include "stacks/script_name.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "php_wire.h"
+
+#include <cmocka.h>
+
+static struct wire_script record_of(enum script_language language, uint32_t kind)
+{
+	return (struct wire_script){ .id = SCRIPT_WORD(0x1234567800ull, language), .kind = kind };
+}
+
+static void set(struct wire_script *w, enum script_text which, uint32_t width, const void *text,
+		uint32_t bytes)
+{
+	w->text[which].bytes = bytes;
+	w->text[which].width = width;
+	memcpy(w->text[which].text, text, bytes);
+}
+
+static void expect(const struct wire_script *w, const char *function, const char *file)
+{
+	struct script_name n = { .function = BUF_INIT };
+	assert_int_equal(script_name_read(&n, w), 0);
+	assert_string_equal((const char *)n.function.data, function);
+	assert_string_equal((const char *)n.file.data, file);
+	assert_int_equal(n.function.len, strlen(function) + 1);
+	assert_int_equal(n.file.len, strlen(file) + 1);
+	script_name_fini(&n);
+}
+
+static void test_python(void **state)
+{
+	(void)state;
+	struct wire_script w = record_of(SCRIPT_PYTHON, 0);
+	expect(&w, "[unknown]", "");
+	set(&w, SCRIPT_NAME, 1, "gr\xf6\xdf\x65", 5);
+	set(&w, SCRIPT_FILE, 2, "a\0\x3a\x04", 4);
+	expect(&w, "gr\xc3\xb6\xc3\x9f\x65", "a\xd0\xba");
+	set(&w, SCRIPT_NAME, 4, "\x48\xf6\x01\0\n\0\0\0\0\xd8\0\0", 12);
+	expect(&w, "\xf0\x9f\x99\x88??", "a\xd0\xba");
+}
+
+static void test_php(void **state)
+{
+	(void)state;
+	struct wire_script w = record_of(SCRIPT_PHP, PHP_FUNCTION);
+	set(&w, SCRIPT_FILE, 0, "/srv/a.php", 10);
+	set(&w, SCRIPT_NAME, 0, "gr\xc3\xb6\xc3\x9f\x65", 7);
+	expect(&w, "gr\xc3\xb6\xc3\x9f\x65", "/srv/a.php");
+	set(&w, SCRIPT_CLASS, 0, "class@anonymous\0/srv/a.php:3$0", 30);
+	set(&w, SCRIPT_NAME, 0, "\xff\n", 2);
+	expect(&w, "class@anonymous::\xef\xbf\xbd?", "/srv/a.php");
+}
+
+static void test_kinds(void **state)
+{
+	(void)state;
+	struct wire_script w = record_of(SCRIPT_PHP, PHP_MAIN);
+	set(&w, SCRIPT_FILE, 0, "/srv/a.php", 10);
+	expect(&w, "{main}", "/srv/a.php");
+	w.kind = PHP_INCLUDE;
+	expect(&w, "include(a.php)", "/srv/a.php");
+	set(&w, SCRIPT_FILE, 0, "b.php", 5);
+	expect(&w, "include(b.php)", "b.php");
+	w.kind = PHP_EVAL;
+	expect(&w, "{eval}", "b.php");
+	w.kind = PHP_FUNCTION;
+	expect(&w, "[unknown]", "b.php");
+}
+
+static void test_wrong(void **state)
+{
+	(void)state;
+	for (int which = 0; which < SCRIPT_TEXTS; which++) {
+		struct wire_script w = record_of(SCRIPT_PHP, PHP_FUNCTION);
+		struct script_name n = { .function = BUF_INIT };
+		memset(w.text[which].text, 'x', SCRIPT_TEXT_MAX);
+		w.text[which].bytes = SCRIPT_TEXT_MAX;
+		assert_int_equal(script_name_read(&n, &w), 0);
+		w.text[which].bytes++;
+		assert_int_equal(script_name_read(&n, &w), -EBADMSG);
+		w.text[which].bytes = 1;
+		w.text[which].width = 3;
+		assert_int_equal(script_name_read(&n, &w), -EBADMSG);
+		script_name_fini(&n);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_python),
+					    cmocka_unit_test(test_php),
+					    cmocka_unit_test(test_kinds),
+					    cmocka_unit_test(test_wrong) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/script_name.h"
+
+#include "php_wire.h"
+#include "util/utf8.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+void script_name_fini(struct script_name *n)
+{
+	buf_fini(&n->function);
+	buf_fini(&n->file);
+}
+
+/* Add characters of 1, 2 or 4 bytes as UTF-8, and invalid ones as question marks. */
+static int add_wide(struct buf *out, const uint8_t *text, size_t bytes, size_t width)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i + width <= bytes; i += width) {
+		char utf8[4];
+		uint32_t c = text[i];
+		if (width > 1)
+			c |= (uint32_t)text[i + 1] << 8;
+		if (width > 2)
+			c |= (uint32_t)text[i + 2] << 16 | (uint32_t)text[i + 3] << 24;
+		if (c < 0x20 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+			c = '?';
+		rc = buf_add(out, utf8, utf8_put(utf8, c));
+	}
+	return rc;
+}
+
+/*
+ * Add bytes that should be UTF-8, up to a NUL: behind it PHP puts what tells anonymous classes
+ * apart.
+ */
+static int add_bytes(struct buf *out, const uint8_t *text, size_t bytes)
+{
+	char clean[SCRIPT_TEXT_MAX];
+	size_t n = strnlen((const char *)text, bytes);
+	for (size_t i = 0; i < n; i++)
+		clean[i] = text[i] < 0x20 || text[i] == 0x7f ? '?' : (char)text[i];
+	return utf8_repair(out, clean, n);
+}
+
+static int add_text(struct buf *out, const struct wire_script *w, enum script_text which)
+{
+	uint32_t bytes = w->text[which].bytes, width = w->text[which].width;
+	const uint8_t *text = w->text[which].text;
+	if (bytes > SCRIPT_TEXT_MAX || (width != 1 && width != 2 && width != 4 && width))
+		return -EBADMSG;
+	return width ? add_wide(out, text, bytes, width) : add_bytes(out, text, bytes);
+}
+
+/* Add what code without a function's name is called. */
+static int add_kind(struct buf *out, const struct wire_script *w, const struct buf *file)
+{
+	const char *path = (const char *)file->data, *slash = strrchr(path, '/');
+	if (SCRIPT_LANGUAGE(w->id) != SCRIPT_PHP || w->kind == PHP_FUNCTION)
+		return buf_printf(out, "[unknown]");
+	if (w->kind == PHP_INCLUDE)
+		return buf_printf(out, "include(%s)", slash ? slash + 1 : path);
+	return buf_printf(out, "%s", w->kind == PHP_EVAL ? "{eval}" : "{main}");
+}
+
+int script_name_read(struct script_name *n, const struct wire_script *w)
+{
+	struct buf *f = &n->function;
+	f->len = n->file.len = 0;
+	int rc = add_text(&n->file, w, SCRIPT_FILE);
+	rc = rc ? rc : buf_add_u8(&n->file, 0);
+	rc = rc ? rc : add_text(f, w, SCRIPT_CLASS);
+	if (!rc && f->len)
+		rc = buf_add(f, "::", 2);
+	size_t scope = f->len;
+	rc = rc ? rc : add_text(f, w, SCRIPT_NAME);
+	if (!rc && f->len == scope) {
+		f->len = 0;
+		rc = add_kind(f, w, &n->file);
+	}
+	return rc ? rc : buf_add_u8(f, 0);
+}
