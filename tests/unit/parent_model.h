@@ -35,7 +35,7 @@ static inline void commit(struct store_writer *w, int64_t t0)
 	commit_long(w, t0, 10 * SECOND);
 }
 
-static uint32_t stack_of(struct store_writer *w, unsigned n)
+static inline uint32_t stack_of(struct store_writer *w, unsigned n)
 {
 	char name[32];
 	struct store_frame f = { 0 };

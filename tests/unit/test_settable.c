@@ -228,6 +228,33 @@ static void bad_types_and_counts(void **state)
 	block_fini(&b);
 }
 
+/* A value has 65,535 bytes at most, in a table and by itself. */
+static void the_longest_value(void **state)
+{
+	static char text[STRING_MAX + 1];
+	const struct tables one = { .n_narrow = 1 };
+	(void)state;
+	memset(text, 'v', sizeof(text));
+	for (uint32_t len = STRING_MAX - 1; len <= STRING_MAX + 1; len++) {
+		const int want = len <= 65535 ? 0 : -EBADMSG;
+		const struct settable_label l = { .type = LABEL_STRING, .str = text, .len = len };
+		struct block b = { .has = 0 };
+		struct settable t = { 0 };
+		struct settable_label got;
+		struct buf alone = BUF_INIT;
+		assert_int_equal(settable_add(&t, 0, &l, 1), 0);
+		assert_int_equal(settable_encode(&b, &t), 0);
+		assert_int_equal(decode(&one, &b.column[COLUMN_TABLE_NARROW], 1), want);
+		assert_int_equal(value_encode(&alone, &l), 0);
+		struct cursor c = cursor_of(&alone);
+		assert_int_equal(value_decode(&c, &got, NULL), want);
+		assert_true(want || same_value(&got, &l));
+		buf_fini(&alone);
+		settable_fini(&t);
+		block_fini(&b);
+	}
+}
+
 /* ---- one value in a table ---- */
 
 static bool is_form(const struct settable_label *l, size_t len)
@@ -363,7 +390,7 @@ int main(void)
 		cmocka_unit_test(what_goes_in_comes_out),   cmocka_unit_test(damage_is_seen),
 		cmocka_unit_test(bad_types_and_counts),	    cmocka_unit_test(a_value_is_found),
 		cmocka_unit_test(uuids_are_compared_whole), cmocka_unit_test(values_by_themselves),
-		cmocka_unit_test(sets_have_an_order),
+		cmocka_unit_test(sets_have_an_order),	    cmocka_unit_test(the_longest_value),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
