@@ -116,7 +116,7 @@ static int largest_key(const struct set_sums *s, const struct label **ret)
 	*ret = NULL;
 	for (uint32_t id = 1; id < s->pool.n; id++)
 		n += s->pool.sets[id].n;
-	struct key_value *v = malloc((n + 1) * sizeof(*v));
+	struct key_value *v = malloc(n * sizeof(*v));
 	if (!v)
 		return -ENOMEM;
 	n = 0;

@@ -39,7 +39,7 @@ static int add_cpu(struct totals *t, uint32_t number, struct store_cpu_totals **
 		return 0;
 	}
 	int rc = ARRAY_RESERVE(t->t.cpu, t->cap, t->t.n_cpus + 1);
-	uint64_t *counters = rc ? NULL : calloc(t->n_lost + t->n_flagged + 1, sizeof(*counters));
+	uint64_t *counters = rc ? NULL : calloc(t->n_lost + t->n_flagged, sizeof(*counters));
 	if (!counters)
 		return -ENOMEM;
 	struct store_cpu_totals *cpu = &t->t.cpu[t->t.n_cpus++];
@@ -115,7 +115,7 @@ int totals_map(struct totals *t, size_t n_lost, size_t n_flagged, const struct m
 {
 	for (size_t i = 0; i < t->t.n_cpus; i++) {
 		struct store_cpu_totals *cpu = &t->t.cpu[i];
-		uint64_t *v = calloc(n_lost + n_flagged + 1, sizeof(*v));
+		uint64_t *v = calloc(n_lost + n_flagged, sizeof(*v));
 		if (!v)
 			return -ENOMEM;
 		for (size_t k = 0; k < t->n_lost; k++)

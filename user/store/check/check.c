@@ -531,7 +531,7 @@ static int check(struct check *c, const char *dir)
 		rc = check_header(c);
 	if (!rc)
 		rc = check_manifest(c);
-	if (!rc && !(c->kept = calloc(c->s.n_segments + 1, sizeof(*c->kept))))
+	if (!rc && !(c->kept = calloc(c->s.n_segments, sizeof(*c->kept))))
 		rc = err_sys(c->err, -ENOMEM, "cannot read %s", dir);
 	for (size_t i = 0; !rc && i < c->s.n_segments; i++) {
 		c->segment = &c->s.segments[i];

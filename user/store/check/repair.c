@@ -112,7 +112,7 @@ int repair_finish(struct check *c)
 	struct manifest *m = &s->manifest;
 	if (!c->changed)
 		return 0;
-	const struct manifest_segment **v = malloc((s->n_segments + 1) * sizeof(*v));
+	const struct manifest_segment **v = malloc(s->n_segments * sizeof(*v));
 	size_t n = 0;
 	if (!v)
 		return err_sys(c->err, -ENOMEM, "cannot repair %s", s->dir);

@@ -56,7 +56,7 @@ int shape_init(struct shape *s, const struct dicts *d, uint32_t *same)
 	uint32_t n = ends ? count(ends, d->n_stacks) + 1 : 1;
 	s->v = calloc(n, sizeof(*s->v));
 	s->above = calloc(n, sizeof(*s->above));
-	s->of_leaf = malloc((d->n_leaves + 1u) * sizeof(*s->of_leaf));
+	s->of_leaf = malloc(d->n_leaves * sizeof(*s->of_leaf));
 	bool ok = ends && number && s->v && s->above && s->of_leaf;
 	if (ok)
 		s->n = 1;

@@ -22,7 +22,7 @@ static int list_names(const char *const *names, size_t n, ProtobufCBinaryData **
 {
 	if (n > COUNTERS_MAX)
 		return -E2BIG;
-	*ret = calloc(n + 1, sizeof(**ret));
+	*ret = calloc(n, sizeof(**ret));
 	for (size_t i = 0; *ret && i < n; i++)
 		(*ret)[i] = bytes_of(names[i]);
 	return *ret ? 0 : -ENOMEM;
@@ -78,7 +78,7 @@ static int take_names(const ProtobufCBinaryData *v, size_t n, const char *const 
 {
 	if (n > COUNTERS_MAX)
 		return -EBADMSG;
-	const char **names = calloc(n + 1, sizeof(*names));
+	const char **names = calloc(n, sizeof(*names));
 	if (!names)
 		return -ENOMEM;
 	*ret = names;

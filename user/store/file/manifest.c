@@ -349,7 +349,7 @@ static int take(struct reading *r, const Message *p)
 	int rc = take_levels(&r->m, p);
 	if (!rc)
 		rc = message_keep_unknown(&p->base, &r->m.unknown);
-	if (!rc && !(r->segments = calloc(p->n_segments + 1, sizeof(*r->segments))))
+	if (!rc && !(r->segments = calloc(p->n_segments, sizeof(*r->segments))))
 		rc = -ENOMEM;
 	for (size_t i = 0; !rc && i < p->n_segments; i++)
 		rc = take_segment(&r->segments[r->n++], p->segments[i]);

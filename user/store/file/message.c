@@ -98,7 +98,7 @@ int message_add_unknown(struct buf *out, const struct message_unknown *u)
 int message_keep_unknowns(ProtobufCMessage *const *m, size_t n, struct message_unknowns *ret)
 {
 	int rc = 0;
-	*ret = (struct message_unknowns){ calloc(n + 1, sizeof(*ret->v)), n };
+	*ret = (struct message_unknowns){ calloc(n, sizeof(*ret->v)), n };
 	if (!ret->v) {
 		ret->n = 0;
 		return -ENOMEM;

@@ -26,7 +26,7 @@ static int name_counter(struct names *t, const char *name, size_t *ret)
 
 static int map_names(struct names *t, const char *const *names, size_t n, size_t **ret)
 {
-	*ret = calloc(n + 1, sizeof(**ret));
+	*ret = calloc(n, sizeof(**ret));
 	int rc = *ret ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = name_counter(t, names[i], &(*ret)[i]);
@@ -35,7 +35,7 @@ static int map_names(struct names *t, const char *const *names, size_t n, size_t
 
 static int copy_names(const struct names *t, const char *const **ret, size_t *ret_n)
 {
-	char **v = calloc(t->n + 1, sizeof(*v));
+	char **v = calloc(t->n, sizeof(*v));
 	*ret = (const char *const *)v;
 	for (*ret_n = 0; v && *ret_n < t->n; ++*ret_n)
 		if (!(v[*ret_n] = strdup(t->v[*ret_n])))

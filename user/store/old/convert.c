@@ -92,7 +92,7 @@ static bool replaces(struct choice *c, const struct store_block *p, bool *gone)
 /* c holds what the levels below have. */
 static int choose_level(struct choice *c, const struct old_store *o, uint8_t level)
 {
-	bool *gone = calloc(c->n + 1, sizeof(*gone));
+	bool *gone = calloc(c->n, sizeof(*gone));
 	size_t n = c->n, kept = 0;
 	int rc = gone ? 0 : -ENOMEM;
 	const struct old_block **more = NULL;
@@ -207,7 +207,7 @@ static int add_group(struct converting *c, const struct old_contents *b, struct 
 static int add_rows(struct converting *c, const struct old_block *r, const struct old_contents *b)
 {
 	struct rows_reader rows;
-	uint32_t *map = calloc((size_t)b->limits.n_sets + 1, sizeof(*map));
+	uint32_t *map = calloc(b->limits.n_sets, sizeof(*map));
 	int more, rc = map ? 0 : -ENOMEM;
 	rows_begin(&rows, &b->head, b->column + COLUMN_LEAF, b->has_sets, &b->limits);
 	while (!rc && (more = rows_next_group(&rows)))

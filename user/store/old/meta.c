@@ -48,7 +48,7 @@ static int read_names(struct cursor *c, const char *const **ret, size_t *ret_n)
 	size_t n = cursor_varint(c);
 	if (c->bad || n > COUNTERS_MAX)
 		return -EBADMSG;
-	const char **v = calloc(n + 1, sizeof(*v));
+	const char **v = calloc(n, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
 	*ret = v;
@@ -144,14 +144,14 @@ static int decode_manifest(struct old_store *o, struct cursor *c)
 		c->bad = 1;
 	skip(c, 6 * N_SEGMENT_LEVELS);
 	o->n_segments = get_count(c, LIST_MAX);
-	o->segments = calloc(o->n_segments + 1, sizeof(*o->segments));
+	o->segments = calloc(o->n_segments, sizeof(*o->segments));
 	if (!o->segments)
 		return -ENOMEM;
 	for (size_t i = 0; i < o->n_segments; i++)
 		decode_segment(&o->segments[i], c);
 	skip_dictionaries(c);
 	size_t n = get_count(c, LIST_MAX);
-	o->anchors = calloc(n + 1, sizeof(*o->anchors));
+	o->anchors = calloc(n, sizeof(*o->anchors));
 	if (!o->anchors)
 		return -ENOMEM;
 	for (; o->n_anchors < n && !c->bad; o->n_anchors++) {

@@ -226,8 +226,8 @@ static int map_totals(struct copy *c, const struct copy_source *from, const stru
 	const struct store_meta *m = &c->w->s.header.meta, *old = store_meta(from->s);
 	size_t each = m->n_lost + m->n_flagged;
 	*ret = *t;
-	*ret_counters = calloc(t->n_cpus * each + 1, sizeof(**ret_counters));
-	ret->cpu = calloc(t->n_cpus + 1, sizeof(*ret->cpu));
+	*ret_counters = calloc(t->n_cpus * each, sizeof(**ret_counters));
+	ret->cpu = calloc(t->n_cpus, sizeof(*ret->cpu));
 	if (!*ret_counters || !ret->cpu) {
 		free(*ret_counters);
 		free(ret->cpu);
@@ -394,7 +394,7 @@ static int open_sources(struct copy *c, const char *const *dirs, size_t n)
 	const size_t share = READERS_MEMORY / n;
 	const struct store_limits limits = { .bytes = share > READER_LEAST ? share : READER_LEAST };
 	int rc = 0;
-	c->sources = calloc(n + 1, sizeof(*c->sources));
+	c->sources = calloc(n, sizeof(*c->sources));
 	if (!c->sources)
 		return err_sys(c->err, -ENOMEM, "cannot open the stores");
 	for (size_t i = 0; !rc && i < n; i++) {

@@ -273,7 +273,7 @@ static size_t common_labels(const struct taking *t, size_t from, size_t to, stru
 
 static int sort_sets(struct taking *t)
 {
-	t->sets = malloc(((size_t)t->pool.n + 1) * sizeof(*t->sets));
+	t->sets = malloc((size_t)t->pool.n * sizeof(*t->sets));
 	if (!t->sets)
 		return copy_failed(t->c, -ENOMEM);
 	for (uint32_t id = t->has_empty ? 0 : 1; id < t->pool.n; id++)
@@ -404,7 +404,7 @@ static int choose_key(struct taking *t, const struct block_keys *keys)
 static int list_summed(const struct taking *t, const struct block_keys *keys, char ***ret,
 		       size_t *ret_n)
 {
-	char **v = calloc(keys->n + 1, sizeof(*v));
+	char **v = calloc(keys->n, sizeof(*v));
 	int rc = v ? 0 : -ENOMEM;
 	*ret = v;
 	*ret_n = 0;
@@ -485,7 +485,7 @@ static int match_events(struct taking *t)
 	int rc = 0;
 	if (!t->deletes || !d->event)
 		return 0;
-	t->event_matches = calloc((size_t)n + 1, sizeof(*t->event_matches));
+	t->event_matches = calloc(n, sizeof(*t->event_matches));
 	if (!t->event_matches)
 		return copy_failed(t->c, -ENOMEM);
 	for (uint32_t i = 0; !rc && i < n; i++)

@@ -194,7 +194,7 @@ static void forget_parents(struct manifest *m)
 static int take_all(struct snapshot *c)
 {
 	struct store *s = c->s;
-	const struct manifest_segment **v = malloc((s->n_segments + 1) * sizeof(*v));
+	const struct manifest_segment **v = malloc(s->n_segments * sizeof(*v));
 	size_t n = 0;
 	int rc = v ? 0 : err_sys(c->err, -ENOMEM, "cannot copy %s", s->dir);
 	if (!rc && mkdirat(c->to_fd, "seg", 0700))

@@ -74,7 +74,7 @@ static int by_segment(const void *pa, const void *pb)
 /* Room for one more leaf. */
 static int reserve_leaf(const struct segment_sums *l, struct leaf_sums *e)
 {
-	if (!e->v && !(e->v = calloc((size_t)l->n_leaves + 1, sizeof(*e->v))))
+	if (!e->v && !(e->v = calloc(l->n_leaves, sizeof(*e->v))))
 		return -ENOMEM;
 	return ARRAY_RESERVE(e->leaves, e->cap, (size_t)e->n + 1);
 }
@@ -304,7 +304,7 @@ static int sum_blocks(struct store *s, const struct block_ref *const *refs, size
 {
 	const struct dicts *d = t->from;
 	*l = (struct segment_sums){
-		calloc((size_t)d->n_events + 1, sizeof(*l->v)), d->n_events, d->n_leaves, { 0 }
+		calloc(d->n_events, sizeof(*l->v)), d->n_events, d->n_leaves, { 0 }
 	};
 	int rc = l->v ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	for (size_t i = 0; !rc && i < n; i++)
@@ -493,11 +493,11 @@ int store_fold_rows(struct store *s, const struct store_folding *of,
 		    int (*cb)(void *ctx, const struct store_row *row), void *ctx, bool *ret_pruned,
 		    struct err *err)
 {
-	const struct block_ref **refs = malloc((of->n + 1) * sizeof(*refs));
+	const struct block_ref **refs = malloc(of->n * sizeof(*refs));
 	struct folding f = { .least = of->least, .events = of->events, .n = of->n };
 	keysums_init(&f.sums, SIZE_MAX);
-	f.seen = calloc((size_t)s->sym.n_events + 1, sizeof(*f.seen));
-	f.kept = calloc(of->n + 1, sizeof(*f.kept));
+	f.seen = calloc(s->sym.n_events, sizeof(*f.seen));
+	f.kept = calloc(of->n, sizeof(*f.kept));
 	int rc = refs && f.seen && f.kept ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	for (size_t i = 0; !rc && i < of->n; i++)
 		refs[i] = store_ref(of->blocks[i]);

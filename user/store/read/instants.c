@@ -87,8 +87,8 @@ static int read_marks(struct reading *r, bool idle, struct marks *m)
 	if (rc)
 		return rc;
 	m->cap = d.head.info.n_rows;
-	m->v = calloc((size_t)m->cap + 1, sizeof(*m->v));
-	m->mark = calloc((size_t)m->cap + 1, sizeof(*m->mark));
+	m->v = calloc(m->cap, sizeof(*m->v));
+	m->mark = calloc(m->cap, sizeof(*m->mark));
 	rc = m->v && m->mark ? mark_rows(r, &d, idle, m) : reading_failed(r, -ENOMEM);
 	block_data_fini(&d);
 	return rc;

@@ -57,7 +57,7 @@ static int count_keys(struct store *s, uint32_t segment, const struct dicts **re
 {
 	const struct block_ref r = { .segment = segment };
 	int rc = store_dicts(s, &r, SYMBOLS_SETS, ret, err);
-	uint32_t *sets = rc ? NULL : calloc((size_t)(*ret)->label_text.n + 1, sizeof(*sets));
+	uint32_t *sets = rc ? NULL : calloc((*ret)->label_text.n, sizeof(*sets));
 	if (!rc && !sets)
 		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	for (uint32_t id = 1; !rc && id < (*ret)->n_sets; id++) {

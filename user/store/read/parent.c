@@ -33,7 +33,7 @@ static int read_sums(struct reading *r)
 		return rc;
 	rc = contents_sums(r->s, r->ref, &d, &in, r->err);
 	rc = rc ? rc : reading_want_keys(r);
-	r->map = rc ? NULL : calloc((size_t)in.n_sets + 1, sizeof(*r->map));
+	r->map = rc ? NULL : calloc(in.n_sets, sizeof(*r->map));
 	if (!rc && !r->map)
 		rc = reading_failed(r, -ENOMEM);
 	while (!rc && (more = set_sums_next(&in))) {
@@ -101,8 +101,7 @@ static void rest_fini(struct rest *rest)
 static int rest_init(struct reading *r, struct rest *ret)
 {
 	const struct dicts *d = r->d;
-	*ret = (struct rest){ calloc((size_t)d->n_leaves + 1, sizeof(*ret->first)), d->n_leaves,
-			      NULL, 0, 0 };
+	*ret = (struct rest){ calloc(d->n_leaves, sizeof(*ret->first)), d->n_leaves, NULL, 0, 0 };
 	return ret->first ? 0 : reading_failed(r, -ENOMEM);
 }
 

@@ -113,7 +113,7 @@ static uint64_t overlap_us(const struct store_instant *v, int64_t t0_ns, int64_t
 
 static struct share *make_shares(const struct track *t, const struct store_block *part)
 {
-	struct share *v = calloc((size_t)t->n_rows + 1, sizeof(*v));
+	struct share *v = calloc(t->n_rows, sizeof(*v));
 	for (size_t i = 0; v && i < t->n; i++) {
 		const struct store_instant *n = &t->v[i];
 		struct share *s = &v[n->row];

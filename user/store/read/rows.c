@@ -239,7 +239,7 @@ static int sum_group(struct reading *r, struct rows_reader *rows)
 	const struct store_row *g = &rows->group;
 	struct event_sums *to =
 		&r->sums[g->event][reading_leaf_is_idle(&r->ref->b, r->d, g->stack)];
-	if (!to->by_set && !(to->by_set = calloc((size_t)r->n_sets + 1, sizeof(*to->by_set))))
+	if (!to->by_set && !(to->by_set = calloc(r->n_sets, sizeof(*to->by_set))))
 		return reading_failed(r, -ENOMEM);
 	to->all.samples += g->samples;
 	to->all.value += g->value;
@@ -317,13 +317,12 @@ static int make_maps(struct reading *r, const struct block_data *d)
 	if (rc)
 		return rc;
 	r->n_sets = l.n_sets;
-	r->map = calloc((size_t)r->n_sets + 1, sizeof(*r->map));
+	r->map = calloc(r->n_sets, sizeof(*r->map));
 	if (r->map && r->table.n)
-		r->of_narrow =
-			calloc((size_t)d->head.mark.count[KIND_SETS] + 1, sizeof(*r->of_narrow));
+		r->of_narrow = calloc(d->head.mark.count[KIND_SETS], sizeof(*r->of_narrow));
 	if (r->how->fold_stacks) {
 		r->n_events = l.n_events;
-		r->sums = calloc((size_t)r->n_events + 1, sizeof(*r->sums));
+		r->sums = calloc(r->n_events, sizeof(*r->sums));
 	}
 	return r->map && (r->of_narrow || !r->table.n) && (r->sums || !r->how->fold_stacks)
 		       ? 0
@@ -345,7 +344,7 @@ static bool needs_table(const struct reading *r, const struct block_keys *k)
 
 int reading_want_keys(struct reading *r)
 {
-	if (r->how->keys && !(r->known = calloc((size_t)r->d->label_text.n + 1, 1)))
+	if (r->how->keys && !(r->known = calloc(r->d->label_text.n, 1)))
 		return reading_failed(r, -ENOMEM);
 	r->wants = (struct settable_keys){ wants_key, r };
 	return 0;
@@ -558,7 +557,7 @@ int store_block_sums(struct store *s, const struct store_block *b,
 	rc = contents_rows(s, r.ref, &d, what, &rows, err);
 	rc = rc ? rc : store_dicts(s, r.ref, what, &r.d, err);
 	rc = rc ? rc : store_translation(s, r.ref, what, &r.to, err);
-	if (!rc && !(sums = calloc((size_t)r.d->n_events + 1, sizeof(*sums))))
+	if (!rc && !(sums = calloc(r.d->n_events, sizeof(*sums))))
 		rc = reading_failed(&r, -ENOMEM);
 	rc = rc ? rc : sum_events(&r, &rows, sums);
 	rc = rc ? rc : give_event_sums(&r, sums);

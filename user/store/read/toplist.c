@@ -164,7 +164,7 @@ static int give(struct counting *c, struct store_top *ret)
 		return -ENOMEM;
 	top_cut(&c->top);
 	struct top_list *l = c->top.n ? &c->top.lists[0] : NULL;
-	out.v = calloc(l ? l->n + 1 : 1, sizeof(*out.v));
+	out.v = calloc(l ? l->n : 0, sizeof(*out.v));
 	if (!out.v) {
 		free(own);
 		return -ENOMEM;

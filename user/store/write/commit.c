@@ -146,8 +146,8 @@ static int by_entry(const void *pa, const void *pb, void *ctx)
 static int sort_table(struct split *p)
 {
 	size_t n = p->table.n;
-	uint32_t *order = malloc((n + 1) * sizeof(*order));
-	struct settable_set *sorted = malloc((n + 1) * sizeof(*sorted));
+	uint32_t *order = malloc(n * sizeof(*order));
+	struct settable_set *sorted = malloc(n * sizeof(*sorted));
 	int rc = order && sorted ? 0 : -ENOMEM;
 	for (uint32_t i = 0; !rc && i < n; i++)
 		order[i] = i;

@@ -173,7 +173,7 @@ int merge_begin(struct merge **ret, struct store_writer *w, uint8_t level,
 {
 	const struct store_meta *meta = &w->s.header.meta;
 	struct merge *m = calloc(1, sizeof(*m));
-	struct merge_child *children = calloc(n + 1, sizeof(*children));
+	struct merge_child *children = calloc(n, sizeof(*children));
 	int rc = m && children ? writer_begin_parent(w, level, v->b.t0_ns, err)
 			       : err_sys(err, -ENOMEM, "cannot compact %s", w->s.dir);
 	if (rc) {

@@ -205,7 +205,7 @@ static int add_groups(struct merge *m, struct source *s, const struct block_ref 
 			continue;
 		bool idle = dicts_is_idle(s->to.from, s->to.from->leaves[in->group.stack]);
 		struct rows_sum **v = &by_set->v[2 * in->group.event + idle];
-		if (!*v && !(*v = calloc((size_t)by_set->n_sets + 1, sizeof(**v))))
+		if (!*v && !(*v = calloc(by_set->n_sets, sizeof(**v))))
 			rc = merge_failed(m, -ENOMEM);
 		else if (rows_sum(in, *v))
 			rc = block_damaged(&m->w->s, r, m->err);
@@ -234,7 +234,7 @@ static int add_window(struct merge *m, struct source *s, const struct block_ref 
 	int rc = contents_rows(&m->w->s, r, d, SYMBOLS_ALL, &in, m->err);
 	if (rc)
 		return rc;
-	b = (struct by_set){ calloc(2 * (size_t)in.limits.n_events + 1, sizeof(*b.v)),
+	b = (struct by_set){ calloc(2 * (size_t)in.limits.n_events, sizeof(*b.v)),
 			     in.limits.n_events, in.limits.n_sets };
 	rc = b.v ? contents_table(&m->w->s, r, d, true, NULL, &table, m->err)
 		 : merge_failed(m, -ENOMEM);

@@ -71,7 +71,7 @@ static int list_leaves(const struct merge *m, struct leaf_sums *events)
 {
 	for (size_t e = 0; e < m->n_events; e++) {
 		events[e].v = m->leaves[e];
-		events[e].leaves = malloc((m->leaves_cap[e] + 1) * sizeof(*events[e].leaves));
+		events[e].leaves = malloc(m->leaves_cap[e] * sizeof(*events[e].leaves));
 		if (!events[e].leaves)
 			return -ENOMEM;
 		for (uint32_t i = 0; i < m->leaves_cap[e]; i++)
@@ -84,7 +84,7 @@ static int list_leaves(const struct merge *m, struct leaf_sums *events)
 /* Add the largest stacks, at most `most`, to the other dictionaries. */
 static int move_stacks(const struct merge *m, size_t most, struct translation *t)
 {
-	struct leaf_sums *events = calloc(m->n_events + 1, sizeof(*events));
+	struct leaf_sums *events = calloc(m->n_events, sizeof(*events));
 	struct shape shape = { 0 };
 	const struct prune_sums of = { t->from, &shape, events, m->n_events };
 	struct idset keep = { 0 };

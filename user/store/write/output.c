@@ -56,7 +56,7 @@ int writer_save_manifest(struct store_writer *w, struct err *err)
 {
 	struct store *s = &w->s;
 	struct manifest *m = &s->manifest;
-	const struct manifest_segment **v = malloc((s->n_segments + 1) * sizeof(*v));
+	const struct manifest_segment **v = malloc(s->n_segments * sizeof(*v));
 	if (!v)
 		return err_sys(err, -ENOMEM, "cannot write %s", s->dir);
 	for (size_t i = 0; i < s->n_segments; i++)

@@ -32,7 +32,7 @@ static int by_number(const void *pa, const void *pb)
 
 static int hashes_of(const struct settable *t, const struct dicts *d, struct posted *ret)
 {
-	struct posted p = { .hashes = malloc((t->n_labels + 1) * sizeof(*p.hashes)) };
+	struct posted p = { .hashes = malloc(t->n_labels * sizeof(*p.hashes)) };
 	if (!p.hashes)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_labels; i++) {
@@ -119,9 +119,8 @@ static int collect(struct store_writer *w, const struct block_ref *r, struct pos
 /* Windows were collected in order of seq, which stays the order of what has one hash. */
 static int sort_postings(struct postings *p)
 {
-	struct posting *sorted = malloc((p->n + 1) * sizeof(*sorted));
-	uint32_t *order = malloc((2 * p->n + 1) * sizeof(*order)),
-		 *keys = order ? order + p->n : order;
+	struct posting *sorted = malloc(p->n * sizeof(*sorted));
+	uint32_t *order = malloc(2 * p->n * sizeof(*order)), *keys = order ? order + p->n : order;
 	int rc = sorted && order ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < p->n; i++) {
 		order[i] = (uint32_t)i;
@@ -138,7 +137,7 @@ static int sort_postings(struct postings *p)
 	}
 	free(p->v);
 	p->v = sorted;
-	p->cap = p->n + 1;
+	p->cap = p->n;
 	return 0;
 }
 

@@ -133,7 +133,7 @@ static int find_labels(struct project *p, struct window *w)
 {
 	struct settable *t = &w->table;
 	int rc = 0;
-	w->of_label = malloc((t->n_labels + 1) * sizeof(*w->of_label));
+	w->of_label = malloc(t->n_labels * sizeof(*w->of_label));
 	if (!w->of_label)
 		return project_failed(p, -ENOMEM);
 	for (size_t i = 0; !rc && i < t->n_labels; i++) {
@@ -195,7 +195,7 @@ static int open_windows(struct project *p)
 	free(p->narrow.first);
 	p->narrow.n_list = 0;
 	p->narrow.n = p->source->to.from->n_sets;
-	p->narrow.first = calloc((size_t)p->narrow.n + 1, sizeof(*p->narrow.first));
+	p->narrow.first = calloc(p->narrow.n, sizeof(*p->narrow.first));
 	return p->narrow.first ? 0 : project_failed(p, -ENOMEM);
 }
 

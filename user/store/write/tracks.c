@@ -205,7 +205,7 @@ static int by_set(const void *pa, const void *pb, void *ctx)
 
 static uint32_t *sort_by_set(const struct rows *rows)
 {
-	uint32_t *order = malloc((rows->n + 1) * sizeof(*order));
+	uint32_t *order = malloc(rows->n * sizeof(*order));
 	for (size_t i = 0; order && i < rows->n; i++)
 		order[i] = (uint32_t)i;
 	if (order && rows->n)
@@ -232,7 +232,7 @@ static uint32_t *map_rows(const struct store_writer *w, const struct rows *rows,
 			  const uint32_t *set_of)
 {
 	const struct store_instants *g = w->tracks.given;
-	uint32_t *map = malloc((g->n_rows + 1) * sizeof(*map)), *order = NULL;
+	uint32_t *map = malloc(g->n_rows * sizeof(*map)), *order = NULL;
 	for (size_t i = 0; map && i < g->n_rows; i++) {
 		const struct store_row *row = &g->rows[i];
 		map[i] = NO_ROW;

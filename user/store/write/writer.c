@@ -235,7 +235,7 @@ int store_carry_stack(struct store_writer *w, uint32_t old, uint32_t *ret_id)
 		return -EINVAL;
 	for (uint32_t at = old; at; at = nodes[at].parent)
 		depth++;
-	uint32_t *frames = malloc((depth + 1) * sizeof(*frames)), id = 0;
+	uint32_t *frames = malloc(depth * sizeof(*frames)), id = 0;
 	if (!frames)
 		return -ENOMEM;
 	size_t n = depth;
