@@ -118,6 +118,37 @@ static void what_is_derived_is_counted(void **state)
 	dicts_fini(&d);
 }
 
+static void assert_sets_take(const struct setpool *p, size_t before)
+{
+	const size_t hashes = (p->hash.cap + p->text_hash.cap) * sizeof(*p->hash.slots);
+	assert_takes(setpool_bytes(p) + hashes, before);
+}
+
+/* A reader's label sets, but for the hashes by which they are found. */
+static void sets_are_counted(void **state)
+{
+	struct model m = { .random = 16 };
+	struct setpool p;
+	const size_t before = allocated();
+	(void)state;
+	assert_int_equal(setpool_init(&p), 0);
+	for (size_t i = 1; i < 50000; i++) {
+		char text[24];
+		uint32_t id;
+		const int len = snprintf(text, sizeof(text), "%x", model_random(&m, 1 << 16));
+		const struct label l[2] = {
+			{ .key = "k", .key_len = 1, .type = LABEL_INT, .num = (int64_t)i / 2 },
+			{ .key = "t", .key_len = 1, .str = text, .str_len = (uint32_t)len },
+		};
+		assert_int_equal(setpool_add(&p, l, 2, &id), 0);
+		if (!(i & (i - 1)))
+			assert_sets_take(&p, before);
+	}
+	assert_sets_take(&p, before);
+	setpool_fini(&p);
+	assert_takes(0, before);
+}
+
 /* ---- what a reader keeps ---- */
 
 static char dirs[STORES][64];
@@ -321,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_array_is_counted),
 		cmocka_unit_test(what_is_derived_is_counted),
+		cmocka_unit_test(sets_are_counted),
 		cmocka_unit_test(the_oldest_are_given_up),
 		cmocka_unit_test(limits),
 	};
