@@ -11,6 +11,7 @@
 #include "store/file/store.pb-c.h"
 #include "store/file/tree.h"
 #include "unit/store_model.h"
+#include "util/crc32c.h"
 
 #define ID 0x1122334455667788ull
 #define MOST_EVENTS 4097
@@ -277,6 +278,40 @@ static void fixed_parts(void **state)
 	buf_fini(&b);
 }
 
+/* Of a whole file: what the fixed part says, though both checksums are right, and a byte behind. */
+static void lengths_and_versions(void **state)
+{
+	static const uint8_t payload[] = { 0xf8, 0x07, 0x01, 0xf8, 0x07, 0x01 }; /* two fields */
+	static const struct {
+		uint32_t version, len;
+		size_t there;
+		int want;
+	} cases[] = {
+		{ 3, 3, 3, 0 },	       { 3, 3, 6, -EBADMSG },	      { 3, 6, 3, -EBADMSG },
+		{ 3, 0, 0, 0 },	       { 3, 2, 3, -EBADMSG },	      { 3, 4, 3, -EBADMSG },
+		{ 0, 3, 3, -EBADMSG }, { 2, 3, 3, -EPROTONOSUPPORT }, { 4, 3, 3, -EPROTONOSUPPORT },
+		{ 3, 6, 6, 0 },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct buf b = BUF_INIT;
+		uint64_t id = 0;
+		uint32_t version = 99;
+		assert_int_equal(buf_add(&b, "ASCRSTOR", 8), 0);
+		assert_int_equal(buf_add_u32(&b, cases[i].version), 0);
+		assert_int_equal(buf_add_u32(&b, cases[i].len), 0);
+		assert_int_equal(buf_add_u64(&b, ID), 0);
+		assert_int_equal(buf_add_u32(&b, crc32c(payload, cases[i].len)), 0);
+		assert_int_equal(buf_add_u32(&b, crc32c(b.data, b.len)), 0);
+		assert_int_equal(buf_add(&b, payload, cases[i].there), 0);
+		if (message_check(&b, "ASCRSTOR", 3, &id, &version) != cases[i].want)
+			fail_msg("case %zu", i);
+		assert_true(id == ID && version == cases[i].version);
+		assert_int_equal(message_check(&b, "ASCRMANI", 3, &id, &version), -EBADMSG);
+		buf_fini(&b);
+	}
+}
+
 /* Sizes that a file may have; nothing is added to the buffer where it has another. */
 static void whole_files(void **state)
 {
@@ -483,11 +518,17 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_written),  cmocka_unit_test(one_thing_wrong),
-		cmocka_unit_test(wide_keys),   cmocka_unit_test(fixed_parts),
-		cmocka_unit_test(whole_files), cmocka_unit_test(headers),
-		cmocka_unit_test(versions),    cmocka_unit_test(heads),
-		cmocka_unit_test(reserve),     cmocka_unit_test(trees),
+		cmocka_unit_test(as_written),
+		cmocka_unit_test(one_thing_wrong),
+		cmocka_unit_test(wide_keys),
+		cmocka_unit_test(fixed_parts),
+		cmocka_unit_test(whole_files),
+		cmocka_unit_test(headers),
+		cmocka_unit_test(versions),
+		cmocka_unit_test(heads),
+		cmocka_unit_test(reserve),
+		cmocka_unit_test(trees),
+		cmocka_unit_test(lengths_and_versions),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
