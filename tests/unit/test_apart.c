@@ -63,6 +63,8 @@ static void the_open_window_stays(void **state)
 	assert_int_equal(commit_apart(w, 20, (struct apart){ .samples = 0 }, &err), 0);
 	assert_int_equal(commit_apart(w, 40, (struct apart){ .samples = 9, .rc = -EDOM }, &err),
 			 -EDOM);
+	assert_non_null(strstr(err.text, "cannot write"));
+	assert_non_null(strstr(err.text, strerror(EDOM)));
 	assert_int_equal(store_n_rows(w), n_rows);
 	assert_int_equal(commit_apart(w, 60, (struct apart){ .samples = 5 }, &err), 0);
 	model_fill(&m, w, &win, 30); /* into the same window */

@@ -44,6 +44,41 @@ static void test_merge(void **state)
 	remove_tree(d.base);
 }
 
+/* Two stores of two days, some windows of which end when a file of six hours does. */
+static void test_merge_days(void **state)
+{
+	const int64_t file = 6 * 60 * MINUTE, begin = (T0 / file + 1) * file;
+	struct dirs d;
+	struct model m[2] = { { .random = 21 }, { .random = 22 } };
+	const struct store_meta *const meta[] = { &model_meta, &other_meta };
+	struct copy_result r;
+	struct store_writer *w;
+	struct err err = { 0 };
+	(void)state;
+	make_dirs(&d);
+	const char *const from[] = { d.a, d.b };
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(store_writer_open_with(&w, from[i], meta[i], &model_options, &err),
+				 0);
+		for (int64_t t = begin; t < begin + 8 * file; t += file) {
+			commit_row_window(&m[i], w, t - 10 * SECOND, 40);
+			commit_row_window(&m[i], w, t + 60 * MINUTE, 40);
+		}
+		store_writer_close(w);
+	}
+	if (store_merge(from, 2, d.out, NULL, &r, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(r.windows, 32);
+	check_whole(d.out);
+	struct store *s = open_store(d.out);
+	for (size_t i = 0; i < 32; i++)
+		check_window(s, i, &m[i % 2].w[i / 2], i % 2 ? "second" : "host");
+	store_close(s);
+	model_fini(&m[0]);
+	model_fini(&m[1]);
+	remove_tree(d.base);
+}
+
 /* Ids are given anew behind store_forget, and mean the same. */
 static void test_forget(void **state)
 {
@@ -116,6 +151,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_merge),
+		cmocka_unit_test(test_merge_days),
 		cmocka_unit_test(test_forget),
 		cmocka_unit_test(test_merge_coarse),
 	};

@@ -6,7 +6,7 @@
 #include "fault/recorder.c"
 #include "unit/store_model.h"
 
-#include "store/read/store_int.h"
+#include "store/write/writer_int.h"
 #include "store/writer.h"
 
 #define WINDOWS 5
@@ -128,6 +128,43 @@ static void parents(void **state)
 	each_sync(false);
 }
 
+/* Save the manifest, where its first write fails with this; is the reserve there then? */
+static int save(struct store_writer *w, int error, bool *ret_reserve)
+{
+	char path[100];
+	struct err err = { 0 };
+	faults = (struct faults){
+		.calls = FAULT_WRITE, .at = error != 0, .times = 1, .error = error
+	};
+	int rc = writer_save_manifest(w, &err);
+	faults.calls = 0;
+	assert_int_equal(err.text[0] != 0, error != 0);
+	snprintf(path, sizeof(path), "%s/reserve", store);
+	*ret_reserve = !access(path, F_OK);
+	return rc;
+}
+
+/* It is for a disk that is full, and for nothing else. */
+static void the_reserve(void **state)
+{
+	bool there;
+	(void)state;
+	snprintf(store, sizeof(store), "%s/store", dir);
+	struct store_writer *w = open_writer(true);
+	assert_int_equal(save(w, 0, &there), 0);
+	assert_true(there);
+	assert_int_equal(save(w, EIO, &there), -EIO);
+	assert_true(there);
+	assert_int_equal(save(w, ENOSPC, &there), 0);
+	assert_false(there);
+	assert_int_equal(save(w, ENOSPC, &there), -ENOSPC);
+	assert_int_equal(save(w, 0, &there), 0);
+	assert_false(there);
+	store_writer_close(w);
+	assert_sound(store);
+	remove_tree(store);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -147,6 +184,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(windows),
 		cmocka_unit_test(parents),
+		cmocka_unit_test(the_reserve),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

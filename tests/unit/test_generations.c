@@ -9,6 +9,7 @@
 #include "query/query.h"
 #include "store/damage.h"
 #include "store/read/store_int.h"
+#include "store/write/writer_int.h"
 #include "store/writer.h"
 
 #define SECOND 1000000000ll
@@ -247,8 +248,19 @@ static void generations_by_memory(void **state)
 	add_chain(w, 200000);
 	one_row(w, &model_events[0], 1);
 	assert_true(store_renew(w));
+	/* A file that nothing was written to is not renewed, nor one with a gap. */
+	assert_false(store_renew(w));
 	store_renew_end(w);
+	assert_false(store_renew(w));
 	one_row(w, &model_events[0], 2);
+	add_chain(w, 200000);
+	one_row(w, &model_events[0], 3);
+	w->out[0].broken = true;
+	assert_false(store_renew(w));
+	w->out[0].broken = false;
+	assert_true(store_renew(w));
+	store_renew_end(w);
+	one_row(w, &model_events[0], 4);
 	assert_false(store_renew(w));
 	store_writer_close(w);
 	assert_sound(dir);

@@ -340,6 +340,43 @@ static void the_smallest_keys_come_first(void **state)
 	end(&m);
 }
 
+/* Values with the same groups have them at the same place. */
+static void the_same_groups_are_stored_once(void **state)
+{
+	static const uint32_t leaf[] = { 1, 1, 2, 1, 2, 3 }, place[] = { 0, 0, 1, 0, 1, 2 };
+	struct buf lists = BUF_INIT, groups = BUF_INIT;
+	struct projections p = { .lists = &lists, .groups = &groups };
+	struct value_list l;
+	size_t at[4] = { 0 }, n = 0;
+	(void)state;
+	for (size_t i = 0; i < 6; i++) {
+		const struct settable_label v = { .type = LABEL_INT, .num = (int64_t)i };
+		struct cell c = { .period = 10 };
+		assert_int_equal(cell_add(&c, leaf[i], 5, 50), 0);
+		assert_int_equal(projections_add(&p, &v, &c, 1), 0);
+		n = place[i] + 1 > n ? place[i] + 1 : n;
+		if (!at[n])
+			at[n] = groups.len;
+		assert_int_equal(groups.len, at[n]);
+		cell_fini(&c);
+	}
+	assert_true(at[3] > at[2] && at[2] > at[1]);
+	struct buf raw = BUF_INIT;
+	assert_int_equal(buf_add_varint(&raw, 6), 0);
+	assert_int_equal(buf_add(&raw, p.list.data, p.list.len), 0);
+	assert_int_equal(value_list_begin(&l, &raw, EVENTS, writer->out[2].d.events), 0);
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(value_list_next(&l), 1);
+		assert_int_equal(l.at, at[place[i]]);
+		assert_int_equal(l.stored_len, at[place[i] + 1] - at[place[i]]);
+	}
+	value_list_fini(&l);
+	projections_fini(&p);
+	buf_fini(&raw);
+	buf_fini(&lists);
+	buf_fini(&groups);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -372,6 +409,7 @@ int main(void)
 		cmocka_unit_test(keys_with_few_samples),
 		cmocka_unit_test(keys_that_are_large),
 		cmocka_unit_test(the_smallest_keys_come_first),
+		cmocka_unit_test(the_same_groups_are_stored_once),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -4,6 +4,7 @@
 
 #include "query/instants.h"
 #include "store/block/track.h"
+#include "store/write/writer_int.h"
 #include "store/read/tracks.h"
 #include "store/writer.h"
 
@@ -170,6 +171,83 @@ static void ranges_within_windows(void **state)
 	store_close(s);
 	for (size_t i = 0; i < 3; i++)
 		free_window(&d[i]);
+	remove_tree(dir);
+}
+
+/* A window that lacks its track may have the number of one that has. */
+static void a_track_is_of_its_window(void **state)
+{
+	static struct drawn_window d;
+	const struct store_options o = tracked();
+	struct model m = { .random = 12 };
+	struct store_writer *w;
+	struct track t;
+	struct err err = { 0 };
+	char dir[64];
+	(void)state;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	draw_window(&m, w, 0, &d);
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	assert_int_equal(segment_load(s, &s->segments[0], &err), 0);
+	const struct block_ref *window = &s->segments[0].refs[0];
+	assert_int_equal(tracks_read(s, window, &t, &err), 0);
+	assert_true(t.n == d.given.n);
+	track_fini(&t);
+	for (size_t i = 0; i < 4; i++) {
+		struct block_ref other = *window;
+		other.b.t0_ns += i == 0;
+		other.b.t1_ns += i == 1;
+		other.b.n_rows += i == 2;
+		other.b.seq += i == 3;
+		assert_int_equal(tracks_read(s, &other, &t, &err), -ENOENT);
+	}
+	store_close(s);
+	free_window(&d);
+	remove_tree(dir);
+}
+
+/* Instants of stacks that the window has not are those of the largest row of their label set. */
+static void stacks_of_no_row(void **state)
+{
+	static const uint64_t samples[] = { 3, 9, 5 };
+	const struct store_options o = tracked();
+	const struct store_instant at[] = { { T0 + MS, 0, 0, 0 }, { T0 + 2 * MS, 1, 0, 0 } };
+	struct store_row rows[2] = { { .samples = 1 }, { .samples = 1 } };
+	struct store_instants given = { rows, 2, at, 2, 0 };
+	struct store_writer *w;
+	struct track t;
+	struct err err = { 0 };
+	uint32_t frame, stack[3];
+	char dir[64];
+	(void)state;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	assert_int_equal(store_add_event(w, &model_events[1], &rows[0].event), 0);
+	assert_int_equal(model_put_set(w, "a=b\n", &rows[0].set), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct store_frame f = { .kind = FRAME_USER, .offset = i };
+		assert_int_equal(store_add_frame(w, &f, &frame), 0);
+		assert_int_equal(store_add_stack(w, 0, frame, &stack[i]), 0);
+		assert_int_equal(store_add_row(w, rows[0].set, stack[i], rows[0].event, samples[i],
+					       samples[i]),
+				 0);
+	}
+	/* The first id behind those that there may be now, and the last of all. */
+	rows[1] = rows[0];
+	rows[0].stack = 16;
+	rows[1].stack = UINT32_MAX;
+	store_set_instants(w, &given);
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	assert_int_equal(w->out[0].d.leaf_of_cap, rows[0].stack);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	assert_int_equal(segment_load(s, &s->segments[0], &err), 0);
+	assert_int_equal(tracks_read(s, &s->segments[0].refs[0], &t, &err), 0);
+	assert_int_equal(t.n, 2);
+	assert_true(t.v[0].row == 1 && t.v[1].row == 1 && t.n_rows == 3);
+	track_fini(&t);
+	store_close(s);
 	remove_tree(dir);
 }
 
@@ -509,9 +587,10 @@ static void instants_of_rows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranges_within_windows), cmocka_unit_test(folded_rows),
-		cmocka_unit_test(instants_of_rows),	 cmocka_unit_test(the_oldest_go),
-		cmocka_unit_test(what_is_no_track),	 cmocka_unit_test(waits_within_a_window),
+		cmocka_unit_test(ranges_within_windows),    cmocka_unit_test(folded_rows),
+		cmocka_unit_test(instants_of_rows),	    cmocka_unit_test(the_oldest_go),
+		cmocka_unit_test(what_is_no_track),	    cmocka_unit_test(waits_within_a_window),
+		cmocka_unit_test(a_track_is_of_its_window), cmocka_unit_test(stacks_of_no_row),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

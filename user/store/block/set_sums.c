@@ -183,11 +183,10 @@ static int add_again(struct set_sums *s)
 static int name_left_out(struct set_sums *s, const char *key, size_t len)
 {
 	int rc = ARRAY_RESERVE(s->without, s->without_cap, s->n_without + 1);
-	char *copy = rc ? NULL : malloc(len + 1);
+	char *copy = rc ? NULL : malloc(len);
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, key, len);
-	copy[len] = 0;
 	s->without[s->n_without++] = (struct set_sums_key){ copy, (uint32_t)len };
 	return 0;
 }

@@ -312,7 +312,7 @@ bool block_answers(const struct block_keys *k, const char *const *keys, size_t n
 
 int reading_parent(struct reading *r)
 {
-	const struct store_keys none = { NULL, 0 }, *keys = r->how->keys;
+	const struct store_keys *keys = r->how->keys;
 	struct block_data d;
 	struct block_keys have = { 0 };
 	const struct block_key *one = NULL;
@@ -322,7 +322,6 @@ int reading_parent(struct reading *r)
 		return rc == -ENODATA
 			       ? err_set(r->err, rc, "the rows of this block are in its windows")
 			       : rc;
-	keys = keys ? keys : &none;
 	rc = contents_keys(r->s, r->ref, &d, &have, r->err);
 	if (!rc && !block_answers(&have, keys->v, keys->n, !summed))
 		rc = err_set(r->err, -ENODATA, "the rows of this block are in its windows");

@@ -231,8 +231,6 @@ static int project(struct merge *m, size_t *budget)
 {
 	int rc = 0;
 	if (!m->project) {
-		for (size_t i = 0; m->pruned && i < m->n_sources; i++)
-			translation_fini(&m->sources[i]->to);
 		rc = m->level < 2 || m->no_labels ? 0 : project_begin(&m->project, m);
 		m->projected = !m->project;
 	}

@@ -77,8 +77,8 @@ struct project {
 	struct merge *m;
 	struct projections out;
 	/* Level 2. */
-	struct window *windows;			 /* by segment */
-	size_t n_windows, windows_cap, from, to; /* those at hand, of one segment */
+	struct window *windows;	    /* by segment */
+	size_t n_windows, from, to; /* those at hand, of one segment */
 	struct source *source;
 	struct narrow narrow;
 	struct column_key *keys;

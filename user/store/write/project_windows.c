@@ -207,6 +207,19 @@ static int by_segment(const void *pa, const void *pb)
 	return (a->at.ref.b.seq > b->at.ref.b.seq) - (a->at.ref.b.seq < b->at.ref.b.seq);
 }
 
+static int add_windows(struct project *p, const struct block_ref *const *v, size_t n)
+{
+	const struct segment *segments = p->m->w->s.segments;
+	struct window *windows = realloc(p->windows, (p->n_windows + n) * sizeof(*windows));
+	if (!windows)
+		return project_failed(p, -ENOMEM);
+	p->windows = windows;
+	for (size_t i = 0; i < n; i++)
+		windows[p->n_windows++] =
+			(struct window){ .at = { *v[i], segments[v[i]->segment].m.serial } };
+	return 0;
+}
+
 int project_list_windows(struct project *p, bool *ret_all)
 {
 	struct store *s = &p->m->w->s;
@@ -223,12 +236,8 @@ int project_list_windows(struct project *p, bool *ret_all)
 		if (store_children(s, r, &v, &n))
 			return project_failed(p, -ENOMEM);
 		*ret_all = n == r->b.n_children;
-		if (ARRAY_RESERVE(p->windows, p->windows_cap, p->n_windows + n + 1))
-			rc = project_failed(p, -ENOMEM);
-		for (size_t k = 0; !rc && k < n; k++)
-			p->windows[p->n_windows++] =
-				(struct window){ .at = { *v[k],
-							 s->segments[v[k]->segment].m.serial } };
+		if (n)
+			rc = add_windows(p, v, n);
 		free(v);
 	}
 	if (!rc && p->n_windows)
