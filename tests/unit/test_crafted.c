@@ -262,6 +262,46 @@ static void event_of_no_manifest(void **state)
 	remove_tree(dir);
 }
 
+struct cuts {
+	size_t damaged, cut;
+	char text[100];
+};
+
+static void note_cut(void *ctx, const struct store_finding *f)
+{
+	struct cuts *c = ctx;
+	c->damaged += f->kind == STORE_DAMAGED;
+	c->cut += f->kind == STORE_CUT;
+	if (f->kind == STORE_CUT)
+		snprintf(c->text, sizeof(c->text), "%s", f->text);
+}
+
+/* A block of a whole frame that says what cannot be: repair leaves it out, and no other. */
+static void a_block_is_left_out(void **state)
+{
+	const size_t leaves = 40 + 4 * ((size_t)KIND_LEAVES - 1);
+	struct cuts cuts = { 0 };
+	struct crafted c;
+	struct err err = { 0 };
+	char dir[64];
+	(void)state;
+	write_store(dir);
+	crafted_begin(&c, dir, 5);
+	crafted_put(&c, leaves, UINT32_MAX);
+	assert_int_equal(store_verify(dir, note_cut, &cuts, &err), 0);
+	assert_true(cuts.damaged == 1 && !cuts.cut);
+	assert_int_equal(store_repair(dir, note_cut, &cuts, &err), 0);
+	assert_true(cuts.damaged == 2 && cuts.cut == 1);
+	assert_string_equal(cuts.text, "11 blocks are kept");
+	assert_sound(dir);
+	assert_int_equal(damaged_answers(dir), 0);
+	struct store *s = open_store(dir);
+	assert_int_equal(store_n_windows(s), 11);
+	store_close(s);
+	free(c.data);
+	remove_tree(dir);
+}
+
 static int limit_memory(void **state)
 {
 	(void)state;
@@ -278,6 +318,7 @@ int main(void)
 		cmocka_unit_test(marks),
 		cmocka_unit_test(heads),
 		cmocka_unit_test(event_of_no_manifest),
+		cmocka_unit_test(a_block_is_left_out),
 	};
 	return cmocka_run_group_tests(tests, limit_memory, NULL);
 }

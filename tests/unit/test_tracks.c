@@ -213,9 +213,13 @@ static void stacks_of_no_row(void **state)
 {
 	static const uint64_t samples[] = { 3, 9, 5 };
 	const struct store_options o = tracked();
-	const struct store_instant at[] = { { T0 + MS, 0, 0, 0 }, { T0 + 2 * MS, 1, 0, 0 } };
+	/* The last two are of rows that were not given. */
+	const struct store_instant at[] = { { T0 + MS, 0, 0, 0 },
+					    { T0 + 2 * MS, 1, 0, 0 },
+					    { T0 + 3 * MS, 2, 0, 0 },
+					    { T0 + 4 * MS, UINT32_MAX, 0, 0 } };
 	struct store_row rows[2] = { { .samples = 1 }, { .samples = 1 } };
-	struct store_instants given = { rows, 2, at, 2, 0 };
+	struct store_instants given = { rows, 2, at, 4, 0 };
 	struct store_writer *w;
 	struct track t;
 	struct err err = { 0 };

@@ -174,14 +174,14 @@ static int compact_level(struct store_writer *w, uint8_t level, int64_t before, 
 
 void compact_abandon(struct store_writer *w)
 {
-	for (int k = 0; k < N_LEVELS; k++)
-		abandon(w, k);
+	for (int level = 1; level < N_LEVELS; level++)
+		abandon(w, level);
 }
 
 static bool at_rest(const struct store_writer *w)
 {
-	for (int k = 0; k < N_LEVELS; k++)
-		if (w->merges[k])
+	for (int level = 1; level < N_LEVELS; level++)
+		if (w->merges[level])
 			return false;
 	return true;
 }
