@@ -167,6 +167,16 @@ static void not_packed(void **state)
 		assert_int_equal(codec, CODEC_RAW);
 		assert_int_equal(out.len, wrong[i].len);
 	}
+	/* At the end, behind many bits. */
+	char late[402];
+	for (size_t i = 0; i < 400; i += 2)
+		memcpy(late + i, "\xff\x7f", 2);
+	memcpy(late + 400, "\x80\x00", 2);
+	assert_int_equal(bits_pack(&out, late, 400), 0);
+	out.len = 0;
+	assert_int_equal(bits_pack(&out, late, 402), -EINVAL);
+	assert_int_equal(bits_pack(&out, late, 401), -EINVAL);
+	assert_int_equal(out.len, 0);
 	buf_fini(&out);
 }
 

@@ -126,6 +126,22 @@ static void set_aside(void **state)
 	end(w);
 }
 
+/* Blocks below may be summed up, where one above was set aside. */
+static void set_aside_above(void **state)
+{
+	struct store_writer *w = begin();
+	(void)state;
+	put_windows(w, T0, 2);
+	struct block_ref above = w->pending[0].v[0];
+	above.aside = true;
+	assert_int_equal(pending_add(&w->pending[1], &above), 0);
+	w->any_aside = true;
+	compact(w, T0 + SPAN, 100000);
+	assert_int_equal(w->pending[0].n, 0);
+	assert_int_equal(w->pending[1].n, 2);
+	end(w);
+}
+
 /* The pause is no longer than a minute, whatever the clock does. */
 static void after_a_failure(void **state)
 {
@@ -152,9 +168,8 @@ static void after_a_failure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_rows),
-		cmocka_unit_test(overdue_blocks),
-		cmocka_unit_test(set_aside),
+		cmocka_unit_test(by_rows),	   cmocka_unit_test(overdue_blocks),
+		cmocka_unit_test(set_aside),	   cmocka_unit_test(set_aside_above),
 		cmocka_unit_test(after_a_failure),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

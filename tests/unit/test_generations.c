@@ -259,8 +259,13 @@ static void generations_by_memory(void **state)
 	assert_false(store_renew(w));
 	w->out[0].broken = false;
 	assert_true(store_renew(w));
-	store_renew_end(w);
+	/* The next renewal ends this one. */
 	one_row(w, &model_events[0], 4);
+	add_chain(w, 200000);
+	one_row(w, &model_events[0], 5);
+	assert_true(store_renew(w));
+	store_renew_end(w);
+	one_row(w, &model_events[0], 6);
 	assert_false(store_renew(w));
 	store_writer_close(w);
 	assert_sound(dir);
