@@ -121,12 +121,11 @@ static inline __attribute__((always_inline)) void fire_free(void *p)
 static uintptr_t table[BUCKETS][BUCKET] __attribute__((aligned(128)));
 
 /*
- * Live samples of each page, by its hash, so that frees of one page share a cache line. A count
- * that reached MANY stays there: it only costs a search of the table.
+ * Live samples of each page, by the low bits of its number: frees of neighbours share a cache line.
+ * A count that reached MANY stays there: it only costs a search of the table.
  */
-#define FILTER_BITS 16
 #define MANY 255
-static uint8_t filter[1 << FILTER_BITS];
+static uint8_t filter[1 << 16];
 
 PUBLIC uint64_t ascribe_heap_untracked;
 
@@ -134,7 +133,7 @@ PUBLIC uint64_t ascribe_heap_untracked;
 
 static uint8_t *filter_of(const void *p)
 {
-	return &filter[((uintptr_t)p >> 12) * GOLDEN >> (64 - FILTER_BITS)];
+	return &filter[(uint16_t)((uintptr_t)p >> 12)];
 }
 
 /* May there be a sample in the page of p? */
@@ -249,6 +248,8 @@ static uint64_t weighted(size_t n)
 }
 
 struct sample {
+	void *p;
+	size_t n;
 	uint64_t weighted; /* bytes that it stands for; 0: no sample, or nobody listens */
 	bool kept;	   /* in the table */
 };
@@ -256,7 +257,7 @@ struct sample {
 /* n bytes at p were allocated, and `left` does not reach. */
 static COLD struct sample take(void *p, size_t n)
 {
-	struct sample s = { 0, true };
+	struct sample s = { p, n, 0, true };
 	const bool first = !mine.left;
 	if (!p)
 		return s;
@@ -277,26 +278,27 @@ static COLD struct sample take(void *p, size_t n)
 }
 
 /* The probe stands in the function that the program called, so that stacks end there. */
-static inline __attribute__((always_inline)) void *taken(void *p, size_t n)
+static inline __attribute__((always_inline)) void *taken(struct sample s)
 {
-	const struct sample s = take(p, n);
 	if (s.weighted)
-		fire_alloc(p, n, s.weighted);
+		fire_alloc(s.p, s.n, s.weighted);
 	if (!s.kept)
-		fire_free(p);
-	return p;
+		fire_free(s.p);
+	return s.p;
 }
 
 /* The program has n bytes at p. Return p. */
 static inline __attribute__((always_inline)) void *allocated(void *p, size_t n)
 {
 	if (UNLIKELY(n >= mine.left))
-		return taken(p, n);
+		return taken(take(p, n));
 	mine.left -= n;
 	return p;
 }
 
 /* ---- the allocator behind us ---- */
+
+static void free_early(void *p);
 
 static struct {
 	void *(*malloc)(size_t);
@@ -312,7 +314,7 @@ static struct {
 	int (*munmap)(void *, size_t);
 	void *(*mremap)(void *, size_t, size_t, int, ...);
 	uintptr_t from, to; /* where the object that has its malloc is mapped */
-} real;
+} real = { .free = free_early };
 
 /*
  * Call a real function. What the allocator asks itself for on the way, as musl's calloc asks
@@ -403,14 +405,24 @@ static inline bool is_ready(void)
 
 /* ---- malloc and its relatives ---- */
 
+static COLD struct sample malloc_taken(size_t n)
+{
+	if (is_ready())
+		return take(real.malloc(n), n);
+	return (struct sample){ early_alloc(n), n, 0, true };
+}
+
+/*
+ * Half of what sampling costs is spent here and in free: neither saves a register. Until a thread
+ * has drawn, `left` is 0: so it is until the real functions are known.
+ */
 PUBLIC void *malloc(size_t n)
 {
-	if (!is_ready())
-		return early_alloc(n);
-	if (UNLIKELY(n >= mine.left))
-		return taken(real.malloc(n), n);
-	mine.left -= n;
-	return real.malloc(n);
+	if (!UNLIKELY(n >= mine.left)) {
+		mine.left -= n;
+		return real.malloc(n);
+	}
+	return taken(malloc_taken(n));
 }
 
 PUBLIC void *calloc(size_t count, size_t size)
@@ -432,11 +444,24 @@ static COLD bool forget(void *p)
 	return false;
 }
 
+/* What is freed before the real functions are known stays. */
+static COLD void free_early(void *p)
+{
+	if (find_real())
+		real.free(p);
+}
+
+static COLD void free_marked(void *p)
+{
+	if (!forget(p))
+		real.free(p);
+}
+
 PUBLIC void free(void *p)
 {
-	if (is_marked(p) && forget(p))
-		return;
-	if (is_ready())
+	if (is_marked(p))
+		free_marked(p);
+	else
 		real.free(p);
 }
 

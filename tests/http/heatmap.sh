@@ -76,15 +76,15 @@ assert sum(95000 <= n <= 100500 for n in slept) >= len(slept) * .7, slept
 PY
 ok "columns as the program logged them" python3 -S judge.py
 
-# ---- one burst against what is beside it ----
+# ---- one burst against what is before it ----
 jq -r '"\(.from) \(.from + .steps * .step)"' map.json >range
 read -r from to before <<<"$(awk -v begin="$(cut -d' ' -f1 range)" -v end="$(cut -d' ' -f2 range)" '
 	$1 / 1e9 > begin + 2 && $2 / 1e9 < end && $3 > most {
-	most = $3; of = sprintf("%.6f %.6f %.6f\n", $1 / 1e9, $2 / 1e9, $1 / 1e9 - 1) }
+	most = $3; of = sprintf("%.6f %.6f %.6f\n", $1 / 1e9, $2 / 1e9, $1 / 1e9 - 0.1) }
 	END { print of }' <(sed '$d' bursts.log))"
 gets 200 '"rows"' "${all[@]}" \
 	"$url/api/v1/diff?from=$from&to=$to&against_from=$before&against_to=$from&by=comm"
-ok "a burst stands out against the second before it" jq -e '
+ok "a burst stands out against its pause, of 100 ms at least" jq -e '
 	[.rows[] | select(.key.comm == "bursts_heat")][0] | .samples[0] > .samples[1]' body
 gets 200 '"nodes"' "${all[@]}" "$url/api/v1/flame?from=$from&to=$to&$bursts"
 ok "and is a flame graph by itself" grep -q burst_of_work body
