@@ -6,9 +6,10 @@ HEAP_LIB := $(BUILD)/libascribe-heap.so
 
 all: $(HEAP_LIB)
 
-$(HEAP_LIB): lib/heap.c
+$(HEAP_LIB): lib/heap.c include/ascribe/heap.h
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -O2 $(WARN) -Wno-missing-prototypes -fPIC -fvisibility=hidden \
+	$(Q)$(CC) -std=gnu11 -O2 $(WARN) -Iinclude -Wno-missing-prototypes -fPIC \
+		-fvisibility=hidden \
 		-fno-builtin -fno-reorder-blocks-and-partition -fno-stack-protector \
 		-shared -nostdlib -Wl,-z,relro,-z,now -o $@ $<

@@ -4,7 +4,8 @@
  * i, with label tenant=i, allocates (i + 1) * MIB MiB in blocks of many sizes, by every function
  * there is. The main thread, with label tenant=main, then frees every second one of them, and holds
  * the others for HOLD seconds. Prints a line of JSON when it begins to hold: by tenant, the bytes
- * that were allocated and those that are live, and how many blocks.
+ * that were allocated and those that are live, and how many blocks. With -DARENA it allocates from
+ * heap_arena.c.
  */
 #include <ascribe/label.h>
 
@@ -15,6 +16,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#ifdef ARENA
+#include <ascribe/heap.h>
+
+void *arena_allocate(size_t n);
+#define malloc arena_allocate
+#define free ascribe_heap_freed
+#define OWN 1
+#else
+#define OWN 0
+#endif
 
 struct block {
 	struct block *next;
@@ -38,7 +50,7 @@ __attribute__((noinline)) void *allocate(unsigned kind, size_t n);
 void *allocate(unsigned kind, size_t n)
 {
 	void *p = NULL;
-	switch (kind % 8) {
+	switch (OWN ? 7 : kind % 8) {
 	case 0:
 		return calloc(1, n);
 	case 1:
@@ -66,7 +78,7 @@ static void *run(void *arg)
 		random = random * 1103515245 + 12345;
 		const unsigned r = random >> 8;
 		size_t n = r % 997 ? 64 + r % 4000 / 64 * 64 : 1 << 20;
-		const int mapped = n == 1 << 20 && r & 4096;
+		const int mapped = n == 1 << 20 && r & 4096 && !OWN;
 		struct block *b = mapped ? mapping(n) : allocate(r >> 4, n);
 		if (!b)
 			abort();

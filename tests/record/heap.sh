@@ -49,6 +49,21 @@ if command -v musl-gcc >/dev/null; then
 	truth musl-in "heap:$PWD/musl-whole" "" ./musl-whole
 fi
 
+# ---- an allocator of the program's own, by ascribe/heap.h: two files, without a dynamic linker ----
+arena() { # which is compiled by the command
+	local part
+	for part in allocates heap_arena; do
+		"$@" -O2 -D_GNU_SOURCE -DARENA -I"$source_root/include" -c -o "$part.o" \
+			"$source_root/tests/record/$part.c" || return
+	done
+	"$@" -static -o arena allocates.o heap_arena.o -lpthread
+}
+for compiler in "${CC:-cc}" clang; do
+	command -v "$compiler" >/dev/null || continue
+	ok "an arena, by $compiler" arena "$compiler"
+	truth "arena-$compiler" "heap:$PWD/arena" "" ./arena
+done
+
 # ---- live memory, beside what the program says; a recorder of a window's length ----
 background "$ascribe" record -a -d 25s -o live -e heap 2>recorder.err
 recorder=$pid

@@ -17,7 +17,7 @@ static void lie(uintptr_t ptr, size_t size, uint64_t bytes)
 {
 	void *p = (void *)ptr;
 	__asm__ volatile("" : "+r"(p), "+r"(size), "+r"(bytes));
-	fire_alloc(p, size, bytes);
+	ascribe_heap_fire_alloc_(p, size, bytes);
 }
 
 static int lies(void)
@@ -36,9 +36,9 @@ static int lies(void)
 	for (int i = 0; i < 11; i++) /* ten of them are not freed */
 		lie(0x3000, 1 << 20, 1 << 20);
 	for (uintptr_t i = 0; i < 13; i++)
-		fire_free((void *)(0x10000 + i));
-	fire_free((void *)0x3000);
-	fire_free((void *)0x3000);
+		ascribe_heap_fire_free_((void *)(0x10000 + i));
+	ascribe_heap_fire_free_((void *)0x3000);
+	ascribe_heap_fire_free_((void *)0x3000);
 	usleep(300000);
 	return 0;
 }
