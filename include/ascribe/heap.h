@@ -204,7 +204,7 @@ ASCRIBE_HEAP_FN_ uint64_t ascribe_heap_draw_bits_(void)
 	uint64_t x = ascribe_heap_mine_.random;
 	const pid_t pid = getpid();
 	if (!x || ascribe_heap_mine_.pid != pid) {
-		struct timespec now = { 0 };
+		struct timespec now = { 0, 0 };
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		x ^= ((uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec) * ASCRIBE_HEAP_GOLDEN_;
 		x ^= ((uintptr_t)&ascribe_heap_mine_ ^ (uint64_t)pid << 40) * 0xbf58476d1ce4e5b9ull;
