@@ -82,7 +82,8 @@ export class HeatPane extends Pane {
 			const without = n.untracked
 				? ` ${number(n.untracked)} of ${number(n.windows)} windows have no track.` : '';
 			tell(this.status,
-				`${this.amount(n.total)} in ${number(n.steps)} steps of ${seconds(n.step)}: a column is a second, upwards.${without}`);
+				`${this.amount(n.total)} in ${number(n.steps)} steps of ` +
+				`${seconds(n.step)}: a column is a second, upwards.${without}`);
 			return;
 		}
 		const [from, to] = g.range(a, b);
