@@ -60,10 +60,11 @@ fault: $(FAULT_PLAIN) ## the store's faults alone; all of them with ASCRIBE_TEST
 	$(Q)tools/test $(foreach t,$(FAULT_PLAIN),'fault/$(notdir $(t))=$(t)')
 
 # ROWS="kill bits" selects; all of them by name: tools/reliability.
-reliability: test-programs fault-programs ## faults and attacks with counts; ROWS="kill bits"
+reliability reliability-full: test-programs fault-programs races-programs
+reliability: ## faults and attacks with counts; ROWS="kill bits"
 	$(Q)BUILD=$(BUILD) BESIDE='$(BESIDE)' tools/reliability $(ROWS)
 
-reliability-full: test-programs fault-programs ## all of it, MINUTES=60 of what has no end
+reliability-full: ## all of it, MINUTES=60 of what has no end
 	$(Q)FULL=1 BUILD=$(BUILD) BESIDE='$(BESIDE)' tools/reliability $(ROWS); status=$$?; \
 		$(MAKE) -B --no-print-directory docs/reliability.md && exit $$status
 

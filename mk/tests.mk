@@ -48,7 +48,8 @@ OFTEN := $(addprefix tests/, \
 	record/top.sh record/top_metrics.sh record/why.sh record/waits_long.sh record/namespace.sh \
 	record/python.sh record/python_waits.sh record/durations.sh record/probes.sh \
 	record/locks.sh record/latency.sh record/tracks.sh record/waker.sh record/hotspot.sh \
-	record/v8.sh record/php.sh record/jit.sh record/blame.sh record/filter.sh record/gate.sh \
+	record/v8.sh record/php.sh record/php_bad.sh record/v8_bad.sh record/hotspot_bad.sh \
+	record/jit.sh record/blame.sh record/filter.sh record/gate.sh \
 	models/check.sh \
 	cli/terminal.sh)
 # What takes minutes: in `make test-all` alone.
@@ -90,6 +91,7 @@ BESIDE := $(addprefix tests/, \
 	record/async.sh record/blocking.sh record/probes_blocked.sh record/storm.sh \
 	http/api.sh http/pyroscope.sh \
 	http/install.sh http/flood.sh record/python.sh record/php.sh record/renew.sh \
+	record/php_bad.sh record/v8_bad.sh record/hotspot_bad.sh \
 	record/unwind_jit.sh \
 	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
 	record/pprof.sh record/metrics.sh \
@@ -366,10 +368,11 @@ test-all: ## the same with whole sweeps, and plain builds beside sanitizers: hal
 
 # ThreadSanitizer over all of the program.
 RACES := $(BUILD)/tsan
-races: ## recorder, server and readers beside each other, built with ThreadSanitizer; 3 minutes
+races-programs:
 	$(Q)$(MAKE) --no-print-directory BUILD=$(RACES) SANITIZE=thread CFLAGS='$(ASAN_CFLAGS)' \
 		$(RACES)/ascribe
 	@mkdir -p $(RACES)/tests
+races: races-programs ## recorder, server, readers at once, built with ThreadSanitizer; 3 minutes
 	$(Q)BUILD=$(RACES) bash tests/tsan/races.sh
 
 test-fresh: ## `make run` and `make test` on minimal Debian 12 and 13, as root; RELEASE=trixie
@@ -412,7 +415,7 @@ check-headers: ## every header compiles by itself
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) \
 			-fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-with-packages races test-all test-fresh test-others test-programs \
+.PHONY: test-with-packages races races-programs test-all test-fresh test-others test-programs \
 	test-asan-programs unit cli-tests http-tests record-tests test-models test-unwind-all \
 	web-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)

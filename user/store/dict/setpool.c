@@ -28,7 +28,8 @@ int setpool_init(struct setpool *p)
 
 size_t setpool_bytes(const struct setpool *p)
 {
-	return p->chunks.bytes + p->cap * sizeof(*p->sets) + p->texts_cap * sizeof(*p->texts);
+	return p->chunks.bytes + p->cap * sizeof(*p->sets) + p->texts_cap * sizeof(*p->texts) +
+	       (p->hash.cap + p->text_hash.cap) * sizeof(*p->hash.slots);
 }
 
 void setpool_fini(struct setpool *p)

@@ -44,7 +44,7 @@ void setpool_clear(struct setpool *p);
 int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id);
 /* Find the id of a set that was added. labels: as above. */
 bool setpool_find(const struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id);
-/* What it takes in memory, but for its hashes. */
+/* What it takes in memory. */
 size_t setpool_bytes(const struct setpool *p);
 /* The empty set for ids out of range. */
 size_t setpool_get(const struct setpool *p, uint32_t id, const struct label **ret);
