@@ -303,7 +303,7 @@ __noinline __u32 follow_part(__u32 key, __u32 from, __u32 max)
 	for (; n < UNWIND_PART && n < max; n++) {
 		if (fp < NO_PAGE || bpf_probe_read_user(&frame, sizeof(frame), (void *)fp))
 			break;
-		out[n] = unwind_unsigned(frame.ret);
+		out[n] = unwind_address(unwind_unsigned(frame.ret));
 		fp = frame.next;
 	}
 	s->fp = fp;
@@ -322,7 +322,7 @@ __noinline __u32 follow_frames(__u32 key, __u32 n_kernel, __u64 ip, __u64 fp, __
 	__u64 *out = h ? stack_part(arena_ptr(h, h->arena_used), n_kernel, 1) : 0;
 	if (!out || !s)
 		return 0;
-	*out = ip;
+	*out = unwind_address(ip);
 	s->fp = fp;
 	for (int i = 0; i < USER_FRAMES_MAX / UNWIND_PART && n < max; i++) {
 		__u32 more = follow_part(key, n_kernel + n, max - n);

@@ -414,6 +414,16 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 #define UNWIND_KNOWN 255
 
 /*
+ * What stands where a return address should be may be any word. Those that are no addresses of user
+ * code may be frames of code made at run time (hotspot_wire.h, v8_wire.h): 1 instead, where no code
+ * is.
+ */
+static __always_inline __u64 unwind_address(__u64 pc)
+{
+	return pc >> 56 ? 1 : pc;
+}
+
+/*
  * The frames from the state's on, `max` at most and UNWIND_PART, to out[from], out[from + 1], ...
  * below KERNEL_FRAMES_MAX + USER_FRAMES_MAX: their number << 8 | the counter that says why they
  * end, or UNWIND_KNOWN. After that and after `truncated` the state is at the next frame.
@@ -429,7 +439,7 @@ static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, _
 		if (at >= KERNEL_FRAMES_MAX + USER_FRAMES_MAX)
 			break;
 		/* Whoever names it looks at the byte before, too, except for the leaf. */
-		out[at] = s->exact && !s->leaf ? s->pc + 1 : s->pc;
+		out[at] = unwind_address(s->exact && !s->leaf ? s->pc + 1 : s->pc);
 		s->at = (__u32)at;
 		end = unwind_step(0);
 		if (!end && unwind_is_known(s))

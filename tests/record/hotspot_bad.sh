@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What only looks like HotSpot, and lies about where its code is.
+# What only looks like HotSpot, and lies about where its code is. Words where return addresses should
+# be that would be frames of HotSpot or V8.
 . "$(dirname "$0")/lib.bash"
 command -v cc >/dev/null || skip "no C compiler"
 
@@ -94,4 +95,35 @@ for lie in 1 2 3 4; do
 	got=$(share lie spin)
 	[ $lie -gt 2 ] || ok "lie $lie: it stays native: $got%" test "$got" -ge 90
 done
+
+# A thread that waits while its frame pointer leads to such a word, before its rules are known.
+cat >words.c <<'C'
+#include <stdint.h>
+#include <time.h>
+static uint64_t frame[2] = { 0, WORD };
+int main(void)
+{
+	static struct timespec t = { 0, 1000000 };
+	for (int i = 0; i < 30; i++) {
+		register const void *rdi __asm__("rdi") = &t;
+		register uint64_t rsi __asm__("rsi") = 0;
+		__asm__ volatile("push %%rbp; mov %0, %%rbp; mov $35, %%eax; syscall; pop %%rbp" /* nanosleep */
+				 : : "r"(frame), "r"(rdi), "r"(rsi) : "rax", "rcx", "r11", "memory");
+	}
+}
+C
+if [ "$(uname -m)" = x86_64 ]; then
+	for word in 8 a c e; do
+		cc -O1 -DWORD=0x${word}000000000000001 -fomit-frame-pointer -o words words.c ||
+			bad "words.c does not compile"
+		rm -rf words.st
+		ok "$word: recorded" "$ascribe" record -q --wall -o words.st -- \
+			sh -c 'for i in 1 2 3 4 5 6 7 8; do cp words words$i && ./words$i; done'
+		"$ascribe" export words.st --format folded --event off-cpu 2>/dev/null |
+			grep '^words[0-9]' >words.folded
+		ok "$word: waits were seen" test -s words.folded
+		ok "$word: no frame of made code" awk '/\[(java|node)\]/ { print; n++ }
+			END { exit n > 0 }' words.folded
+	done
+fi
 finish
