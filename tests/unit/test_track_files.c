@@ -4,6 +4,7 @@
 
 #include "store/file/file.h"
 #include "store/instants.h"
+#include "store/ops/copy.h"
 
 #define WINDOW (10 * SECOND)
 #define WINDOWS 3
@@ -161,6 +162,34 @@ static void damaged_header(void **state)
 	model_check(&g->m, g->dir);
 }
 
+static void copy_without_tracks(const struct given *g)
+{
+	char copy[80], path[120];
+	struct snapshot_result r;
+	struct err err = { 0 };
+	snprintf(copy, sizeof(copy), "%s.copy", g->dir);
+	snprintf(path, sizeof(path), "%s/" TRACKS_DIR "/00000000.trk", copy);
+	if (store_snapshot(g->dir, copy, NULL, &r, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(r.windows, WINDOWS);
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_sound(copy);
+	model_check(&g->m, copy);
+	remove_tree(copy);
+}
+
+/* A copy goes on without a file of tracks that has no header, or a damaged one. */
+static void copied(void **state)
+{
+	const struct given *g = *state;
+	flip(g->path, 3);
+	copy_without_tracks(g);
+	assert_int_equal(truncate(g->path, FILE_HEADER_SIZE - 1), 0);
+	copy_without_tracks(g);
+	assert_int_equal(truncate(g->path, 0), 0);
+	copy_without_tracks(g);
+}
+
 /* A file of another name is nobody's: it is not looked at, and stays. */
 static void other_files(void **state)
 {
@@ -219,6 +248,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(torn, begin, teardown),
 		cmocka_unit_test_setup_teardown(damaged, begin, teardown),
 		cmocka_unit_test_setup_teardown(damaged_header, begin, teardown),
+		cmocka_unit_test_setup_teardown(copied, begin, teardown),
 		cmocka_unit_test_setup_teardown(other_files, begin, teardown),
 		cmocka_unit_test_setup_teardown(account_of_a_part, begin, teardown),
 	};

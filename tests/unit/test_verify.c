@@ -404,6 +404,27 @@ static void short_files(void **state)
 	repair_says(kept, "no file");
 }
 
+/* Without the manifest the index alone says that a file has its dictionaries. */
+static void no_manifest_no_index(void **state)
+{
+	struct err err = { 0 };
+	bool kept[WINDOWS];
+	(void)state;
+	list_all(clean);
+	const struct piece *p = last_of(true);
+	for (size_t i = 0; i < n_pieces; i++)
+		if (pieces[i].kind == 7)
+			kept[pieces[i].window] = !same_segment(&pieces[i], p);
+	make_copy(clean);
+	unlink_one("MANIFEST");
+	cut_to(p->name, p->at);
+	n_got = n_want = 0;
+	if (store_repair(copy, tell, NULL, &err))
+		fail_msg("%s", err.text);
+	verify_says(copy, "neither manifest nor index");
+	check_kept(copy, kept);
+}
+
 /* The file that a writer ended cleanly is shorter than it was. */
 static void short_open_file(void **state)
 {
@@ -584,7 +605,7 @@ int main(void)
 		cmocka_unit_test(after_a_clean_end), cmocka_unit_test(while_it_is_written),
 		cmocka_unit_test(short_files),	     cmocka_unit_test(short_open_file),
 		cmocka_unit_test(headers),	     cmocka_unit_test(other_copy),
-		cmocka_unit_test(manifests),
+		cmocka_unit_test(manifests),	     cmocka_unit_test(no_manifest_no_index),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

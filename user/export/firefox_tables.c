@@ -29,12 +29,8 @@ static int add_node(struct firefox *x, uint32_t prefix, uint32_t frame, uint32_t
 /* Stacks become known while a store is read. */
 static int make_room(struct firefox *x)
 {
-	const size_t had = x->cap_stacks;
-	int rc = ARRAY_RESERVE(x->by_stack, x->cap_stacks,
-			       (size_t)store_n_stacks(x->src->store) + 1);
-	if (!rc && x->cap_stacks > had)
-		memset(x->by_stack + had, 0, (x->cap_stacks - had) * sizeof(*x->by_stack));
-	return rc;
+	return ARRAY_RESERVE_CLEARED(x->by_stack, x->cap_stacks,
+				     (size_t)store_n_stacks(x->src->store) + 1);
 }
 
 /* Ancestors that have theirs are not walked again. */

@@ -88,7 +88,6 @@ static size_t cut(const struct threads *t, const struct label *labels, size_t n,
 int threads_set(struct threads *t, const struct label *labels, size_t n, uint32_t *ret)
 {
 	struct label few[4];
-	size_t cap = t->cap_sets;
 	if (setpool_bytes(&t->sets) > THREADS_SETS_BYTES &&
 	    !setpool_find(&t->sets, labels, n, ret)) {
 		n = cut(t, labels, n, few);
@@ -98,8 +97,8 @@ int threads_set(struct threads *t, const struct label *labels, size_t n, uint32_
 	rc = rc ? rc : ARRAY_RESERVE(t->of_set, t->cap_sets, t->sets.n);
 	if (rc)
 		return rc;
-	for (; cap < t->cap_sets; cap++)
-		t->of_set[cap] = UINT32_MAX;
+	for (; t->n_sets < t->sets.n; t->n_sets++)
+		t->of_set[t->n_sets] = UINT32_MAX;
 	return t->of_set[*ret] == UINT32_MAX ? find_thread(t, labels, n, *ret, &t->of_set[*ret])
 					     : 0;
 }

@@ -30,7 +30,7 @@ struct threads {
 	size_t n_keys;
 	struct setpool sets; /* label sets of instants; of_set[] is the thread of each */
 	uint32_t *of_set;
-	size_t cap_sets;
+	size_t n_sets, cap_sets;
 	struct setpool values; /* the labels that make a thread, by its number */
 	struct thread *v;
 	size_t n, cap;

@@ -165,11 +165,9 @@ int sums_name(struct sums *s, const struct label *labels, size_t n, uint32_t *re
 
 static int add_to_set(struct set_sums *t, uint32_t set, const struct store_row *row)
 {
-	size_t had = t->cap;
-	int rc = ARRAY_RESERVE(t->v, t->cap, (size_t)set + 1);
+	int rc = ARRAY_RESERVE_CLEARED(t->v, t->cap, (size_t)set + 1);
 	if (rc)
 		return rc;
-	memset(t->v + had, 0, (t->cap - had) * sizeof(*t->v));
 	t->v[set].samples += row->samples;
 	t->v[set].value += row->value;
 	return 0;

@@ -18,10 +18,8 @@ void frame_reasons_clear(struct frame_reasons *r)
 
 void frame_reasons_put(struct frame_reasons *r, uint32_t frame, const struct wait_frame *f)
 {
-	size_t was = r->cap;
-	if (ARRAY_RESERVE(r->v, r->cap, (size_t)frame + 1))
+	if (ARRAY_RESERVE_CLEARED(r->v, r->cap, (size_t)frame + 1))
 		return;
-	memset(r->v + was, 0, (r->cap - was) * sizeof(*r->v));
 	r->v[frame] = *f;
 }
 

@@ -5,6 +5,8 @@
 #ifndef ASCRIBE_UTIL_ARRAY_H
 #define ASCRIBE_UTIL_ARRAY_H
 
+#include "util/room.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,8 +17,10 @@
 
 static inline int array_grow(void **p, size_t *cap, size_t need, size_t size)
 {
-	if (need <= *cap)
+	if (need <= *cap) {
+		room_ask(*p, need * size);
 		return 0;
+	}
 	size_t n = *cap ? *cap : 16;
 	while (n < need) {
 		if (n > SIZE_MAX / 4)
@@ -28,8 +32,20 @@ static inline int array_grow(void **p, size_t *cap, size_t need, size_t size)
 	void *q = realloc(*p, n * size);
 	if (!q)
 		return -ENOMEM;
+	room_begin(q, need * size, n * size);
 	*p = q;
 	*cap = n;
+	return 0;
+}
+
+static inline int array_grow_cleared(void **p, size_t *cap, size_t need, size_t size)
+{
+	const size_t had = *cap;
+	int rc = array_grow(p, cap, need, size);
+	if (rc || *cap == had)
+		return rc;
+	room_ask(*p, *cap * size);
+	memset((char *)*p + had * size, 0, (*cap - had) * size);
 	return 0;
 }
 
@@ -38,5 +54,9 @@ static inline int array_grow(void **p, size_t *cap, size_t need, size_t size)
  * changed.
  */
 #define ARRAY_RESERVE(p, cap, need) array_grow((void **)&(p), &(cap), (need), sizeof(*(p)))
+
+/* The same, but all elements up to the capacity may be used: new ones are 0. */
+#define ARRAY_RESERVE_CLEARED(p, cap, need) \
+	array_grow_cleared((void **)&(p), &(cap), (need), sizeof(*(p)))
 
 #endif

@@ -18,6 +18,7 @@ int buf_grow(struct buf *b, size_t n)
 	uint8_t *data = realloc(b->data, cap);
 	if (!data)
 		return -ENOMEM;
+	room_begin(data, b->len + n, cap);
 	b->data = data;
 	b->cap = cap;
 	return 0;

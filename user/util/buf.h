@@ -7,6 +7,8 @@
 #ifndef ASCRIBE_UTIL_BUF_H
 #define ASCRIBE_UTIL_BUF_H
 
+#include "util/room.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +24,10 @@ int buf_grow(struct buf *b, size_t n);
 /* Room for n more bytes behind len. */
 static inline int buf_reserve(struct buf *b, size_t n)
 {
-	return n <= b->cap - b->len ? 0 : buf_grow(b, n);
+	if (n > b->cap - b->len)
+		return buf_grow(b, n);
+	room_ask(b->data, b->len + n);
+	return 0;
 }
 
 int buf_add(struct buf *b, const void *data, size_t len);

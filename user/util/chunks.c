@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/chunks.h"
 
+#include "util/room.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@ static struct chunk *add_chunk(struct chunks *c, size_t len)
 	if (!new)
 		return NULL;
 	*new = (struct chunk){ .before = c->last, .size = size };
+	room_begin(new->data, 0, size);
 	c->last = new;
 	c->bytes += sizeof(*new) + size;
 	return new;
@@ -40,6 +43,7 @@ void *chunks_alloc(struct chunks *c, size_t len, size_t align)
 	if (!k)
 		return NULL;
 	k->used = at + len;
+	room_ask(k->data, k->used);
 	return k->data + at;
 }
 

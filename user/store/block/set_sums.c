@@ -53,15 +53,9 @@ static int sum_of(struct set_sums *s, uint32_t set, uint32_t event, bool idle,
 		e = &s->events[s->n_events++];
 		*e = (struct set_sums_event){ .event = event, .idle = idle };
 	}
-	if (set >= e->cap) {
-		size_t cap = 2 * (size_t)set + 16;
-		struct rows_sum *v = realloc(e->v, cap * sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		memset(v + e->cap, 0, (cap - e->cap) * sizeof(*v));
-		e->v = v;
-		e->cap = cap;
-	}
+	int rc = ARRAY_RESERVE_CLEARED(e->v, e->cap, (size_t)set + 1);
+	if (rc)
+		return rc;
 	*ret = &e->v[set];
 	return 0;
 }

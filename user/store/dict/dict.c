@@ -81,11 +81,7 @@ void dicts_fini(struct dicts *d)
 /* Room for the leaf of every stack that there is. */
 static int leaf_of_reserve(struct dicts *d)
 {
-	size_t had = d->leaf_of_cap;
-	int rc = ARRAY_RESERVE(d->leaf_of, d->leaf_of_cap, d->n_stacks);
-	if (!rc && d->leaf_of_cap > had)
-		memset(d->leaf_of + had, 0, (d->leaf_of_cap - had) * sizeof(*d->leaf_of));
-	return rc;
+	return ARRAY_RESERVE_CLEARED(d->leaf_of, d->leaf_of_cap, d->n_stacks);
 }
 
 static int index_leaves(struct dicts *d)

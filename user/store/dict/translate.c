@@ -28,16 +28,7 @@ size_t translation_bytes(const struct translation *t)
 /* Room for the ids below n. */
 static int reserve(struct id_map *m, size_t n)
 {
-	if (n <= m->cap)
-		return 0;
-	size_t cap = n + n / 4 + 16;
-	uint32_t *v = realloc(m->v, cap * sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	memset(v + m->cap, 0, (cap - m->cap) * sizeof(*v));
-	m->v = v;
-	m->cap = cap;
-	return 0;
+	return ARRAY_RESERVE_CLEARED(m->v, m->cap, n);
 }
 
 static int translate_string(struct translation *t, uint32_t id, uint32_t *ret)

@@ -9,6 +9,7 @@
 #include "store/read/store_int.h"
 #include "store/read/symbols.h"
 #include "store/top_values.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -76,15 +77,9 @@ static int is_counted(void *ctx, const struct store_row *sum)
 
 static int count_row(struct counting *c, const struct store_row *row)
 {
-	if (row->set >= c->n_sets) {
-		size_t n = 2 * (size_t)row->set + 64;
-		uint64_t *v = realloc(c->by_set, n * sizeof(*v));
-		if (!v)
-			return no_memory(c, -ENOMEM);
-		memset(v + c->n_sets, 0, (n - c->n_sets) * sizeof(*v));
-		c->by_set = v;
-		c->n_sets = n;
-	}
+	int rc = ARRAY_RESERVE_CLEARED(c->by_set, c->n_sets, (size_t)row->set + 1);
+	if (rc)
+		return no_memory(c, rc);
 	c->by_set[row->set] += row->samples;
 	return 0;
 }

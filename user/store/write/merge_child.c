@@ -5,6 +5,7 @@
 #include "store/read/block_data.h"
 #include "store/read/contents.h"
 #include "store/write/merge.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -163,17 +164,10 @@ int merge_leaf_sum(struct merge *m, uint32_t event, uint32_t leaf, struct rows_s
 			caps[m->n_events] = 0;
 		}
 	}
-	if (leaf >= m->leaves_cap[event]) {
-		size_t cap = (size_t)leaf + leaf / 2 + 256;
-		struct rows_sum *v = realloc(m->leaves[event], cap * sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		memset(v + m->leaves_cap[event], 0, (cap - m->leaves_cap[event]) * sizeof(*v));
-		m->leaves[event] = v;
-		m->leaves_cap[event] = cap;
-	}
-	*ret = &m->leaves[event][leaf];
-	return 0;
+	int rc = ARRAY_RESERVE_CLEARED(m->leaves[event], m->leaves_cap[event], (size_t)leaf + 1);
+	if (!rc)
+		*ret = &m->leaves[event][leaf];
+	return rc;
 }
 
 static int add_group(struct merge *m, struct source *s, const struct store_row *group)
