@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows that are written apart: the open window stays as it is, whatever becomes of them. */
 #include "unit/store_model.h"
+#include "store/instants.h"
 #include "store/writer.h"
 
 #define SECOND 1000000000ll
 #define APART_NS 1600000000000000000ll
+#define OPEN_NS 1700000000000000000ll /* that of model_commit_at */
 
 struct apart {
 	uint64_t samples; /* 0: no rows */
@@ -86,8 +88,53 @@ static void the_open_window_stays(void **state)
 	remove_tree(dir);
 }
 
+/* Does the window that begins there have a track, by which a part of it can be had? */
+static bool is_tracked(struct store *s, int64_t begin)
+{
+	struct store_cover c;
+	struct err err = { 0 };
+	const int64_t middle = begin + 5 * SECOND;
+	assert_int_equal(store_cover_nearest(s, begin, middle, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	bool tracked = c.to_ns == middle;
+	store_cover_free(&c);
+	return tracked;
+}
+
+/* Instants that were given are of the open window alone. */
+static void instants_stay(void **state)
+{
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct err err = { 0 };
+	struct model_row row = { (char *)"tenant=apart\n", (char *)"late (/bin/late) 0 0\n", 1, 7,
+				 7 };
+	struct store_row r = { .samples = 7 };
+	struct store_instant v[7];
+	char dir[64];
+	(void)state;
+	o.tracks_ns = INT64_MAX;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	assert_int_equal(model_put_row(w, &row), 0);
+	assert_int_equal(model_put_set(w, row.labels, &r.set), 0);
+	assert_int_equal(model_put_stack(w, row.stack, &r.stack), 0);
+	assert_int_equal(store_add_event(w, &model_events[1], &r.event), 0);
+	for (int i = 0; i < 7; i++)
+		v[i] = (struct store_instant){ OPEN_NS + i * SECOND, 0, 0, 0 };
+	const struct store_instants given = { &r, 1, v, 7, 0 };
+	store_set_instants(w, &given);
+	assert_int_equal(commit_apart(w, 0, (struct apart){ .samples = 7 }, &err), 0);
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	assert_false(is_tracked(s, APART_NS));
+	assert_true(is_tracked(s, OPEN_NS));
+	store_close(s);
+	remove_tree(dir);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(the_open_window_stays) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(the_open_window_stays),
+					    cmocka_unit_test(instants_stay) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -203,9 +203,46 @@ static void hours_in_turn(void **state)
 	remove_tree(other);
 }
 
+/* A value that many sets have is posted once, and hashes are in order. */
+static void each_hash_once(void **state)
+{
+	const struct store_totals none = { 0 };
+	struct store_writer *w;
+	struct err err = { 0 };
+	char other[64];
+	(void)state;
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(other), &model_meta, &model_options, &err), 0);
+	for (int64_t i = 0; i < 2; i++) {
+		for (int k = 0; k < 60; k++) {
+			char id[8], rid[8];
+			uint32_t set, stack, event;
+			snprintf(id, sizeof(id), "v%d", k % 12);
+			snprintf(rid, sizeof(rid), "r%d", k);
+			const struct label l[] = {
+				{ .key = "id", .key_len = 2, .str = id, .str_len = strlen(id) },
+				{ .key = "rid", .key_len = 3, .str = rid, .str_len = strlen(rid) },
+			};
+			assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
+			assert_int_equal(store_add_set(w, l, 2, &set), 0);
+			assert_int_equal(model_put_stack(w, "main (/bin/demo) 0 0\n", &stack), 0);
+			assert_int_equal(store_add_row(w, set, stack, event, 1, 1), 0);
+		}
+		const int64_t t0 = T0 + i * WINDOW;
+		assert_int_equal(store_commit_window(w, t0, t0 + WINDOW, i + 1, &none, &err), 0);
+	}
+	const struct posted *last = &w->posted[w->n_posted - 1];
+	assert_int_equal(last->n, 12 + 60);
+	for (size_t i = 1; i < last->n; i++)
+		assert_true(last->hashes[i - 1] < last->hashes[i]);
+	store_writer_close(w);
+	remove_tree(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(values_in_their_windows),
-					    cmocka_unit_test(hours_in_turn) };
+					    cmocka_unit_test(hours_in_turn),
+					    cmocka_unit_test(each_hash_once) };
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
