@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What only looks like HotSpot, and lies about where its code is. Words where return addresses should
-# be that would be frames of HotSpot or V8.
+# What only looks like HotSpot, and lies about where its code is. Words where return addresses
+# should be that would be frames of HotSpot or V8.
 . "$(dirname "$0")/lib.bash"
 command -v cc >/dev/null || skip "no C compiler"
 
