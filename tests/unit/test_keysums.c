@@ -38,7 +38,7 @@ static uint64_t add_stream(struct keysums *k, uint64_t *want)
 		uint32_t key = draw_key(), samples = 1 + draw(5);
 		int rc = keysums_add(k, key, samples, 0);
 		if (rc == -ENOBUFS) {
-			assert_int_equal(keysums_shrink(k), 0);
+			keysums_shrink(k);
 			rc = keysums_add(k, key, samples, 0);
 		}
 		assert_int_equal(rc, 0);
@@ -88,7 +88,7 @@ static void median_is_taken_away(void **state)
 				same + ((uint64_t)draw(UINT32_MAX) >> draw(32) << draw(n % 32 + 1));
 			assert_int_equal(keysums_add(&k, i, sum[i], 0), 0);
 		}
-		assert_int_equal(keysums_shrink(&k), 0);
+		keysums_shrink(&k);
 		uint64_t *sorted = malloc(n * sizeof(*sorted));
 		assert_non_null(sorted);
 		memcpy(sorted, sum, n * sizeof(*sum));

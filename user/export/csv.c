@@ -25,6 +25,14 @@ struct csv {
 	FILE *f;
 };
 
+static bool has_special(const char *v, size_t len)
+{
+	bool special = false;
+	for (size_t i = 0; i < len; i++)
+		special |= v[i] == ',' || v[i] == '"' || v[i] == '\r' || v[i] == '\n';
+	return special;
+}
+
 /* As UTF-8, in quotes where the format wants them. */
 static int put_cell(struct csv *o, const char *s, size_t len)
 {
@@ -33,20 +41,20 @@ static int put_cell(struct csv *o, const char *s, size_t len)
 	if (rc)
 		return rc;
 	const char *v = (const char *)o->text.data;
-	bool quoted = false;
-	for (size_t i = 0; i < o->text.len; i++)
-		quoted |= v[i] && strchr(",\"\r\n", v[i]);
+	len = o->text.len;
 	/* Spaces at an end are a part of the value. */
-	quoted |= o->text.len && (v[0] == ' ' || v[o->text.len - 1] == ' ');
-	if (quoted)
-		putc('"', o->f);
-	for (size_t i = 0; i < o->text.len; i++) {
-		if (v[i] == '"')
-			putc('"', o->f);
-		putc(v[i], o->f);
+	const bool spaces = len && (v[0] == ' ' || v[len - 1] == ' ');
+	if (!spaces && !has_special(v, len)) {
+		fwrite(v, 1, len, o->f);
+		return 0;
 	}
-	if (quoted)
-		putc('"', o->f);
+	putc_unlocked('"', o->f);
+	for (size_t i = 0; i < len; i++) {
+		if (v[i] == '"')
+			putc_unlocked('"', o->f);
+		putc_unlocked(v[i], o->f);
+	}
+	putc_unlocked('"', o->f);
 	return 0;
 }
 

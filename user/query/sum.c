@@ -87,6 +87,12 @@ static int name_set(void *ctx, const struct label *labels, size_t n, uint32_t *r
 	return rc && rc != -ENOBUFS ? err_sys(m->err, rc, "cannot merge the rows") : rc;
 }
 
+static bool name_key(void *ctx, const struct store_set_key *key, uint32_t *ret)
+{
+	const struct summing *m = ctx;
+	return sums_name_key(&m->sums, key, ret);
+}
+
 /*
  * Is a row part of the answer, by its event and stack? Of rows whose stacks are left out this is
  * the last place where an idle CPU can be seen.
@@ -210,10 +216,12 @@ static int add_block(struct summing *m, size_t i)
 	const struct plan *p = &m->of->plan;
 	const struct query_spec *spec = &m->of->spec;
 	const struct store_keys keys = { p->keys, p->n_keys };
-	bool all = wants_all(m->of);
+	bool all = wants_all(m->of), whole = spec->labels == QUERY_ALL_LABELS;
 	const struct store_reading how = { .keys = p->keys ? &keys : NULL,
 					   .filter = all && !spec->shares ? NULL : wanted,
 					   .set = name_set,
+					   .key = whole && !m->of->scope.selector ? name_key : NULL,
+					   .key_seed = m->sums.seed,
 					   .group = on_group,
 					   .rows = on_rows,
 					   .fold_stacks = spec->labels == QUERY_KEYS &&

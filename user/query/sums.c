@@ -24,6 +24,7 @@
 /* Stands for a label set while keys are chosen: a hash, and the cost as a power of two. */
 #define COST_BITS 4
 #define HASH_BITS 26
+#define AHEAD 16 /* rows whose memory is being fetched */
 
 static bool by_stack(const struct sums *s)
 {
@@ -84,13 +85,18 @@ void sums_fini(struct sums *s)
 
 /* ---- label sets ---- */
 
-static uint64_t cost_of_set(const struct label *labels, size_t n)
+static struct store_set_key key_of_set(const struct sums *s, const struct label *labels, size_t n)
 {
-	uint64_t cost = SET_BYTES + n * LABEL_BYTES;
+	struct store_set_key k = { labels_list_key(labels, n, s->seed), (uint32_t)n, 0 };
 	for (size_t i = 0; i < n; i++)
-		cost += 3 * ((uint64_t)labels[i].key_len +
-			     (labels[i].type == LABEL_INT ? 8 : labels[i].str_len));
-	return cost;
+		k.bytes +=
+			labels[i].key_len + (labels[i].type == LABEL_INT ? 8 : labels[i].str_len);
+	return k;
+}
+
+static uint64_t cost_of_set(const struct store_set_key *k)
+{
+	return SET_BYTES + (uint64_t)k->n * LABEL_BYTES + 3 * (uint64_t)k->bytes;
 }
 
 /* The lowest power of two, from SET_BYTES on, that is not below a cost. */
@@ -114,11 +120,10 @@ static uint64_t cost_of_row(uint64_t key)
 }
 
 /* Above QUERY_OTHER, and 0 for the empty set, which has that id in every pass. */
-static uint32_t hash_of_set(const struct sums *s, const struct label *labels, size_t n)
+static uint32_t hash_of_set(const struct store_set_key *k)
 {
-	uint64_t key = labels_list_key(labels, n, s->seed);
-	uint32_t hash = (uint32_t)(key ^ key >> 32) >> (32 - HASH_BITS);
-	return n ? (hash | 1) << COST_BITS | class_of_cost(cost_of_set(labels, n)) : 0;
+	uint32_t hash = (uint32_t)(k->key ^ k->key >> 32) >> (32 - HASH_BITS);
+	return k->n ? (hash | 1) << COST_BITS | class_of_cost(cost_of_set(k)) : 0;
 }
 
 /* Note the hash that a set was chosen by. */
@@ -130,35 +135,40 @@ static int keep_hash(struct sums *s, uint32_t id, uint32_t hash)
 	return rc;
 }
 
-static int keep_set(struct sums *s, const struct label *labels, size_t n, uint32_t *ret)
+static int keep_set(struct sums *s, const struct label *labels, size_t n, uint64_t cost,
+		    uint32_t *ret)
 {
 	uint32_t before = s->q->sets.n;
 	int rc = setpool_add(&s->q->sets, labels, n, ret);
 	if (!rc && s->q->sets.n > before)
-		s->sets_cost += cost_of_set(labels, n);
+		s->sets_cost += cost;
 	return rc;
+}
+
+bool sums_name_key(const struct sums *s, const struct store_set_key *key, uint32_t *ret)
+{
+	if (s->pass == SUMS_ALL)
+		return false;
+	const uint32_t hash = hash_of_set(key);
+	const bool chosen = s->pass == SUMS_CHOSEN && hash;
+	*ret = chosen ? QUERY_OTHER : hash;
+	return !chosen || !keysums_find(&s->sets, hash);
 }
 
 int sums_name(struct sums *s, const struct label *labels, size_t n, uint32_t *ret)
 {
+	const struct store_set_key key = key_of_set(s, labels, n);
+	const uint64_t cost = cost_of_set(&key);
 	if (s->pass == SUMS_ALL) {
-		int rc = keep_set(s, labels, n, ret);
+		int rc = keep_set(s, labels, n, cost, ret);
 		return rc == -E2BIG || (!rc && s->sets_cost > room_for_sets(s)) ? -ENOBUFS : rc;
 	}
-	uint32_t hash = hash_of_set(s, labels, n);
-	*ret = hash;
-	if (s->pass == SUMS_CHOOSE)
-		keysums_prefetch(&s->sets, hash);
-	if (s->pass == SUMS_CHOOSE || !n)
-		return 0;
-	*ret = QUERY_OTHER;
-	if (!keysums_find(&s->sets, hash) || setpool_find(&s->q->sets, labels, n, ret))
-		return 0;
 	/* Sets of one hash may be more than were paid for. */
-	if (s->sets_cost + cost_of_set(labels, n) > room_for_sets(s))
+	if (sums_name_key(s, &key, ret) || setpool_find(&s->q->sets, labels, n, ret) ||
+	    s->sets_cost + cost > room_for_sets(s))
 		return 0;
-	int rc = keep_set(s, labels, n, ret);
-	return rc ? rc : keep_hash(s, *ret, hash);
+	int rc = keep_set(s, labels, n, cost, ret);
+	return rc ? rc : keep_hash(s, *ret, hash_of_set(&key));
 }
 
 /* ---- rows ---- */
@@ -178,8 +188,8 @@ static int count_key(struct keysums *k, uint64_t key, uint64_t samples)
 	int rc = keysums_add(k, key, samples, 0);
 	if (rc != -ENOBUFS)
 		return rc;
-	rc = keysums_shrink(k);
-	return rc ? rc : keysums_add(k, key, samples, 0);
+	keysums_shrink(k);
+	return keysums_add(k, key, samples, 0);
 }
 
 static uint64_t key_of(uint32_t hash, uint32_t stack)
@@ -214,23 +224,40 @@ static int add_stack(struct sums *s, const struct store_row *row)
 	return rc ? rc : keysums_add(&s->stacks, row->stack, row->samples, row->value);
 }
 
-static int add_set(struct sums *s, const struct store_row *row)
+/*
+ * Count the rows that wait. Each takes one or two misses of the cache, so its memory is fetched
+ * while the rows before it are counted.
+ */
+static int count_waiting(struct sums *s)
 {
-	return s->pass == SUMS_CHOOSE ? count_key(&s->sets, row->set, row->samples)
-				      : add_to_set(&s->set, row->set, row);
+	const unsigned n = s->n_waiting;
+	int rc = 0;
+	s->n_waiting = 0;
+	for (unsigned i = 0; !rc && i < n + AHEAD; i++) {
+		if (i < n) {
+			keysums_prefetch(&s->sets, s->waiting[i].set);
+			keysums_prefetch(&s->rows, key_of(s->waiting[i].set, s->waiting[i].stack));
+		}
+		if (i < AHEAD)
+			continue;
+		const struct store_row *row = &s->waiting[i - AHEAD];
+		rc = count_key(&s->sets, row->set, row->samples);
+		if (!rc && !by_set(s))
+			rc = count_key(&s->rows, key_of(row->set, row->stack), row->samples);
+	}
+	return rc;
 }
 
 static int add_row(struct sums *s, const struct store_row *row)
 {
 	if (s->pass == SUMS_CHOOSE) {
-		const uint64_t key = key_of(row->set, row->stack);
-		keysums_prefetch(&s->rows, key);
-		int rc = count_key(&s->sets, row->set, row->samples);
-		return rc ? rc : count_key(&s->rows, key, row->samples);
+		s->waiting[s->n_waiting++] = *row;
+		return s->n_waiting < SUMS_WAITING ? 0 : count_waiting(s);
 	}
-	bool rest = s->pass == SUMS_CHOSEN &&
-		    (row->set == QUERY_OTHER ||
-		     !keysums_find(&s->rows, key_of(s->hash_of[row->set], row->stack)));
+	bool rest =
+		by_set(s) || (s->pass == SUMS_CHOSEN &&
+			      (row->set == QUERY_OTHER ||
+			       !keysums_find(&s->rows, key_of(s->hash_of[row->set], row->stack))));
 	return rest ? add_to_set(&s->set, row->set, row) : add_run(s, row);
 }
 
@@ -238,9 +265,7 @@ int sums_add(struct sums *s, const struct store_row *row)
 {
 	s->q->info.samples += row->samples;
 	s->q->info.value += row->value;
-	if (by_stack(s))
-		return add_stack(s, row);
-	return by_set(s) ? add_set(s, row) : add_row(s, row);
+	return by_stack(s) ? add_stack(s, row) : add_row(s, row);
 }
 
 int sums_end_block(struct sums *s)
@@ -295,7 +320,8 @@ int sums_end(struct sums *s, bool *ret_again)
 {
 	struct query *q = s->q;
 	bool fits = true;
-	int rc = s->pass != SUMS_CHOOSE ? runs_finish(&s->runs, &q->rows, &q->n_rows) : 0;
+	int rc = s->pass == SUMS_CHOOSE ? count_waiting(s)
+					: runs_finish(&s->runs, &q->rows, &q->n_rows);
 	if (!rc && s->pass == SUMS_ALL && makes_tree(s))
 		rc = tree_fits(s, &fits);
 	*ret_again = s->pass == SUMS_CHOOSE || !fits;

@@ -24,6 +24,8 @@ struct sum {
 	uint64_t samples, value;
 };
 
+#define SUMS_WAITING 256
+
 /* Sums by the id of a label set. */
 struct set_sums {
 	struct sum *v; /* [cap] */
@@ -45,7 +47,9 @@ struct sums {
 	struct runs runs;	   /* rows with stacks */
 	struct keysums stacks;	   /* QUERY_NO_LABELS, what is being chosen: by stack */
 	struct keysums sets, rows; /* what is being chosen, or was: by hash; by hash and stack */
-	struct subtree kept;	   /* QUERY_NO_LABELS: stacks that were chosen */
+	struct store_row waiting[SUMS_WAITING]; /* for their turn to be counted */
+	unsigned n_waiting;
+	struct subtree kept; /* QUERY_NO_LABELS: stacks that were chosen */
 	struct sum (
 		*node)[2]; /* [kept.n]: of a stack itself, of those below it that were not chosen */
 };
@@ -56,6 +60,8 @@ void sums_fini(struct sums *s);
 
 /* Give a label set its id in the rows of this pass. -ENOBUFS as sums_add; -ENOMEM. */
 int sums_name(struct sums *s, const struct label *labels, size_t n, uint32_t *ret);
+/* The same by the key of a set (sums.seed); false: its labels are needed. */
+bool sums_name_key(const struct sums *s, const struct store_set_key *key, uint32_t *ret);
 /* Add a row. -ENOBUFS: there is no room to sum everything, go on with sums_next; -ENOMEM. */
 int sums_add(struct sums *s, const struct store_row *row);
 /* The rows of a block have all been added. -ENOMEM. */

@@ -335,6 +335,13 @@ struct store_keys {
 	size_t n;
 };
 
+/* Stands for a label set while nobody looks at its labels. */
+struct store_set_key {
+	uint64_t key;	/* labels_list_key */
+	uint32_t n;	/* labels */
+	uint32_t bytes; /* of their keys and values; 8 of an integer */
+};
+
 /* How the rows of a block are wanted. */
 struct store_reading {
 	const struct store_keys *keys; /* NULL: all */
@@ -344,6 +351,12 @@ struct store_reading {
 	 * store does.
 	 */
 	int (*set)(void *ctx, const struct label *labels, size_t n, uint32_t *ret);
+	/*
+	 * Gives a label set its id by its key alone, before `set`; false: by its labels. NULL:
+	 * always so. Not called with keys or a filter, nor where sets get the label of their host.
+	 */
+	bool (*key)(void *ctx, const struct store_set_key *key, uint32_t *ret);
+	uint64_t key_seed;
 	bool fold_stacks;   /* rows are summed over all stacks: stack is 0 */
 	bool fold_sets;	    /* or over all sets that are wanted: set is 0 */
 	const bool *events; /* [store_n_events]: which are wanted; NULL: all */

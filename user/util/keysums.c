@@ -29,9 +29,7 @@ size_t keysums_bytes(const struct keysums *k)
 
 static size_t home(uint64_t key, size_t cap)
 {
-	uint64_t h = (key ^ key >> 32) * 0x9e3779b97f4a7c15u;
-	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
-	return (h ^ h >> 32) & (cap - 1);
+	return ((key ^ key >> 32) * 0x9e3779b97f4a7c15u >> 32) & (cap - 1);
 }
 
 /* Return the slot of a key, or the free one where it would be. */
@@ -109,8 +107,8 @@ static int by_samples(const void *a, const void *b)
 }
 
 /*
- * Return the samples at a rank below n, of n sums in descending order: byte by byte from the
- * highest, in a pass for each.
+ * Return the samples at a rank below n, of n slots in descending order: byte by byte from the
+ * highest, in a pass for each. Free slots have none.
  */
 static uint64_t samples_at(const struct keysum *v, size_t n, size_t rank)
 {
@@ -133,46 +131,29 @@ static uint64_t samples_at(const struct keysum *v, size_t n, size_t rank)
 	return found;
 }
 
-/* Make the first n of the packed sums a table of at least `cap` slots. */
-static int rebuild(struct keysums *k, size_t n, size_t cap)
+/*
+ * Put what is left of each key back, in place: behind a free slot a key finds all that stand
+ * between its home and its slot put back already.
+ */
+void keysums_shrink(struct keysums *k)
 {
-	struct keysums new = { .max_cap = k->max_cap, .missed = k->missed };
-	struct keysum *left = malloc((n + 1) * sizeof(*left));
-	if (!left)
-		return -ENOMEM;
-	if (n)
-		memcpy(left, k->v, n * sizeof(*left));
-	for (new.cap = cap; new.cap / 4 * 3 <= n;)
-		new.cap *= 2;
-	if (new.cap == k->cap) { /* fresh memory would have to be faulted in */
-		new.v = memset(k->v, 0, k->cap * sizeof(*k->v));
-	} else {
-		free(k->v);
-		new.v = calloc(new.cap, sizeof(*new.v));
-	}
-	new.n = new.v ? n : 0;
-	new.cap = new.v ? new.cap : 0;
-	for (size_t i = 0; new.v &&i < n; i++)
-		*slot_of(new.v, new.cap, left[i].key - 1) = left[i];
-	free(left);
-	*k = new;
-	return new.v ? 0 : -ENOMEM;
-}
-
-int keysums_shrink(struct keysums *k)
-{
-	size_t n = keysums_pack(k), left = 0;
-	if (!n)
-		return 0;
-	const uint64_t less = samples_at(k->v, n, n / 2);
-	for (size_t i = 0; i < n; i++) {
-		if (k->v[i].samples <= less)
+	const uint64_t less = k->n ? samples_at(k->v, k->cap, k->n / 2) : 0;
+	size_t first = 0;
+	if (!k->n)
+		return;
+	while (k->v[first].key)
+		first++;
+	k->n = 0;
+	for (size_t i = 1; i < k->cap; i++) {
+		struct keysum *at = &k->v[(first + i) & (k->cap - 1)], one = *at;
+		*at = (struct keysum){ 0 };
+		if (!one.key || one.samples <= less)
 			continue;
-		k->v[left] = k->v[i];
-		k->v[left++].samples -= less;
+		one.samples -= less;
+		*slot_of(k->v, k->cap, one.key - 1) = one;
+		k->n++;
 	}
 	k->missed += less;
-	return rebuild(k, left, k->cap); /* it fills again */
 }
 
 int keysums_keep(struct keysums *k, uint64_t budget, uint64_t (*cost)(uint64_t key))
@@ -187,5 +168,17 @@ int keysums_keep(struct keysums *k, uint64_t budget, uint64_t (*cost)(uint64_t k
 		budget -= more;
 		k->v[left++] = k->v[i];
 	}
-	return rebuild(k, left, CAP_MIN);
+	struct keysums new = {
+		.n = left, .cap = CAP_MIN, .max_cap = k->max_cap, .missed = k->missed
+	};
+	while (new.cap / 4 * 3 <= left)
+		new.cap *= 2;
+	new.v = calloc(new.cap, sizeof(*new.v));
+	if (!new.v)
+		new.n = new.cap = 0;
+	for (size_t i = 0; i < new.n; i++)
+		*slot_of(new.v, new.cap, k->v[i].key - 1) = k->v[i];
+	free(k->v);
+	*k = new;
+	return new.v ? 0 : -ENOMEM;
 }

@@ -48,9 +48,9 @@ void keysums_prefetch(const struct keysums *k, uint64_t key);
 /*
  * Take the same number of samples away from every key and drop those that have none left, until
  * half of the table is free (Misra and Gries). A key that had more than `missed` samples in all is
- * never dropped. Values stay. -ENOMEM.
+ * never dropped. Values stay.
  */
-int keysums_shrink(struct keysums *k);
+void keysums_shrink(struct keysums *k);
 
 /*
  * Keep the keys with the most samples, as long as their costs sum up to at most `budget`. Free what

@@ -11,8 +11,8 @@
 
 void translation_fini(struct translation *t)
 {
-	struct id_map *const maps[] = { &t->strings, &t->frames, &t->stacks, &t->leaves,
-					&t->events };
+	struct id_map *const maps[] = { &t->strings, &t->frames,      &t->stacks,
+					&t->leaves,  &t->leaf_stacks, &t->events };
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		free(maps[i]->v);
 		*maps[i] = (struct id_map){ 0 };
@@ -21,7 +21,8 @@ void translation_fini(struct translation *t)
 
 size_t translation_bytes(const struct translation *t)
 {
-	return (t->strings.cap + t->frames.cap + t->stacks.cap + t->leaves.cap + t->events.cap) *
+	return (t->strings.cap + t->frames.cap + t->stacks.cap + t->leaves.cap +
+		t->leaf_stacks.cap + t->events.cap) *
 	       sizeof(uint32_t);
 }
 
@@ -177,12 +178,18 @@ int translate_stack(struct translation *t, uint32_t id, uint32_t *ret)
 
 int translate_leaf_stack(struct translation *t, uint32_t leaf, uint32_t *ret)
 {
-	uint32_t stack = t->from->leaves[leaf];
-	if (stack < t->stacks.cap && t->stacks.v[stack]) {
-		*ret = t->stacks.v[stack] - 1;
-		return 0;
+	int rc = reserve(&t->leaf_stacks, t->from->n_leaves);
+	if (rc)
+		return rc;
+	uint32_t *known = &t->leaf_stacks.v[leaf];
+	if (!*known) {
+		rc = translate_stack(t, t->from->leaves[leaf], ret);
+		if (rc)
+			return rc;
+		*known = *ret + 1;
 	}
-	return translate_stack(t, stack, ret);
+	*ret = *known - 1;
+	return 0;
 }
 
 int translate_leaf(struct translation *t, uint32_t leaf, uint32_t *ret)
@@ -192,7 +199,7 @@ int translate_leaf(struct translation *t, uint32_t leaf, uint32_t *ret)
 	if (rc)
 		return rc;
 	if (!t->leaves.v[leaf]) {
-		rc = translate_leaf_stack(t, leaf, &stack);
+		rc = translate_stack(t, t->from->leaves[leaf], &stack);
 		if (!rc)
 			rc = dicts_add_leaf(t->to, stack, ret);
 		if (rc)

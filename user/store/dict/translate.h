@@ -27,7 +27,10 @@ struct translation {
 	size_t most_bytes; /* 0: no limit; TRANSLATE_FROZEN: it has the stacks that matter */
 	bool *cut;	   /* set when a stack was cut so; may be NULL */
 	uint32_t other_frame;
-	struct id_map strings, frames, stacks, leaves, events;
+	struct id_map strings, frames, stacks, events;
+	struct id_map leaves; /* a leaf of the other */
+	struct id_map
+		leaf_stacks; /* a stack of the other, by leaf: in order where blocks have them */
 };
 
 void translation_fini(struct translation *t);

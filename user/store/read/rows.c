@@ -79,10 +79,13 @@ static int map_narrow(struct reading *r, uint32_t narrow, const struct settable_
 static int map_set(struct reading *r, uint32_t set)
 {
 	const struct settable_set *ts = r->table.n ? &r->table.sets[set] : NULL;
+	int rc = r->how->key ? reading_map_key(r, set, &r->map[set]) : 0;
+	if (rc || r->map[set])
+		return rc;
 	if (!ts || ts->n)
 		return map_narrow(r, ts ? ts->narrow : set, ts, &r->map[set]);
 	uint32_t *of = &r->of_narrow[ts->narrow];
-	int rc = *of ? 0 : map_narrow(r, ts->narrow, NULL, of);
+	rc = *of ? 0 : map_narrow(r, ts->narrow, NULL, of);
 	r->map[set] = *of;
 	return rc;
 }
@@ -362,6 +365,9 @@ int reading_begin_window(struct reading *r, struct block_data *ret)
 		: contents_table(r->s, r->ref, ret, needs_table(r, &keys), keys_of(r), &r->table,
 				 r->err);
 	rc = rc ? rc : make_maps(r, ret);
+	/* In their order: those of one narrow set stand together. */
+	for (uint32_t i = 0; !rc && r->how->key && i < r->table.n; i++)
+		rc = reading_map_key(r, i, &r->map[i]);
 	block_keys_fini(&keys);
 	if (rc)
 		block_data_fini(ret);

@@ -61,6 +61,8 @@ int reading_failed(const struct reading *r, int rc);
 /* The set that the store gives for these labels, WANTED(id); UNWANTED: the filter does not let it
  * pass. */
 int reading_map_labels(struct reading *r, const struct label *labels, size_t n, uint32_t *ret);
+/* Let the caller give a set of the block its id by its key: *ret as above, 0 where it does not. */
+int reading_map_key(struct reading *r, uint32_t set, uint32_t *ret);
 /* The same of a set of the block. */
 int reading_find_set(struct reading *r, uint32_t set, uint32_t *ret);
 /*

@@ -114,7 +114,7 @@ static size_t shaped_bytes(const struct shaped *y)
 static size_t bytes_of(const struct symbols *y)
 {
 	return sizeof(*y) + dicts_bytes(&y->d) + shaped_bytes(&y->all) +
-	       shaped_bytes(&y->functions);
+	       shaped_bytes(&y->functions) + y->set_keys.n * sizeof(*y->set_keys.v);
 }
 
 static void shaped_fini(struct shaped *y)
@@ -132,6 +132,7 @@ void symbols_free(struct segment *g)
 	dicts_fini(&y->d);
 	shaped_fini(&y->all);
 	shaped_fini(&y->functions);
+	free(y->set_keys.v);
 	free(y);
 	g->symbols = NULL;
 }

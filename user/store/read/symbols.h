@@ -26,6 +26,13 @@ struct shaped {
 	struct placed *placed; /* [shape.n] */
 };
 
+/* The keys of the label sets of a segment: the same sets come in every window. */
+struct set_keys {
+	uint64_t seed;
+	struct store_set_key *v; /* [n], of narrow sets; n 0: not known yet */
+	size_t n;
+};
+
 /* The dictionaries of a segment, read when a block needs them. */
 struct symbols {
 	struct dicts d;
@@ -33,7 +40,8 @@ struct symbols {
 	unsigned have;		      /* SYMBOLS_* that were read */
 	uint64_t good;		      /* bytes of their frames that were intact */
 	struct shaped all, functions; /* the second without source lines */
-	uint64_t used;		      /* store.n_uses at the last use */
+	struct set_keys set_keys;
+	uint64_t used; /* store.n_uses at the last use */
 };
 
 /* Which dictionaries are wanted; events always are. */
