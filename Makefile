@@ -10,7 +10,7 @@
 #
 # A source file is found by its place: user/<layer>/*.c are the program, bpf/*.bpf.c the BPF
 # programs, tests/unit/test_*.c one test program each. Variables: CLANG=clang-19, V=1, BUILD=dir,
-# SANITIZE=address,undefined.
+# SANITIZE=address,undefined; of another machine (mk/arm64.mk) ARCH, CC, AR, SYSROOT, IBERTY.
 
 BUILD ?= build
 CLANG ?= $(firstword $(foreach c,clang clang-19 clang-16 clang-15 \
@@ -45,6 +45,7 @@ include mk/figures.mk
 include mk/tests.mk
 include mk/bench.mk
 include mk/vm.mk
+include mk/arm64.mk
 include mk/bench-store.mk
 include mk/bench-hist.mk
 include mk/demo.mk

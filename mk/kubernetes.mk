@@ -30,11 +30,12 @@ $(IMAGE): $(BUILD)/ascribe tools/image-root tools/oci-archive deploy/kubernetes/
 	$(call archive,$(BUILD)/image,$(ARCH))
 
 image-arm64: $(IMAGE_ARM64) ## the image for arm64, by a cross compiler and emulation, as root
-$(IMAGE_ARM64): $(BUILD)/ascribe tools/image-arm64 tools/image-root tools/oci-archive
-	$(Q)tools/deps image-arm64
+$(IMAGE_ARM64): $(BUILD)/ascribe $(ARM64_ROOT)/complete tools/image-arm64 tools/image-root \
+	tools/oci-archive
+	+$(Q)$(ARM64_MAKE) $(ARM64)/build/ascribe
 	$(call say,IMAGE,$@)
-	$(Q)MAKE='$(MAKE)' tools/image-arm64 $(BUILD)/arm64
-	$(call archive,$(BUILD)/arm64/image,aarch64)
+	$(Q)tools/image-arm64 $(ARM64)
+	$(call archive,$(ARM64)/image,aarch64)
 
 test-kubernetes: $(BUILD)/ascribe $(BUILD)/tests/record/crowd
 test-kubernetes: ## the agent on a real node, as root; builds Kubernetes once, in minutes

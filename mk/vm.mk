@@ -22,12 +22,12 @@ $(VM)/run: $(VM_RUN) $(wildcard tests/vm/*.h)
 VM_PROGRAMS := $(BUILD)/ascribe $(WITH_CLANG) $(BUILD)/tests/test_lent $(VM)/guest $(VM)/run
 $(VM)/initrd.gz: $(VM_PROGRAMS) tests/vm/init tests/vm/initrd
 	$(call say,INITRD,$@)
-	$(Q)tests/vm/initrd $@ $(VM_PROGRAMS)
+	$(Q)SYSROOT=$(SYSROOT) tests/vm/initrd $@ $(VM_PROGRAMS)
 
 test-kernels: $(VM)/initrd.gz
 test-kernels: ## label, stack and accounting tests under Debian's 6.1 and 6.12, in QEMU; KERNELS=6.1
 	@failed=; for k in $(KERNELS); do $(if $(ASCRIBE_TEST_ALL),ASCRIBE_TEST_ALL=1) \
-		tests/vm/boot $$k $< $(VM) || failed="$$failed $$k"; done; \
+		ARCH=$(ARCH) tests/vm/boot $$k $< $(VM) || failed="$$failed $$k"; done; \
 		[ -z "$$failed" ] || { echo "failed on:$$failed"; exit 1; }
 
 .PHONY: test-kernels

@@ -89,15 +89,21 @@ static void check_rank_of(const struct hist_snapshot *s)
 	}
 }
 
+#if defined(__aarch64__)
+typedef long double exact_float; /* of 128 bits there */
+#else
+typedef __float128 exact_float;
+#endif
+
 static void check_moments(const struct hist_snapshot *s)
 {
 	u128 sum = 0;
 	for (size_t i = 0; i < m.n; i++)
 		sum += m.v[i];
-	__float128 mean = (__float128)sum / m.n, var = 0, square = 0;
+	exact_float mean = (exact_float)sum / m.n, var = 0, square = 0;
 	for (size_t i = 0; i < m.n; i++) {
 		var += (m.v[i] - mean) * (m.v[i] - mean);
-		square += (__float128)m.v[i] * m.v[i];
+		square += (exact_float)m.v[i] * m.v[i];
 	}
 	struct hist_moments got = hist_snapshot_moments(s);
 	struct hist_sum bounds = hist_snapshot_sum(s);

@@ -4,6 +4,7 @@
  * vdso.
  */
 #include "nm_oracle.h"
+#include "triplet.h"
 
 #include "symbols/known.h"
 #include "symbols/table.h"
@@ -89,10 +90,10 @@ static void test_real_binaries(void **state)
 {
 	(void)state;
 	static const char *const always[] = {
-		"/proc/self/exe",      "/lib/x86_64-linux-gnu/libc.so.6",
+		"/proc/self/exe",      "/lib/" TRIPLET "/libc.so.6",
 		"/usr/bin/python3",    "/usr/bin/bash",
 		"/usr/bin/node",       "/usr/lib/go/bin/go",
-		"/usr/bin/prometheus", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+		"/usr/bin/prometheus", "/usr/lib/" TRIPLET "/libcrypto.so.3",
 	};
 	/* ASCRIBE_SYMBOLS_FULL (make bench-symbols): 100,000 addresses of 50 files. */
 	bool full = getenv("ASCRIBE_SYMBOLS_FULL") != NULL;
@@ -292,7 +293,7 @@ static void test_build_ids(void **state)
 {
 	(void)state;
 	check_build_id(built);
-	check_build_id("/lib/x86_64-linux-gnu/libc.so.6");
+	check_build_id("/lib/" TRIPLET "/libc.so.6");
 	check_build_id("/usr/bin/python3");
 	check_build_id("/usr/bin/node");
 	check_build_id("/bin/ls");

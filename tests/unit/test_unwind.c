@@ -6,6 +6,7 @@
  *   test_unwind PATH...       these files, and every ELF file of these directories (make
  *                             test-unwind-all)
  */
+#include "triplet.h"
 #include "unwind/unwind.h"
 
 #include <setjmp.h>
@@ -395,22 +396,22 @@ static void print_sum(void)
 static void test_real_files(void **state)
 {
 	static const char *const files[] = {
-		"/lib/x86_64-linux-gnu/libc.so.6",
-		"/lib64/ld-linux-x86-64.so.2",
-		"/lib/x86_64-linux-gnu/libm.so.6",
+		"/lib/" TRIPLET "/libc.so.6",
+		LINKER,
+		"/lib/" TRIPLET "/libm.so.6",
 		"/usr/bin/python3",
 		"/usr/bin/bash",
 		"/usr/bin/openssl",
 		"/usr/bin/perl",
 		"/usr/bin/git",
 		"/usr/bin/gdb",
-		"/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
-		"/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
-		"/usr/lib/x86_64-linux-gnu/libssl.so.3",
-		"/usr/lib/x86_64-linux-gnu/libdw.so.1",
-		"/usr/lib/x86_64-linux-gnu/libz.so.1",
-		"/usr/lib/x86_64-linux-gnu/libzstd.so.1",
-		"/usr/lib/x86_64-linux-gnu/libgcc_s.so.1",
+		"/usr/lib/" TRIPLET "/libcrypto.so.3",
+		"/usr/lib/" TRIPLET "/libstdc++.so.6",
+		"/usr/lib/" TRIPLET "/libssl.so.3",
+		"/usr/lib/" TRIPLET "/libdw.so.1",
+		"/usr/lib/" TRIPLET "/libz.so.1",
+		"/usr/lib/" TRIPLET "/libzstd.so.1",
+		"/usr/lib/" TRIPLET "/libgcc_s.so.1",
 		"/usr/bin/make",
 		"/usr/bin/awk",
 		"/usr/bin/sed",

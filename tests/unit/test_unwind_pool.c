@@ -3,6 +3,7 @@
  * The pool of unwind tables, and the allocator under it: files come and go, and every address that
  * is looked up has the rule that its own table says.
  */
+#include "triplet.h"
 #include "unwind/pool.h"
 #include "unwind/request.h"
 #include "util/extent.h"
@@ -78,10 +79,9 @@ static void check_all(const struct unwind_pool *p, const struct unwind_code *c,
 static void test_come_and_go(void **state)
 {
 	static const char *const paths[N_FILES] = {
-		"/bin/bash",	    "/lib/x86_64-linux-gnu/libc.so.6",
-		"/usr/bin/python3", "/usr/bin/gdb",
-		"/usr/bin/openssl", "/usr/bin/git",
-		"/usr/bin/perl",    "/lib/x86_64-linux-gnu/libm.so.6"
+		"/bin/bash",	 "/lib/" TRIPLET "/libc.so.6", "/usr/bin/python3",
+		"/usr/bin/gdb",	 "/usr/bin/openssl",	       "/usr/bin/git",
+		"/usr/bin/perl", "/lib/" TRIPLET "/libm.so.6"
 	};
 	struct unwind_table *t[N_FILES];
 	struct unwind_code c[N_FILES] = { 0 };
@@ -138,7 +138,7 @@ static void test_come_and_go(void **state)
  */
 static void test_give_back(void **state)
 {
-	static const char *const paths[] = { "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/gdb",
+	static const char *const paths[] = { "/lib/" TRIPLET "/libc.so.6", "/usr/bin/gdb",
 					     "/usr/bin/python3", "/usr/bin/git", "/usr/bin/perl" };
 	enum { N = sizeof(paths) / sizeof(paths[0]), COPIES = 4 };
 	const size_t shard_bytes = sizeof(uint32_t) << UNWIND_SHARD_BITS;
@@ -196,7 +196,7 @@ static void test_rules_come_and_go(void **state)
 {
 	static const char *const paths[] = { "/bin/bash",     "/usr/bin/gdb",
 					     "/usr/bin/perl", "/usr/bin/openssl",
-					     "/usr/bin/git",  "/lib/x86_64-linux-gnu/libc.so.6" };
+					     "/usr/bin/git",  "/lib/" TRIPLET "/libc.so.6" };
 	enum { N = sizeof(paths) / sizeof(paths[0]) };
 	struct unwind_code c[N] = { 0 };
 	struct unwind_table *t[N];

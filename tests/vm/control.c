@@ -11,13 +11,24 @@
 #include <unistd.h>
 
 #define CPUS 2
-#define PAGES 64 /* of data: 16 bytes a sample, minutes at 99 Hz */
+#define DATA_BYTES (64 * 4096) /* 16 bytes a sample, minutes at 99 Hz */
 #define PERIOD_NS (1000000000 / 99)
 
 static struct {
 	int fd;
 	struct perf_event_mmap_page *page;
 } cpus[CPUS];
+
+/* The ring's first page, and all of it. */
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t ring_bytes(void)
+{
+	return page_bytes() + DATA_BYTES;
+}
 
 int control_begin(void)
 {
@@ -31,8 +42,8 @@ int control_begin(void)
 		cpus[i].fd = (int)syscall(SYS_perf_event_open, &a, -1, i, -1, PERF_FLAG_FD_CLOEXEC);
 		if (cpus[i].fd < 0)
 			return -errno;
-		cpus[i].page = mmap(NULL, (PAGES + 1) * 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
-				    cpus[i].fd, 0);
+		cpus[i].page =
+			mmap(NULL, ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, cpus[i].fd, 0);
 		if (cpus[i].page == MAP_FAILED || ioctl(cpus[i].fd, PERF_EVENT_IOC_ENABLE, 0))
 			return -errno;
 	}
@@ -42,10 +53,10 @@ int control_begin(void)
 /* Samples in the ring, which is never full. */
 static unsigned came(const struct perf_event_mmap_page *page)
 {
-	const char *data = (const char *)page + 4096;
+	const char *data = (const char *)page + page_bytes();
 	unsigned n = 0;
 	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-	for (uint64_t at = 0; at < head && at < PAGES * 4096;) {
+	for (uint64_t at = 0; at < head && at < DATA_BYTES;) {
 		struct perf_event_header h;
 		/* Records are multiples of 8 and the ring has not wrapped */
 		memcpy(&h, data + at, sizeof(h));
@@ -67,7 +78,7 @@ double control_end(void)
 			late = -1;
 		if (late >= 0)
 			late += (double)(ns / PERIOD_NS) - came(cpus[i].page);
-		munmap(cpus[i].page, (PAGES + 1) * 4096);
+		munmap(cpus[i].page, ring_bytes());
 		close(cpus[i].fd);
 	}
 	return late;

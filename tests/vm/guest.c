@@ -74,12 +74,19 @@ static __attribute__((noinline)) void outer(double until)
  */
 static inline long raw_syscall(long number, long a, long b, long c)
 {
+#if defined(__aarch64__)
+	register long x8 __asm__("x8") = number, x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+	return x0;
+#else
 	long rc;
 	__asm__ volatile("syscall"
 			 : "=a"(rc)
 			 : "a"(number), "D"(a), "S"(b), "d"(c)
 			 : "rcx", "r11", "memory");
 	return rc;
+#endif
 }
 
 /* Work in the kernel, reached by a known function. */
@@ -256,14 +263,14 @@ static int brief(int n, char *ms)
 static int touch(size_t pages)
 {
 	struct rusage r;
-	const size_t size = 512 * 4096;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = 512 * page;
 	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED || madvise(p, size, MADV_NOHUGEPAGE))
 		return 1;
 	for (size_t i = 0; i < pages; i++) {
 		if (i % 512 == 0 && madvise(p, size, MADV_DONTNEED))
 			return 1;
-		p[i % 512 * 4096] = 1;
+		p[i % 512 * page] = 1;
 	}
 	getrusage(RUSAGE_SELF, &r);
 	printf("%ld\n", r.ru_minflt + r.ru_majflt);

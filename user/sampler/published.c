@@ -217,10 +217,11 @@ int sampler_publish(struct sampler *s, const struct proc_entry *e,
 	}
 	if (!at)
 		return -E2BIG;
-	/* A reader in between finds no such process, as before. */
+	/* A reader in between finds no such process, as before: the stores below come later */
 	bool known = at->tgid == e->tgid;
 	if (at->tgid)
 		__atomic_store_n(&at->tgid, PROC_GONE, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	struct proc_entry copy = *e;
 	bool same_image = known && at->start_ns == e->start_ns && at->exec_id == e->exec_id;
 	copy.ranges = same_image ? at->ranges : 0;
