@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Read the frames of an interpreter from its own chain, and store them after the user frames of the
- * sample: CPython's (python.bpf.h) and PHP's (php.bpf.h). User space finds the processes that are
- * one, and where the chain begins. Each piece of code is described to user space once, in the
- * sample that first sees it.
+ * sample: CPython's (python.bpf.h), PHP's (php.bpf.h) and Ruby's (ruby.bpf.h). User space finds the
+ * processes that are one, and where the chain begins. Each piece of code is described to user space
+ * once, in the sample that first sees it.
  *
  * All of this is the process's own memory: a process can only falsify its own frames. Each loop has
  * a bound.
@@ -16,6 +16,7 @@
 #include "table.bpf.h"
 #include "php_wire.h"
 #include "python_wire.h"
+#include "ruby_wire.h"
 #include "script_wire.h"
 
 /* Descriptions for one stack, so that a process with ever new functions leaves room for others. */
@@ -42,6 +43,14 @@ struct script_cpu {
 			struct php_string string;
 			__u64 file, file_hash; /* of the frame before */
 		} php;
+		struct {
+			struct ruby_context context;
+			__u64 end; /* of the frames */
+			struct ruby_frame frame;
+			__u64 env; /* its flags */
+			struct ruby_location location;
+			struct ruby_object object;
+		} ruby;
 	};
 	struct wire_record head;
 	struct wire_script code;
@@ -111,17 +120,40 @@ static __always_inline int script_send(struct script_cpu *c, const struct image 
 
 #include "php.bpf.h"
 #include "python.bpf.h"
+#include "ruby.bpf.h"
 
 /* Frames per call: the verifier follows each iteration of both loops. */
 #define SCRIPT_PART 64
 
+static __always_inline int script_step(const struct image *im, __u32 key, __u32 from, __u32 layout)
+{
+	switch (SCRIPT_LAYOUT_LANGUAGE(layout)) {
+	case SCRIPT_PHP:
+		return php_step(im, key, from, layout);
+	case SCRIPT_RUBY:
+		return ruby_step(im, key, from, layout);
+	default:
+		return python_step(im, key, from, layout);
+	}
+}
+
+static __always_inline __u64 script_first(__u64 at, __u32 layout)
+{
+	switch (SCRIPT_LAYOUT_LANGUAGE(layout)) {
+	case SCRIPT_PHP:
+		return php_first(at, layout);
+	case SCRIPT_RUBY:
+		return ruby_first(at, layout);
+	default:
+		return python_first(at, layout);
+	}
+}
+
 /* Read the next frames. 0: there may be more. */
 __noinline int script_part(const struct image *im, __u32 key, __u32 from, __u32 layout)
 {
-	bool php = SCRIPT_LAYOUT_LANGUAGE(layout) == SCRIPT_PHP;
 	for (int i = 0; i < SCRIPT_PART; i++)
-		if (!im ||
-		    (php ? php_step(im, key, from, layout) : python_step(im, key, from, layout)))
+		if (!im || script_step(im, key, from, layout))
 			return 1;
 	return 0;
 }
@@ -134,8 +166,7 @@ __noinline __u32 script_frames(const struct image *im, __u32 key, __u32 from, __
 	if (!im || !c)
 		return 0;
 	c->n = c->n_sent = 0;
-	c->at = SCRIPT_LAYOUT_LANGUAGE(layout) == SCRIPT_PHP ? php_first(at, layout)
-							     : python_first(at, layout);
+	c->at = script_first(at, layout);
 	for (int i = 0; c->at && i < 2 * SCRIPT_FRAMES_MAX / SCRIPT_PART; i++)
 		if (script_part(im, key, from, layout))
 			break;

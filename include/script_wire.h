@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames of interpreters that keep a chain of their own: CPython (python_wire.h) and PHP
- * (php_wire.h). bpf/script.bpf.h walks the chain. Each frame of a stack is a word that stands for
- * a piece of code:
+ * Frames of interpreters that keep a chain of their own: CPython (python_wire.h), PHP (php_wire.h)
+ * and Ruby (ruby_wire.h). bpf/script.bpf.h walks the chain. Each frame of a stack is a word that
+ * stands for a piece of code:
  *
  *   63                        3 2        1 0
  *   number of the code         | language | called from C
@@ -13,16 +13,20 @@
 #ifndef ASCRIBE_SCRIPT_WIRE_H
 #define ASCRIBE_SCRIPT_WIRE_H
 
-enum script_language { SCRIPT_PYTHON, SCRIPT_PHP, SCRIPT_LANGUAGES };
+enum script_language { SCRIPT_PYTHON, SCRIPT_PHP, SCRIPT_RUBY, SCRIPT_LANGUAGES };
 
 #define SCRIPT_ENTRY 1ull
 #define SCRIPT_BITS 7ull
 #define SCRIPT_WORD(number, language) (((number) & ~SCRIPT_BITS) | (__u64)(language) << 1)
 #define SCRIPT_LANGUAGE(word) ((word) >> 1 & 3)
 
-/* What proc_entry.script_layout says: the language, and an index in its table of layouts. */
-#define SCRIPT_LAYOUT(language, index) ((__u64)(language) << 8 | (index))
-#define SCRIPT_LAYOUT_LANGUAGE(layout) ((layout) >> 8)
+/*
+ * What proc_entry.script_layout says: the language, an index in its table of layouts, and how the
+ * chain of a thread is found, where a language has several ways.
+ */
+#define SCRIPT_LAYOUT(language, index, way) ((__u64)(way) << 16 | (__u64)(language) << 8 | (index))
+#define SCRIPT_LAYOUT_LANGUAGE(layout) ((layout) >> 8 & 0xff)
+#define SCRIPT_LAYOUT_WAY(layout) ((layout) >> 16)
 
 #define SCRIPT_TEXT_MAX 256 /* bytes; of long texts the end */
 
@@ -41,7 +45,7 @@ struct wire_script_text {
 struct wire_script {
 	__u64 id; /* the word, without SCRIPT_ENTRY */
 	__u32 line;
-	__u32 kind; /* of PHP: enum php_kind */
+	__u32 kind; /* enum php_kind, enum ruby_kind */
 	struct wire_script_text text[SCRIPT_TEXTS];
 };
 

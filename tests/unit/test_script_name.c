@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "php_wire.h"
+#include "ruby_wire.h"
 
 #include <cmocka.h>
 
@@ -77,11 +78,33 @@ static void test_kinds(void **state)
 	expect(&w, "[unknown]", "b.php");
 }
 
+static void test_ruby(void **state)
+{
+	(void)state;
+	struct wire_script w = record_of(SCRIPT_RUBY, RUBY_OF_INSTANCES);
+	expect(&w, "[unknown]", "");
+	set(&w, SCRIPT_FILE, 0, "/srv/a.rb", 9);
+	set(&w, SCRIPT_NAME, 0, "gr\xc3\xb6\xc3\x9f\x65", 7);
+	expect(&w, "gr\xc3\xb6\xc3\x9f\x65", "/srv/a.rb");
+	set(&w, SCRIPT_NAME, 0, "block (2 levels) in run", 23);
+	expect(&w, "block (2 levels) in run", "/srv/a.rb");
+	set(&w, SCRIPT_CLASS, 0, "App::Walk", 9);
+	expect(&w, "block (2 levels) in App::Walk#run", "/srv/a.rb");
+	w.kind = RUBY_OF_CLASS;
+	set(&w, SCRIPT_NAME, 0, "<=>", 3);
+	expect(&w, "App::Walk.<=>", "/srv/a.rb");
+	set(&w, SCRIPT_NAME, 0, "block in <class:Walk>", 21);
+	expect(&w, "block in <class:Walk>", "/srv/a.rb");
+	set(&w, SCRIPT_NAME, 0, " in ", 4);
+	expect(&w, " in App::Walk.", "/srv/a.rb");
+}
+
 static void test_wrong(void **state)
 {
 	(void)state;
-	for (int which = 0; which < SCRIPT_TEXTS; which++) {
-		struct wire_script w = record_of(SCRIPT_PHP, PHP_FUNCTION);
+	for (int i = 0; i < SCRIPT_LANGUAGES * SCRIPT_TEXTS; i++) {
+		struct wire_script w = record_of((enum script_language)(i / SCRIPT_TEXTS), 0);
+		const int which = i % SCRIPT_TEXTS;
 		struct script_name n = { .function = BUF_INIT };
 		memset(w.text[which].text, 'x', SCRIPT_TEXT_MAX);
 		w.text[which].bytes = SCRIPT_TEXT_MAX;
@@ -100,6 +123,7 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_python),
 					    cmocka_unit_test(test_php),
 					    cmocka_unit_test(test_kinds),
+					    cmocka_unit_test(test_ruby),
 					    cmocka_unit_test(test_wrong) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "php_wire.h"
 #include "python_wire.h"
+#include "ruby_wire.h"
 
 #define PROCESSES_MAX 65536
 #define TEXT_MAX (128u << 10) /* of a command line, and of an environment */
@@ -43,6 +44,8 @@ const struct runtime_advice runtime_advice[N_RUNTIMES] = {
 			     "ascribe knows " PYTHON_KNOWN },
 	[RUNTIME_PHP] = { "PHP", "a PHP of an unknown version: PHP functions have no names",
 			  "ascribe knows " PHP_KNOWN },
+	[RUNTIME_RUBY] = { "Ruby", "a Ruby of an unknown version: Ruby methods have no names",
+			   "ascribe knows " RUBY_KNOWN },
 };
 
 static const struct how {
@@ -53,6 +56,7 @@ static const struct how {
 	[RUNTIME_NODE] = { "node", "--perf-basic-prof", "NODE_OPTIONS=", "libnode.so" },
 	[RUNTIME_PYTHON] = { "python3*", NULL, NULL, "libpython3" },
 	[RUNTIME_PHP] = { "php*", NULL, NULL, "libphp" },
+	[RUNTIME_RUBY] = { "ruby*", NULL, NULL, "libruby" },
 };
 
 /* Strings, each with a NUL; one more at the end. The length, 0 when it cannot be read. */
@@ -202,7 +206,7 @@ static bool is_walked(const char *tgid, enum runtime r, struct runtime_count *c)
 		walked = is.v8.found && !is.v8.missing[0];
 		snprintf(missing, sizeof(missing), "v8dbg_%.*s", (int)sizeof(missing) - 8,
 			 is.v8.missing);
-	} else if (r == RUNTIME_PHP && !is.script.version) {
+	} else if (r >= RUNTIME_PHP && !is.script.version) {
 		return true; /* another program of such a name */
 	} else {
 		walked = script_is_known(&is.script);

@@ -23,14 +23,14 @@
 
 #define OWN_METRICS "[ascribe]" /* the module of the buckets */
 
-enum own_runtime { OWN_HOTSPOT, OWN_V8, OWN_PYTHON, OWN_PHP, OWN_RUNTIMES };
+enum own_runtime { OWN_HOTSPOT, OWN_V8, OWN_PYTHON, OWN_PHP, OWN_RUBY, OWN_RUNTIMES };
 
 struct own_counts {
 	const struct reader_silence *silence; /* of this window */
 	/* Since the start: */
 	uint64_t jobs_refused;
 	uint64_t native[OWN_RUNTIMES];	   /* processes */
-	const char *missing[OWN_RUNTIMES]; /* of the last of them; of CPython and PHP its version */
+	const char *missing[OWN_RUNTIMES]; /* of the last of them; of scripts the version */
 };
 
 struct own_metrics {

@@ -178,7 +178,8 @@ static const char *frame_type(const struct export_source *src, const struct stor
 	static const char *const runtimes[][2] = { { "[python]", "cpython" },
 						   { "[node]", "v8js" },
 						   { "[java]", "jvm" },
-						   { "[php]", "php" } };
+						   { "[php]", "php" },
+						   { "[ruby]", "ruby" } };
 	size_t len;
 	const char *module = store_string(src->store, f->module, &len);
 	if (f->kind == FRAME_KERNEL)

@@ -238,7 +238,8 @@ static enum wait_owner owner_of(const char *function, const char *module, const 
 		return WAIT_OWNER_RUNTIME;
 	if (is_shared_object(base) && in_system_directory(module, base))
 		return WAIT_OWNER_RUNTIME;
-	if (!strncmp(file, "<frozen ", 8) || !strncmp(file, "node:", 5))
+	if (!strncmp(file, "<frozen ", 8) || !strncmp(file, "<internal:", 10) ||
+	    !strncmp(file, "node:", 5))
 		return WAIT_OWNER_RUNTIME;
 	if (!strcmp(module, "[php]") && !file[0]) /* a function of PHP itself */
 		return WAIT_OWNER_RUNTIME;

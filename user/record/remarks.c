@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include "php_wire.h"
 #include "python_wire.h"
+#include "ruby_wire.h"
 
 static void print_processes(const struct collector_progress *p)
 {
@@ -145,6 +146,7 @@ static void print_scripts(const struct script_unknown s[SCRIPT_LANGUAGES])
 	} of[SCRIPT_LANGUAGES] = {
 		[SCRIPT_PYTHON] = { "Python", "CPython", PYTHON_KNOWN },
 		[SCRIPT_PHP] = { "PHP", "PHP", PHP_KNOWN },
+		[SCRIPT_RUBY] = { "Ruby", "Ruby", RUBY_KNOWN },
 	};
 	for (unsigned i = 0; i < SCRIPT_LANGUAGES; i++)
 		if (s[i].processes)

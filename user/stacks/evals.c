@@ -14,6 +14,9 @@ static bool is_eval(struct frames *f, unsigned language, const struct user_frame
 {
 	struct binary_script script;
 	struct symbol sym;
+	/* The code of YJIT runs all frames up to the next one that was called from C. */
+	if (language == SCRIPT_RUBY && is_made(u))
+		return true;
 	/*
 	 * PHP's compiled code runs in the frame of the function that jumped to it. It is in shared
 	 * memory. That of PCRE, which is called, is not.

@@ -2,6 +2,7 @@
 #include "stacks/script_name.h"
 
 #include "php_wire.h"
+#include "ruby_wire.h"
 #include "util/utf8.h"
 
 #include <errno.h>
@@ -65,13 +66,36 @@ static int add_kind(struct buf *out, const struct wire_script *w, const struct b
 	return buf_printf(out, "%s", w->kind == PHP_EVAL ? "{eval}" : "{main}");
 }
 
-int script_name_read(struct script_name *n, const struct wire_script *w)
+/* Code outside of methods: "<main>", "<class:A>". The operators are "<", "<<", "<=" and "<=>". */
+static bool is_body(const uint8_t *text, size_t bytes)
+{
+	return bytes > 3 && text[0] == '<' && text[bytes - 1] == '>';
+}
+
+/* Add a label of Ruby's code, with the class in it, as Ruby 3.4 has it: "block in A#b". */
+static int add_ruby(struct buf *f, const struct wire_script *w)
+{
+	const struct wire_script_text *label = &w->text[SCRIPT_NAME];
+	const uint8_t *text = label->text, *in;
+	if (label->bytes > SCRIPT_TEXT_MAX || label->width)
+		return -EBADMSG;
+	in = memmem(text, label->bytes, " in ", 4);
+	const size_t before = in ? (size_t)(in + 4 - text) : 0;
+	int rc = add_bytes(f, text, before);
+	const size_t scope = f->len;
+	if (!is_body(text + before, label->bytes - before))
+		rc = rc ? rc : add_text(f, w, SCRIPT_CLASS);
+	if (!rc && f->len != scope)
+		rc = buf_add_u8(f, w->kind == RUBY_OF_CLASS ? '.' : '#');
+	rc = rc ? rc : add_bytes(f, text + before, label->bytes - before);
+	return rc || label->bytes ? rc : buf_printf(f, "[unknown]");
+}
+
+/* Add a function of PHP or Python, with its class. */
+static int add_function(struct script_name *n, const struct wire_script *w)
 {
 	struct buf *f = &n->function;
-	f->len = n->file.len = 0;
-	int rc = add_text(&n->file, w, SCRIPT_FILE);
-	rc = rc ? rc : buf_add_u8(&n->file, 0);
-	rc = rc ? rc : add_text(f, w, SCRIPT_CLASS);
+	int rc = add_text(f, w, SCRIPT_CLASS);
 	if (!rc && f->len)
 		rc = buf_add(f, "::", 2);
 	size_t scope = f->len;
@@ -80,5 +104,18 @@ int script_name_read(struct script_name *n, const struct wire_script *w)
 		f->len = 0;
 		rc = add_kind(f, w, &n->file);
 	}
+	return rc;
+}
+
+int script_name_read(struct script_name *n, const struct wire_script *w)
+{
+	struct buf *f = &n->function;
+	f->len = n->file.len = 0;
+	int rc = add_text(&n->file, w, SCRIPT_FILE);
+	rc = rc ? rc : buf_add_u8(&n->file, 0);
+	if (!rc && SCRIPT_LANGUAGE(w->id) == SCRIPT_RUBY)
+		rc = add_ruby(f, w);
+	else
+		rc = rc ? rc : add_function(n, w);
 	return rc ? rc : buf_add_u8(f, 0);
 }

@@ -3,6 +3,7 @@
 
 #include "php_wire.h"
 #include "python_wire.h"
+#include "ruby_wire.h"
 #include "stacks/script_name.h"
 #include "store/writer.h"
 #include "util/array.h"
@@ -17,7 +18,7 @@
 
 #define CODES_MAX (1u << 17) /* of all processes; 48 bytes each */
 
-static const char *const modules[SCRIPT_LANGUAGES] = { "[python]", "[php]" };
+static const char *const modules[SCRIPT_LANGUAGES] = { "[python]", "[php]", "[ruby]" };
 
 struct code {
 	uint64_t start_ns, code;
@@ -114,9 +115,19 @@ static int php_layout_of(uint32_t version)
 	return -1;
 }
 
+static int ruby_layout_of(uint32_t version)
+{
+	for (int i = 0; i < RUBY_LAYOUTS && version & RUBY_WAY_MASK; i++)
+		if (ruby_layouts[i].version && ruby_layouts[i].version == version >> 8)
+			return i;
+	return -1;
+}
+
 static int layout_of(const struct binary_script *s)
 {
-	return s->language == SCRIPT_PHP ? php_layout_of(s->version) : python_layout_of(s->version);
+	return s->language == SCRIPT_PHP    ? php_layout_of(s->version)
+	       : s->language == SCRIPT_RUBY ? ruby_layout_of(s->version)
+					    : python_layout_of(s->version);
 }
 
 /*
@@ -154,6 +165,9 @@ void script_version(const struct binary_script *s, char ret[SCRIPT_VERSION_MAX])
 		snprintf(ret, SCRIPT_VERSION_MAX, "Py_Version");
 	else if (s->language == SCRIPT_PYTHON)
 		snprintf(ret, SCRIPT_VERSION_MAX, "%u.%u", v >> 24, v >> 16 & 0xff);
+	else if (s->language == SCRIPT_RUBY)
+		snprintf(ret, SCRIPT_VERSION_MAX, "%u.%u%s", v >> 16, v >> 8 & 0xff,
+			 v & RUBY_WAY_MASK ? "" : " of an unusual build");
 	else if (PHP_API(v) == PHP_NO_API)
 		snprintf(ret, SCRIPT_VERSION_MAX, "without API");
 	else
@@ -168,8 +182,12 @@ bool scripts_locate(struct resolver *r, const struct proc_image *im, struct proc
 	const struct proc_map *m = find_script(r, im, ret_unknown, &bias);
 	int layout = m ? layout_of(ret_unknown) : -1;
 	bool known = m && layout >= 0 && ret_unknown->at;
+	const uint64_t way =
+		ret_unknown->language == SCRIPT_RUBY ? ret_unknown->version & RUBY_WAY_MASK : 0;
+	if (way == RUBY_BY_TP)
+		bias = 0;
 	e->script_at = known ? bias + ret_unknown->at : 0;
-	e->script_layout = known ? SCRIPT_LAYOUT(ret_unknown->language, (uint64_t)layout) : 0;
+	e->script_layout = known ? SCRIPT_LAYOUT(ret_unknown->language, layout, way) : 0;
 	return m && !known;
 }
 

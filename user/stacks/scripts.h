@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of CPython and PHP: find the processes that are one, for bpf/script.bpf.h, and name the
- * code on their stacks. A process chooses the names of its own code, and can falsify only its own
- * frames. Of a process with several interpreters, the first one mapped counts. Not thread-safe.
+ * Frames of CPython, PHP and Ruby: find the processes that are one, for bpf/script.bpf.h, and name
+ * the code on their stacks. A process chooses the names of its own code, and can falsify only its
+ * own frames. Of a process with several interpreters, the first one mapped counts. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_SCRIPTS_H
 #define ASCRIBE_STACKS_SCRIPTS_H
@@ -39,7 +39,7 @@ void scripts_free(struct scripts *p);
 
 /* Is this a version whose frames are read? */
 bool script_is_known(const struct binary_script *s);
-/* Write which version it is: "3.14", "API 20230831,TS". */
+/* Write which version it is: "3.14", "API 20230831,TS", "3.4", "3.3 of an unusual build". */
 void script_version(const struct binary_script *s, char ret[SCRIPT_VERSION_MAX]);
 
 /*

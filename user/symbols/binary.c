@@ -226,7 +226,9 @@ int binary_trampolines(const struct binary *b, uint64_t *ret_vaddr)
 
 const char *binary_script_eval(uint32_t language)
 {
-	return language == SCRIPT_PHP ? "execute_ex" : "_PyEval_EvalFrameDefault";
+	static const char *const names[SCRIPT_LANGUAGES] = { "_PyEval_EvalFrameDefault",
+							     "execute_ex", "vm_exec_core" };
+	return names[language < SCRIPT_LANGUAGES ? language : 0];
 }
 
 int binary_script(const struct binary *b, struct binary_script *ret)

@@ -1,0 +1,2 @@
+# Loaded by load.rb.
+App.burn($n)
