@@ -81,6 +81,7 @@ void sums_fini(struct sums *s)
 	subtree_fini(&s->kept);
 	free(s->hash_of);
 	free(s->node);
+	free(s->waiting);
 }
 
 /* ---- label sets ---- */
@@ -251,6 +252,10 @@ static int count_waiting(struct sums *s)
 static int add_row(struct sums *s, const struct store_row *row)
 {
 	if (s->pass == SUMS_CHOOSE) {
+		if (!s->waiting)
+			s->waiting = malloc(SUMS_WAITING * sizeof(*s->waiting));
+		if (!s->waiting)
+			return -ENOMEM;
 		s->waiting[s->n_waiting++] = *row;
 		return s->n_waiting < SUMS_WAITING ? 0 : count_waiting(s);
 	}

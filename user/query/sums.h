@@ -47,7 +47,7 @@ struct sums {
 	struct runs runs;	   /* rows with stacks */
 	struct keysums stacks;	   /* QUERY_NO_LABELS, what is being chosen: by stack */
 	struct keysums sets, rows; /* what is being chosen, or was: by hash; by hash and stack */
-	struct store_row waiting[SUMS_WAITING]; /* for their turn to be counted */
+	struct store_row *waiting; /* [SUMS_WAITING], for their turn to be counted; or NULL */
 	unsigned n_waiting;
 	struct subtree kept; /* QUERY_NO_LABELS: stacks that were chosen */
 	struct sum (
