@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "elf/tls.h"
 
+#include "elf/relocations.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SYMBOLS_AT_ONCE 2048u
-#define RELOCATIONS_AT_ONCE 2048u
 #define STRINGS_MAX (64u << 20) /* of one table, held while it is searched */
 #define DYNAMIC_MAX 1024u
 
@@ -122,8 +123,9 @@ static unsigned rank(enum elf_access a)
 	return a < sizeof(r) / sizeof(r[0]) ? r[a] : 0;
 }
 
-static void use_relocation(struct search *s, const Elf64_Rela *r)
+static void use_relocation(void *ctx, const Elf64_Rela *r)
 {
+	struct search *s = ctx;
 	enum elf_access a = access_of((uint32_t)ELF64_R_TYPE(r->r_info));
 	uint32_t sym = (uint32_t)ELF64_R_SYM(r->r_info);
 	if (!a)
@@ -145,34 +147,6 @@ static void use_relocation(struct search *s, const Elf64_Rela *r)
 	}
 }
 
-static int search_relocations(const struct elf_image *img, struct search *s)
-{
-	Elf64_Rela *rela = malloc(RELOCATIONS_AT_ONCE * sizeof(*rela));
-	uint64_t looked_at = 0;
-	int rc = rela ? 0 : -ENOMEM;
-	for (uint32_t i = 0; !rc && i < img->n_sections; i++) {
-		Elf64_Shdr sh;
-		rc = elf_image_read(img, img->shoff + (uint64_t)i * sizeof(sh), &sh, sizeof(sh));
-		if (rc || sh.sh_type != SHT_RELA || sh.sh_entsize != sizeof(*rela) ||
-		    !(sh.sh_flags & SHF_ALLOC))
-			continue;
-		uint64_t n = sh.sh_size / sizeof(*rela);
-		if (n > ELF_RELOCATIONS_MAX - looked_at)
-			rc = -E2BIG;
-		looked_at += n;
-		for (uint64_t at = 0; !rc && at < n; at += RELOCATIONS_AT_ONCE) {
-			size_t some = n - at < RELOCATIONS_AT_ONCE ? (size_t)(n - at)
-								   : RELOCATIONS_AT_ONCE;
-			rc = elf_image_read(img, sh.sh_offset + at * sizeof(*rela), rela,
-					    some * sizeof(*rela));
-			for (size_t k = 0; !rc && k < some; k++)
-				use_relocation(s, &rela[k]);
-		}
-	}
-	free(rela);
-	return rc;
-}
-
 int elf_variables(const struct elf_image *img, const char *const *names, struct elf_variable *ret,
 		  size_t max)
 {
@@ -186,7 +160,7 @@ int elf_variables(const struct elf_image *img, const char *const *names, struct 
 		tls |= s.ret[i].tls;
 	if (!s.n)
 		return rc ? rc : rc2;
-	rc = tls ? search_relocations(img, &s) : 0;
+	rc = tls ? elf_relocations(img, use_relocation, &s) : 0;
 	return rc ? rc : (int)s.n;
 }
 

@@ -13,7 +13,6 @@
 #define ELF_VARIABLES_MAX 32u
 #define ELF_VARIABLE_NAME_MAX 96u	    /* longer names are not looked for */
 #define ELF_VARIABLE_SYMBOLS_MAX (4u << 20) /* symbols looked at */
-#define ELF_RELOCATIONS_MAX (4u << 20)
 
 /*
  * How code of the file finds a thread-local variable. `at` is the vaddr of what the dynamic linker

@@ -11,6 +11,7 @@
  */
 #include "symbols/ruby.h"
 
+#include "elf/relocations.h"
 #include "ruby_wire.h"
 #include "symbols/dynsym.h"
 #include "symbols/unnamed.h"
@@ -25,8 +26,6 @@
 
 #define INSNS_MIN 64u /* Ruby 3.1 has 202 */
 #define INSNS_MAX 4096u
-#define AT_ONCE 4096u /* relocations */
-#define RELOCATIONS_MAX (1u << 20)
 #define FUNCTIONS_MAX (1u << 20)
 #define CODE_BYTES 48u /* of rb_thread_current: all that is looked at */
 #define VERSION_MAX 16u
@@ -154,8 +153,9 @@ static void end_row(struct table *t)
 	t->n = 0;
 }
 
-static void on_relocation(struct table *t, const Elf64_Rela *r)
+static void on_relocation(void *ctx, const Elf64_Rela *r)
 {
+	struct table *t = ctx;
 	const size_t function = ELF64_R_TYPE(r->r_info) == R_X86_64_RELATIVE
 					? function_around(t, (uint64_t)r->r_addend)
 					: 0;
@@ -166,40 +166,13 @@ static void on_relocation(struct table *t, const Elf64_Rela *r)
 	t->next = r->r_offset + 8;
 }
 
-static int read_relocations(const struct elf_image *img, struct table *t)
-{
-	Elf64_Rela *rela = malloc(AT_ONCE * sizeof(*rela));
-	uint64_t left = RELOCATIONS_MAX;
-	int rc = rela ? 0 : -ENOMEM;
-	for (uint32_t i = 0; !rc && i < img->n_sections; i++) {
-		Elf64_Shdr sh;
-		rc = elf_image_read(img, img->shoff + (uint64_t)i * sizeof(sh), &sh, sizeof(sh));
-		if (rc || sh.sh_type != SHT_RELA || sh.sh_entsize != sizeof(*rela) ||
-		    !(sh.sh_flags & SHF_ALLOC))
-			continue;
-		uint64_t n = sh.sh_size / sizeof(*rela);
-		if (n > left)
-			rc = -E2BIG;
-		left -= n;
-		for (uint64_t at = 0; !rc && at < n; at += AT_ONCE) {
-			size_t some = n - at < AT_ONCE ? (size_t)(n - at) : AT_ONCE;
-			rc = elf_image_read(img, sh.sh_offset + at * sizeof(*rela), rela,
-					    some * sizeof(*rela));
-			for (size_t k = 0; !rc && k < some; k++)
-				on_relocation(t, &rela[k]);
-		}
-		end_row(t);
-	}
-	free(rela);
-	return rc;
-}
-
 static int find_eval(const struct elf_image *img, struct search *f)
 {
 	struct table t = { .wanted = f->n_insns };
 	int rc = f->n_insns < INSNS_MIN || f->n_insns > INSNS_MAX ? -ENOENT : 0;
 	rc = rc ? rc : unnamed_walk(img, FUNCTIONS_MAX, add_start, &t);
-	rc = rc ? rc : read_relocations(img, &t);
+	rc = rc ? rc : elf_relocations(img, on_relocation, &t);
+	end_row(&t);
 	if (!rc && t.found && !t.twice) {
 		f->s.eval = t.starts[t.found - 1];
 		f->s.eval_size = t.starts[t.found] - f->s.eval;
