@@ -60,7 +60,8 @@ static const struct opt options[] = {
 	  "stack, each label a column. perf-script: the text of perf script, an entry for each "
 	  "sample, their times spread over the range. firefox: for profiler.firefox.com, with times "
 	  "where perfetto has them, else a thread for each program and thread name, of sums. "
-	  "perfetto: for ui.perfetto.dev, samples and waits with their times, of a recording with --tracks or the last minutes of a daemon. go-pgo, llvm-prof: of "
+	  "perfetto: for ui.perfetto.dev, samples and waits with their times, of a recording with "
+	  "--tracks or the last minutes of a daemon. go-pgo, llvm-prof: of "
 	  "the program --binary, for go build -pgo and clang -fprofile-sample-use",
 	  offsetof(struct export_options, format), 0, 0 },
 	{ "unit", 'u', OPT_STRING, "UNIT",

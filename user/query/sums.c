@@ -86,9 +86,12 @@ void sums_fini(struct sums *s)
 
 /* ---- label sets ---- */
 
+/* Where all sets are kept nobody asks for the hash. */
 static struct store_set_key key_of_set(const struct sums *s, const struct label *labels, size_t n)
 {
-	struct store_set_key k = { labels_list_key(labels, n, s->seed), (uint32_t)n, 0 };
+	struct store_set_key k = { .n = (uint32_t)n };
+	if (s->pass != SUMS_ALL)
+		k.key = labels_list_key(labels, n, s->seed);
 	for (size_t i = 0; i < n; i++)
 		k.bytes +=
 			labels[i].key_len + (labels[i].type == LABEL_INT ? 8 : labels[i].str_len);
