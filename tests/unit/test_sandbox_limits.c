@@ -181,26 +181,54 @@ static void test_full(void **state)
 		sandbox_cancel(&job[--n]);
 }
 
-/* A job of a higher priority goes before those that were queued earlier. */
+/* Submit an urgent job, or another one of a lower priority. */
+static struct sandbox_job *submit_of(struct fixture *f, uint32_t user, unsigned priority)
+{
+	const struct sandbox_call c = { .op = ECHO,
+					.user = user,
+					.priority = priority,
+					.bytes = "x",
+					.len = 1,
+					.deadline_ms = 60000,
+					.max_reply = 100 };
+	struct sandbox_job *job;
+	assert_int_equal(sandbox_submit(f->s, &c, &job), 0);
+	return job;
+}
+
+/* A job of a higher priority goes before those of its user that were queued earlier. */
 static void test_priority(void **state)
 {
 	struct fixture *f = *state;
-	struct sandbox_job *job[30], *urgent;
-	const struct sandbox_call c = { .op = ECHO,
-					.user = 1,
-					.priority = 1,
-					.bytes = "now",
-					.len = 3,
-					.deadline_ms = 60000,
-					.max_reply = 100 };
+	struct sandbox_job *job[30], *urgent, *none;
+	const struct sandbox_call higher = { .op = ECHO, .priority = SANDBOX_PRIORITY_MAX + 1 };
 	uint64_t cpu_ns;
+	assert_int_equal(sandbox_submit(f->s, &higher, &none), -EINVAL);
 	for (unsigned i = 0; i < 30; i++)
-		job[i] = submit(f, ECHO, 1, "later");
-	assert_int_equal(sandbox_submit(f->s, &c, &urgent), 0);
+		job[i] = submit_of(f, 1, 0);
+	urgent = submit_of(f, 1, 1);
 	assert_int_equal(await(f, &urgent), 0);
 	assert_int_equal(sandbox_take(&job[29], &f->reply, &cpu_ns), -EINPROGRESS);
 	for (unsigned i = 0; i < 30; i++)
 		assert_int_equal(await(f, &job[i]), 0);
+}
+
+/* A user's urgent jobs go before another's of a lower priority, but only few of them. */
+static void test_priority_of_others(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_job *urgent[300], *other;
+	uint64_t cpu_ns;
+	for (unsigned i = 0; i < 300; i++)
+		urgent[i] = submit_of(f, 1, SANDBOX_PRIORITY_MAX);
+	other = submit_of(f, 2, 0);
+	assert_int_equal(await(f, &urgent[1]), 0);
+	assert_int_equal(sandbox_take(&other, &f->reply, &cpu_ns), -EINPROGRESS);
+	assert_int_equal(await(f, &other), 0);
+	assert_int_equal(sandbox_take(&urgent[100], &f->reply, &cpu_ns), -EINPROGRESS);
+	for (unsigned i = 0; i < 300; i++)
+		if (urgent[i])
+			assert_int_equal(await(f, &urgent[i]), 0);
 }
 
 /* However many jobs one user has, the first one of another has its turn at once. */
@@ -328,6 +356,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_waiting, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_priority, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_priority_of_others, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unprivileged, set_up, tear_down),

@@ -30,7 +30,7 @@
 /* Between two looks at what parsers answered, while more is on its way, */
 #define GO_ON_NS (NS / 50)
 #define LOOK_AGAIN_NS (NS / 10) /* and where no answer came, */
-/* And times the CPU time that was used since the last look: it may be for thousands of processes */
+/* And times the CPU time of the last look and of what followed from it, for thousands of processes */
 #define GO_ON_SHARE 3
 /* And at rows that wait for names: it asks for all of their names */
 #define ROWS_GO_ON_NS (NS / 10)
@@ -271,11 +271,10 @@ static void do_due(struct collector *c)
 /* BOOTTIME from which what waits for parsers may go on; idle: they have nothing more to do. */
 static uint64_t go_on_at(const struct collector *c, bool answered, bool idle)
 {
-	uint64_t spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->go_on_cpu_ns;
-	uint64_t pause = !answered ? LOOK_AGAIN_NS : idle ? 0 : GO_ON_NS;
-	if (c->stopped) /* readers answer often: leave as much time to those that parse */
-		return c->go_on_ns + spent;
-	return c->go_on_ns + (pause > GO_ON_SHARE * spent ? pause : GO_ON_SHARE * spent);
+	/* Readers answer often: as much time is left to those that parse at least */
+	uint64_t rest = (c->stopped ? 1 : GO_ON_SHARE) * c->go_on_spent_ns;
+	uint64_t pause = c->stopped ? 0 : !answered ? LOOK_AGAIN_NS : idle ? 0 : GO_ON_NS;
+	return c->go_on_ns + (pause > rest ? pause : rest);
 }
 
 /* Look at the rows that wait for names, unless that was done lately. */
@@ -289,7 +288,8 @@ static void look_at_rows(struct collector *c, uint64_t now, bool idle)
 	c->rows_ns = now;
 	rows_go_on(c, false);
 	c->rows_spent_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-	c->go_on_cpu_ns += c->rows_spent_ns; /* no reason to let labels and rules wait */
+	if (!c->stopped)
+		c->go_on_spent_ns -= c->rows_spent_ns; /* no reason to let labels and rules wait */
 }
 
 /*
@@ -312,13 +312,31 @@ static int parse_go_on(struct collector *c, bool idle)
 		return ms_until(at, now);
 	c->answered = n;
 	c->go_on_ns = now;
-	c->go_on_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	c->go_on_spent_ns = 0;
+	c->follows = true;
 	resolver_go_on(c->resolver);
 	unwinding_go_on(c->unwinding);
 	labelling_go_on(c->labelling);
 	copies_go_on(c->copies);
 	look_at_rows(c, now, idle);
 	return rows_wait(c) ? (int)(LOOK_AGAIN_NS / 1000000) : -1;
+}
+
+/* Go on with what waits, and do what follows from it. Return ms until the next look. */
+static int go_on(struct collector *c, bool idle)
+{
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int wait = parse_go_on(c, idle);
+	if (!c->stopped) {
+		wait = min_wait(wait, labelling_tick(c->labelling));
+		wait = min_wait(wait, unwinding_tick(c->unwinding));
+		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
+	}
+	if (c->follows) {
+		c->go_on_spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+		c->follows = wait == 0;
+	}
+	return wait;
 }
 
 /* The time from which the ring is read again. */
@@ -375,11 +393,8 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, ms_until((uint64_t)c->next_window_ns, (uint64_t)real));
 		wait = min_wait(wait, c->closing ? ms_until(c->closing_ns, now) : -1);
 		wait = min_wait(wait, proc_reader_tick());
-		wait = min_wait(wait, parse_go_on(c, sandbox_tick(c->sandbox) < 0));
-		wait = min_wait(wait, labelling_tick(c->labelling));
-		wait = min_wait(wait, unwinding_tick(c->unwinding));
+		wait = min_wait(wait, go_on(c, sandbox_tick(c->sandbox) < 0));
 		wait = min_wait(wait, c->chooser ? chooser_tick(c->chooser, now) : -1);
-		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
 		wait = min_wait(wait, c->downloads ? downloads_tick(c->downloads) : -1);
 		wait = min_wait(wait, c->sets.pods ? pods_rest_ms(c->sets.pods) : -1);
 		wait = min_wait(wait, proc_reader_tick());
@@ -438,7 +453,7 @@ static void await_names(struct collector *c, uint64_t until_ns)
 				       { .fd = proc_reader_fd(), .events = POLLIN },
 				       { .fd = -1, .events = POLLIN },
 				       { .fd = pods_socket(c), .events = POLLIN } };
-		int wait = min_wait(ms_until(until_ns, now), parse_go_on(c, true));
+		int wait = min_wait(ms_until(until_ns, now), go_on(c, true));
 		if (c->downloads) {
 			wait = min_wait(wait, downloads_tick(c->downloads));
 			p[2].fd = downloads_fd(c->downloads);

@@ -121,8 +121,9 @@ struct collector {
 	uint64_t answered;
 	uint64_t rows_ns; /* BOOTTIME of the last rows_go_on, and the CPU time that it took */
 	uint64_t rows_spent_ns;
-	/* BOOTTIME, and CPU time of this thread, at the last parse_go_on */
-	uint64_t go_on_ns, go_on_cpu_ns;
+	uint64_t go_on_ns;	 /* BOOTTIME of the last parse_go_on, */
+	uint64_t go_on_spent_ns; /* and the CPU time that it took, with what followed from it, */
+	bool follows;		 /* which is not done yet */
 	struct collector_detail detail;
 	uint32_t other_stack; /* "(other)", in the store */
 	bool ids_void;	      /* those of the store, until new ones are made */

@@ -9,6 +9,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+/* Of other users, for which a job waits for each step that its priority is lower */
+#define TURNS_OF_PRIORITY 2
+
 /* ---- lists ---- */
 
 static void list_init(struct job_list *l)
@@ -23,16 +26,19 @@ static void list_add(struct job_list *l, struct sandbox_job *j)
 	l->n++;
 }
 
-/* Insert a job after all jobs of a higher priority, or of the same and an earlier turn. */
+/*
+ * Insert a job after all jobs of an earlier turn, and of the same turn and a priority that is not
+ * lower.
+ */
 static void list_queue(struct job_list *l, struct sandbox_job *j)
 {
 	struct sandbox_job *k;
-	j->turn = l->turn;
+	j->turn = l->turn + (uint64_t)(SANDBOX_PRIORITY_MAX - j->priority) * TURNS_OF_PRIORITY;
 	TAILQ_FOREACH (k, &l->jobs, link)
-		if (k->user == j->user && k->priority == j->priority && k->turn >= j->turn)
+		if (k->user == j->user && k->priority >= j->priority && k->turn >= j->turn)
 			j->turn = k->turn + 1;
 	TAILQ_FOREACH (k, &l->jobs, link)
-		if (k->priority < j->priority || (k->priority == j->priority && k->turn > j->turn))
+		if (k->turn > j->turn || (k->turn == j->turn && k->priority < j->priority))
 			break;
 	if (k)
 		TAILQ_INSERT_BEFORE(k, j, link);
@@ -235,6 +241,8 @@ static bool is_full(const struct sandbox *s, uint32_t user)
 
 int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sandbox_job **ret)
 {
+	if (call->priority > SANDBOX_PRIORITY_MAX)
+		return -EINVAL;
 	if (call->len > SANDBOX_REQUEST_MAX || call->n_fds > SANDBOX_FDS_MAX)
 		return -E2BIG;
 	if (is_full(s, call->user) ||

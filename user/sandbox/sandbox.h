@@ -49,6 +49,7 @@
 #define SANDBOX_LANES 2u
 #define SANDBOX_REQUEST_MAX (1u << 20)
 #define SANDBOX_REPLY_MAX (96u << 20)
+#define SANDBOX_PRIORITY_MAX 2u
 #define SANDBOX_WORKERS 4u /* of a lane */
 #define SANDBOX_WORKERS_USER 2u
 #define SANDBOX_SLOW_MS 50u
@@ -116,7 +117,11 @@ struct sandbox_call {
 	size_t len;
 	const int *fds;
 	size_t n_fds;
-	unsigned priority;    /* jobs of a higher one go first */
+	/*
+	 * 0 to SANDBOX_PRIORITY_MAX. Of one user those of a higher one go first; of several users
+	 * each waits for few.
+	 */
+	unsigned priority;
 	unsigned deadline_ms; /* from when it begins to run */
 	size_t max_reply;
 };
@@ -127,7 +132,7 @@ struct sandbox_call {
  */
 struct sandbox_job;
 
-/* 0; -E2BIG; -EBUSY: there is no room now; -errno. */
+/* 0; -EINVAL: no such priority; -E2BIG; -EBUSY: there is no room now; -errno. */
 int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sandbox_job **ret);
 
 /*

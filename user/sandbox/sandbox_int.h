@@ -53,9 +53,10 @@ struct worker {
 };
 
 /*
- * A queue is sorted by priority, then by turn. The first job of a user has the turn of the job that
+ * A queue is sorted by turn, then by priority. The first job of a user has the turn of the job that
  * was started last, each further one the next turn: so users take turns, however many jobs they
- * have (start-time fair queueing).
+ * have (start-time fair queueing). A job of a lower priority has a later turn. So it goes after its
+ * user's jobs of a higher priority, and waits for few of others.
  */
 struct job_list {
 	TAILQ_HEAD(, sandbox_job) jobs;
