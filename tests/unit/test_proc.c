@@ -285,6 +285,14 @@ static void test_files(void **state)
 	struct proc_file *f2 = procs_mmap(p, 5, 0x3000, PAGE, 0, "/bin/x", 0, 0, b, 20, 3);
 	struct proc_file *f3 = procs_mmap(p, 5, 0x5000, PAGE, 0, "/bin/x", 0, 0, a, 20, 4);
 	struct proc_file *f4 = procs_mmap(p, 5, 0x7000, PAGE, 0, "/bin/x", 8, 99, NULL, 0, 5);
+	const struct proc_image *im = procs_find(p, 5, UINT64_MAX);
+	assert_false(im->again);
+	procs_mmap(p, 5, 0x7000, PAGE, 0, "/bin/x", 8, 99, NULL, 0, 6);
+	assert_true(im->again);
+	procs_mmap(p, 5, 0x7000, PAGE, PAGE, "/bin/x", 8, 99, NULL, 0, 7);
+	assert_false(im->again);
+	procs_mmap(p, 5, 0x9000, PAGE, 0, "/bin/x", 8, 99, NULL, 0, 8);
+	assert_false(im->again);
 	assert_ptr_equal(f1, f3);
 	assert_ptr_not_equal(f1, f2);
 	assert_ptr_not_equal(f1, f4);

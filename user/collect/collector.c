@@ -30,7 +30,7 @@
 /* Between two looks at what parsers answered, while more is on its way, */
 #define GO_ON_NS (NS / 50)
 #define LOOK_AGAIN_NS (NS / 10) /* and where no answer came, */
-/* And times the CPU time of the last look and of what followed from it, for thousands of processes */
+/* And times the CPU time of the last look and what followed: it may be of thousands of processes */
 #define GO_ON_SHARE 3
 /* And at rows that wait for names: it asks for all of their names */
 #define ROWS_GO_ON_NS (NS / 10)

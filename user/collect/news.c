@@ -24,8 +24,10 @@ static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 	if (!m)
 		return;
 	struct proc_file *f = m->file;
-	unwinding_mapped(c->unwinding, im);
-	ruled_look(c->ruled, im);
+	if (!im->again) {
+		unwinding_mapped(c->unwinding, im);
+		ruled_look(c->ruled, im);
+	}
 	if (f->plain && !im->layer[PROC_LABELS])
 		return;
 	/*

@@ -227,6 +227,7 @@ static bool map_replace(struct procs *p, struct proc_image *im, struct proc_map 
 	uint32_t i = map_lower(im, m.start);
 	if (i == im->n_maps || im->maps[i].start != m.start || im->maps[i].end != m.end)
 		return false;
+	im->again = im->maps[i].file == m.file && im->maps[i].pgoff == m.pgoff;
 	proc_file_put(p, im->maps[i].file);
 	list_of(im)->v[i] = m;
 	return true;
@@ -241,6 +242,7 @@ struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct pr
 	m.file = file_get(p, im, path, dev, ino, id, id_len);
 	if (!m.file)
 		return NULL;
+	im->again = false;
 	if (!map_replace(p, im, m)) {
 		maps_cut(p, im, m.start, m.end);
 		map_insert(im, map_lower(im, m.start), m);

@@ -142,6 +142,7 @@ struct proc_image {
 	bool by_exec;  /* the image began with an exec */
 	bool settled;  /* the image ended, and no record of its life is missing */
 	bool threaded; /* the side-band showed a second thread */
+	bool again;    /* the last procs_mmap told of a mapping that was there already */
 	enum proc_state state : 8;
 	/*
 	 * Number of losses (procs_lost) when maps was certain; when the process was last seen in
