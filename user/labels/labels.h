@@ -43,6 +43,12 @@ uint64_t labels_key(const struct label *v, size_t n, uint64_t seed);
  */
 uint64_t labels_list_key(const struct label *v, size_t n, uint64_t seed);
 
+/* Bytes of its key and its value. */
+static inline uint32_t label_bytes(const struct label *l)
+{
+	return l->key_len + (l->type == LABEL_INT ? 8u : l->str_len);
+}
+
 /*
  * Whether a list of n labels in any order is this normalized set of n labels: the same labels, none
  * of them twice. order: where in the set each label of the list is likely to be, a permutation;

@@ -93,8 +93,7 @@ static struct store_set_key key_of_set(const struct sums *s, const struct label 
 	if (s->pass != SUMS_ALL)
 		k.key = labels_list_key(labels, n, s->seed);
 	for (size_t i = 0; i < n; i++)
-		k.bytes +=
-			labels[i].key_len + (labels[i].type == LABEL_INT ? 8 : labels[i].str_len);
+		k.bytes += label_bytes(&labels[i]);
 	return k;
 }
 

@@ -27,7 +27,7 @@ static int reserve_keys(struct set_keys *k, size_t n, uint64_t seed)
 static void add_label(struct store_set_key *k, const struct label *l, uint64_t seed)
 {
 	k->key += labels_list_key(l, 1, seed);
-	k->bytes += l->key_len + (l->type == LABEL_INT ? 8 : l->str_len);
+	k->bytes += label_bytes(l);
 	k->n++;
 }
 
