@@ -4,6 +4,7 @@
 # lambdas, virtual threads, against what the program says that it did. Then JVMs that live for an
 # instant, and what only looks like HotSpot, and lies about where its code is.
 . "$(dirname "$0")/lib.bash"
+. "$here/runtime.bash"
 [ "$(uname -m)" = x86_64 ] || skip "only x86-64 code is walked"
 command -v javac >/dev/null || skip "no javac"
 
@@ -47,10 +48,12 @@ public class Truth {
 }
 JAVA
 # What a recording says: judge.py FOLDED DEPTH SHARE TOLERANCE. Virtual threads have no CPU clock:
-# their truth is of elapsed time, which others on the CPU shift.
+# their truth is of elapsed time, which others on the CPU shift. What is in neither function is in
+# what calls them, which takes longer until it is compiled: a busy host compiles late.
 cat >judge.py <<'PY'
 import sys
 depth, truth, tolerance = int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+least = .7
 all = named = chains = three = one = 0
 for line in open(sys.argv[1]):
     stack, n = line.rstrip('\n').rsplit(' ', 1)
@@ -68,21 +71,7 @@ for line in open(sys.argv[1]):
     lambdas = [f for f in names if f.startswith('Truth.lambda$work$')]
     chains += n * (names.count('Truth.deep') == depth + 1 and len(lambdas) == 1 and
                    names.index('Truth.work') < names.index('Truth.deep'))
-took = three + one
-share = three / max(took, 1)
-print('%d samples, %d in both, named %.1f%%, whole chains %.1f%%, share %.3f for %.3f' %
-      (all, took, 100 * named / max(all, 1), 100 * chains / max(took, 1), share, truth))
-# three standard deviations of a share of so many samples. What is in neither function is in what
-# calls them, which takes longer until it is compiled: a busy host compiles late.
-sd = (truth * (1 - truth) / max(took, 1)) ** .5
-sys.exit(not (all > 500 and named >= .97 * all and chains >= .97 * took and
-              took >= .7 * all and abs(share - truth) < 3 * sd + tolerance))
 PY
-rooted() { # store, percent
-	"$ascribe" stat "$1" --json 2>/dev/null >stat.json
-	"$ascribe" stat "$1" 2>/dev/null | awk -v min="$2" '$1 == "rooted" { got = $3 + 0 }
-		END { print got "% rooted"; exit !(got >= min) }'
-}
 
 javac --release 17 Truth.java 2>javac.err || skip "javac: $(cat javac.err)"
 for java in $(jvms); do
@@ -99,7 +88,7 @@ for java in $(jvms); do
 			"$java" $option Truth 4000 24 $n "${word[@]}"
 		truth=$(tail -1 ok.out)
 		"$ascribe" export java --format folded >java.folded 2>/dev/null
-		ok "$what" python3 -I -S judge.py java.folded 24 "$truth" $tolerance
+		ok "$what" judge java.folded 24 "$truth" $tolerance
 		ok "$what" rooted java 97
 	done
 done

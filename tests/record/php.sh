@@ -4,13 +4,15 @@
 # FastCGI, with and without opcache and its compiler. Whole chains, also through C; how the time is
 # shared, against the program's own clock. The layouts against PHP's own headers.
 . "$(dirname "$0")/lib.bash"
+. "$here/runtime.bash"
 load=$(realpath "$here/php/load.php")
 
 # What a recording says: judge.py FOLDED DEPTH SHARE. Samples before main() count as all others.
 cat >judge.py <<'PY'
 import sys
+least, tolerance = .8, .01
 depth, truth = int(sys.argv[2]), float(sys.argv[3])
-all = named = rooted = three = one = 0
+all = named = chains = three = one = 0
 for line in open(sys.argv[1]):
     stack, n = line.rstrip('\n').rsplit(' ', 1)
     names, n = stack.split(';'), int(n)
@@ -21,35 +23,16 @@ for line in open(sys.argv[1]):
     three += n * is_three
     one += n * is_one
     named += n * (not any(f in ('[php]', '[anon]', '[unknown]', 'execute_ex') for f in names))
-    rooted += n * ((is_three or is_one) and names.count('App\\Walk::down') == depth + 1 and
+    chains += n * ((is_three or is_one) and names.count('App\\Walk::down') == depth + 1 and
                    names.count('{main}') == 1 and names.index('{main}') < names.index('App\\main') <
                    names.index('App\\timed') < names.index('App\\Walk::down'))
-took = three + one
-share = three / max(took, 1)
-print('%d samples, %d in both, named %.1f%%, whole chains %.1f%%, share %.3f for %.3f' %
-      (all, took, 100 * named / max(all, 1), 100 * rooted / max(took, 1), share, truth))
-sd = (truth * (1 - truth) / max(took, 1)) ** .5
-sys.exit(not (all > 500 and named >= .97 * all and rooted >= .97 * took and took >= .8 * all and
-              abs(share - truth) < 3 * sd + .01))
 PY
-cat >check.awk <<'AWK'
-# Samples of the stacks that a pattern matches, in percent of `want` seconds at 499 Hz.
-$0 ~ pattern { n += $NF }
-END { share = 100 * n / 499 / want; printf "%d samples, %d%% of %.2f s\n", n, share, want; exit !(share > low && share < 115 + 4 / want) }
-AWK
-share_of() { awk '$1 == "three" { a = $2 } $1 == "one" { b = $2 } END { print a / (a + b) }' "$1"; }
-clock() { awk -v f="$1" '$1 == f { print $2 }' took; }
-rooted() { # store, percent
-	"$ascribe" stat "$1" 2>/dev/null | awk -v min="$2" '$1 == "rooted" { got = $3 + 0 }
-		END { print got "% rooted"; exit !(got >= min) }'
-}
 parts() { # part, pattern
-	ok "$what: $1" awk -v pattern=";App.timed;[^<]*App.Parts::$1;$2" -v want="$(clock "$1")" \
-		-v low=60 -f check.awk parts.folded
+	ok "$what: $1" seen parts.folded ";App.timed;[^<]*App.Parts::$1;$2" "$(clock took "$1")" 60
 }
-judge() { # what it ran, what it printed
+judge_it() {
 	"$ascribe" export st --format folded >st.folded 2>/dev/null
-	ok "$what" python3 -I -S judge.py st.folded 24 "$(share_of took)"
+	ok "$what" judge st.folded 24 "$(share_of took)"
 }
 
 # Each PHP 8 that is here: the root it runs in, and its program.
@@ -74,7 +57,7 @@ while read -r php; do
 		ok "$what: recorded" "$ascribe" record -q -F 499 -o st -- \
 			"${run[@]}" $mode "$load" main 4
 		cp ok.out took
-		judge
+		judge_it
 		case $mode in
 		"" | *cli=1) ok "$what" rooted st 97 ;;
 		esac
@@ -97,16 +80,14 @@ while read -r php; do
 		parts in_eval '[{]eval[}];App.burn(;| )'
 		parts internal '(hash|str_repeat)(;| )'
 		for i in 0 3 7; do
-			ok "$what: code where other code was: $i" awk -v want=0.05 -v low=30 \
-				-v pattern=";class@anonymous::m$i;App.burn(;| )" -f check.awk \
-				parts.folded
+			ok "$what: code where other code was: $i" seen parts.folded \
+				";class@anonymous::m$i;App.burn(;| )" 0.05 30
 		done
 		ok "$what: a trait by the class that uses it" awk '
 			/First::shared/ { a += $NF } /Second::shared/ { b += $NF }
 			END { print a, b; exit !(b > 1.4 * a && b < 2.9 * a) }' parts.folded
-		ok "$what: deeper than can be kept" awk -v want="$(clock deep)" -v low=60 \
-			-v pattern='(;App.Walk::down){250}.*;App.burn(;| )' -f check.awk \
-			parts.folded
+		ok "$what: deeper than can be kept" seen parts.folded \
+			'(;App.Walk::down){250}.*;App.burn(;| )' "$(clock took deep)" 60
 		"$ascribe" report parts --json -n 0 >parts.json 2>/dev/null
 		ok "$what: the language" jq -e '[.rows[] | select(.function == "App\\burn")] |
 			length == 1 and .[0].module == "[php]"' parts.json
@@ -190,7 +171,7 @@ CONF
 		cp ok.out took
 		kill -QUIT "$(cat fpm.pid)"
 		wait "$recorder"
-		judge
+		judge_it
 		ok "$what" rooted st 97
 	done
 done

@@ -4,6 +4,7 @@
 # chains, also through C, in threads that have let go of the lock, in generators, in forked
 # children. How the time is shared, against the program's own clock.
 . "$(dirname "$0")/lib.bash"
+. "$here/runtime.bash"
 
 cat >load.py <<'PY'
 import hashlib, os, sys, threading, time
@@ -81,15 +82,6 @@ def main():
 sys.setrecursionlimit(2000)
 main()
 PY
-cat >check.awk <<'AWK'
-# Samples of the stacks that a pattern matches, in percent of `want` seconds at 499 Hz.
-$0 ~ pattern { n += $NF }
-END { share = 100 * n / 499 / want; printf "%d samples, %d%% of %.2f s\n", n, share, want; exit !(share > low && share < 115 + 4 / want) }
-AWK
-seen() { # store, pattern, seconds by the program's clock, percent at least
-	awk -v pattern="$2" -v want="$3" -v low="$4" -f check.awk "$1.folded"
-}
-clock() { awk -v f="$2" '$1 == f { print $2 }' "$1.took"; }
 
 versions=0 known=
 pids=()
@@ -110,26 +102,27 @@ done
 for v in $known; do
 	st=st$v
 	"$ascribe" export $st --format folded -o $st.folded 2>/dev/null
-	ok "$v: a method" seen $st ';<module>;main;timed;([^;<]*;)*Server[.]heavy;burn(;| )' \
-		"$(clock $st Server.heavy)" 80
-	ok "$v: another" seen $st ';<module>;main;timed;([^;<]*;)*Server[.]light;burn(;| )' \
-		"$(clock $st Server.light)" 70
-	ok "$v: not ASCII" seen $st ';<module>;main;timed;([^;<]*;)*Server[.]größe;burn(;| )' \
-		"$(clock $st Server.größe)" 60
-	ok "$v: called back by C" seen $st \
-		';timed;([^;<]*;)*through_c;[^<]*;through_c[.]<locals>[.]by_key;burn(;| )' "$(clock $st through_c)" 60
-	ok "$v: C is in between" seen $st \
-		';through_c;([^;<]*;)*[^;<]*(sort|[+]0x)[^<]*;through_c[.]<locals>[.]by_key;' "$(clock $st through_c)" 60
-	ok "$v: a generator" seen $st ';timed;([^;<]*;)*in_generator;([^;<]*;)*numbers;burn(;| )' \
-		"$(clock $st in_generator)" 60
+	ok "$v: a method" seen $st.folded ';<module>;main;timed;([^;<]*;)*Server[.]heavy;burn(;| )' \
+		"$(clock $st.took Server.heavy)" 80
+	ok "$v: another" seen $st.folded ';<module>;main;timed;([^;<]*;)*Server[.]light;burn(;| )' \
+		"$(clock $st.took Server.light)" 70
+	ok "$v: not ASCII" seen $st.folded ';<module>;main;timed;([^;<]*;)*Server[.]größe;burn(;| )' \
+		"$(clock $st.took Server.größe)" 60
+	ok "$v: called back by C" seen $st.folded \
+		';timed;([^;<]*;)*through_c;[^<]*;through_c[.]<locals>[.]by_key;burn(;| )' "$(clock $st.took through_c)" 60
+	ok "$v: C is in between" seen $st.folded \
+		';through_c;([^;<]*;)*[^;<]*(sort|[+]0x)[^<]*;through_c[.]<locals>[.]by_key;' "$(clock $st.took through_c)" 60
+	ok "$v: a generator" seen $st.folded ';timed;([^;<]*;)*in_generator;([^;<]*;)*numbers;burn(;| )' \
+		"$(clock $st.took in_generator)" 60
 	for i in 0 3 7; do
-		ok "$v: code where other code was: $i" seen $st \
+		ok "$v: code where other code was: $i" seen $st.folded \
 			";([^;<]*;)*reuse;([^;<]*;)*reused_$i;burn(;| )" 0.05 30
 	done
-	ok "$v: deeper than can be kept" seen $st '(;deep){100}.*;burn(;| )' "$(clock $st deep)" 60
-	ok "$v: a thread that has let go of the lock" seen $st \
-		';([^;]*bootstrap[^;]*|Thread[.]run);.*timed;([^;<]*;)*without_lock;' "$(clock $st without_lock)" 70
-	ok "$v: a child that was forked" seen $st ';main;in_child;burn(;| )' 0.2 50
+	ok "$v: deeper than can be kept" seen $st.folded '(;deep){100}.*;burn(;| )' \
+		"$(clock $st.took deep)" 60
+	ok "$v: a thread that has let go of the lock" seen $st.folded \
+		';([^;]*bootstrap[^;]*|Thread[.]run);.*timed;([^;<]*;)*without_lock;' "$(clock $st.took without_lock)" 70
+	ok "$v: a child that was forked" seen $st.folded ';main;in_child;burn(;| )' 0.2 50
 	ok "$v: where" test "$("$ascribe" export $st --format pprof -o - 2>/dev/null | gzip -dc | grep -ac 'load\.py')" -ge 1
 	"$ascribe" report $st --json -n 0 >$st.json 2>/dev/null
 	ok "$v: the language" jq -e '[.rows[] | select(.function == "Server.heavy")] | length == 1 and .[0].module == "[python]"' $st.json

@@ -5,12 +5,14 @@
 # the program's own clock. The layouts against Ruby's own headers. Then what only looks like Ruby,
 # and lies.
 . "$(dirname "$0")/lib.bash"
+. "$here/runtime.bash"
 
 # What a recording says: judge.py FOLDED DEPTH SHARE ROOT. Names with and without classes count.
 cat >judge.py <<'PY'
 import re, sys
+least, tolerance = .9, .01
 depth, truth, root = int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
-all = named = rooted = three = one = 0
+all = named = chains = three = one = 0
 for line in open(sys.argv[1]):
     stack, n = line.rstrip('\n').rsplit(' ', 1)
     names = [re.sub(r'(^| )[A-Z][\w:]*[#.]', r'\1', f) for f in stack.split(';')]
@@ -30,29 +32,10 @@ for line in open(sys.argv[1]):
     # Nothing in between: no native frame of the bytecode function is left.
     want = [root, 'main', 'walk', 'timed', 'block in walk', *['down'] * (depth + 1),
             'block (2 levels) in walk', what, 'burn']
-    rooted += n * (names[at:at + len(want)] == want)
-took = three + one
-share = three / max(took, 1)
-print('%d samples, %d in both, named %.1f%%, whole chains %.1f%%, share %.3f for %.3f' %
-      (all, took, 100 * named / max(all, 1), 100 * rooted / max(took, 1), share, truth))
-sd = (truth * (1 - truth) / max(took, 1)) ** .5
-sys.exit(not (all > 500 and named >= .97 * all and rooted >= .97 * took and took >= .9 * all and
-              abs(share - truth) < 3 * sd + .01))
+    chains += n * (names[at:at + len(want)] == want)
 PY
-cat >check.awk <<'AWK'
-# Samples of the stacks that a pattern matches, in percent of `want` seconds at 499 Hz.
-$0 ~ pattern { n += $NF }
-END { share = 100 * n / 499 / want; printf "%d samples, %d%% of %.2f s\n", n, share, want; exit !(share > low && share < 115 + 4 / want) }
-AWK
-share_of() { awk '$1 == "three" { a = $2 } $1 == "one" { b = $2 } END { print a / (a + b) }' "$1"; }
-clock() { awk -v f="$1" '$1 == f { print $2 }' took; }
-rooted() { # store, percent
-	"$ascribe" stat "$1" 2>/dev/null | awk -v min="$2" '$1 == "rooted" { got = $3 + 0 }
-		END { print got "% rooted"; exit !(got >= min) }'
-}
 parts() { # part, pattern
-	ok "$what: $1" awk -v pattern=";(App::Parts#)?$1;$2" -v want="$(clock "$1")" -v low=60 \
-		-f check.awk parts.folded
+	ok "$what: $1" seen parts.folded ";(App::Parts#)?$1;$2" "$(clock took "$1")" 60
 }
 
 # Each Ruby 3 that is here: the root it runs in, and its program.
@@ -84,7 +67,7 @@ while read -r ruby; do
 		from='<main>'
 		[ "$mode" != threads ] || from='block (2 levels) in threads'
 		[ "$mode" != child ] || from='block in child'
-		ok "$what" python3 -I -S judge.py st.folded 24 "$(share_of took)" "$from"
+		ok "$what" judge st.folded 24 "$(share_of took)" "$from"
 		# Code of YJIT has no unwind rules.
 		[ -n "${option// /}" ] || ok "$what" rooted st 97
 	done
@@ -113,17 +96,16 @@ while read -r ruby; do
 	parts in_file "(.*;)?<top [(]required[)]>;$b"
 	parts in_c "(.*;)?rb_ary_sort_bang;"
 	for i in 0 3 7; do
-		ok "$what: code where other code was: $i" awk -v low=40 -f check.awk \
-			-v want="$(awk '$1 == "reused" { print $2 / 8 }' took)" \
-			-v pattern="[;#]m$i;$b" parts.folded
+		ok "$what: code where other code was: $i" seen parts.folded "[;#]m$i;$b" \
+			"$(awk '$1 == "reused" { print $2 / 8 }' took)" 40
 	done
 	# A fiber has a stack of its own.
 	for part in fiber enumerator thread; do
-		ok "$what: in_$part" awk -v low=60 -v want="$(clock "in_$part")" -f check.awk \
-			-v pattern="block in (App::Parts#)?in_$part;(.*;)?$b" parts.folded
+		ok "$what: in_$part" seen parts.folded "block in (App::Parts#)?in_$part;(.*;)?$b" \
+			"$(clock took "in_$part")" 60
 	done
-	ok "$what: deeper than can be kept" awk -v want="$(clock deep)" -v low=60 -f check.awk \
-		-v pattern="(;(App::Walk#)?down){200}.*;$b" parts.folded
+	ok "$what: deeper than can be kept" seen parts.folded "(;(App::Walk#)?down){200}.*;$b" \
+		"$(clock took deep)" 60
 	"$ascribe" report parts --json -n 0 >parts.json 2>/dev/null
 	ok "$what: the language" jq -e '[.rows[] | select(.function | test("^(App.)?burn$"))] |
 		length == 1 and .[0].module == "[ruby]"' parts.json

@@ -4,6 +4,7 @@
 # interpreted, baseline and optimized code, closures, classes and async functions, against what the
 # program says that it did.
 . "$(dirname "$0")/lib.bash"
+. "$here/runtime.bash"
 [ "$(uname -m)" = x86_64 ] || skip "only x86-64 code is walked"
 
 command -v node >/dev/null || skip "no node"
@@ -74,6 +75,7 @@ three_at=$(grep -n 'function three' truth.js | cut -d: -f1)
 # What a recording says: judge.py FOLDED DEPTH SHARE. All of its samples count.
 cat >judge.py <<'PY'
 import sys
+least, tolerance = .8, .01
 depth, truth = int(sys.argv[2]), float(sys.argv[3])
 all = named = chains = three = one = 0
 for line in open(sys.argv[1]):
@@ -86,25 +88,14 @@ for line in open(sys.argv[1]):
     one += n * is_one
     chains += n * ((is_three or is_one) and names.count('down') == depth + 1 and names.count('work') == 1 and
                    names.index('work') < names.index('down'))
-took = three + one
-share = three / max(took, 1)
-print('%d samples, %d in both, named %.1f%%, whole chains %.1f%%, share %.3f for %.3f' %
-      (all, took, 100 * named / max(all, 1), 100 * chains / max(took, 1), share, truth))
-sd = (truth * (1 - truth) / max(took, 1)) ** .5
-sys.exit(not (all > 500 and named >= .97 * all and chains >= .97 * took and took >= .8 * all and
-              abs(share - truth) < 3 * sd + .01))
 PY
-rooted() { # store, percent
-	"$ascribe" stat "$1" 2>/dev/null | awk -v min="$2" '$1 == "rooted" { got = $3 + 0 }
-		END { print got "% rooted"; exit !(got >= min) }'
-}
 truth() { # what, iterations, command...
 	local what=$1 n=$2
 	shift 2
 	rm -rf v8
 	ok "$what: recorded" "$ascribe" record -q -F 499 -o v8 -- "$@" truth.js 6000 24 "$n"
 	"$ascribe" export v8 --format folded >v8.folded 2>/dev/null
-	ok "$what" python3 -I -S judge.py v8.folded 24 "$(tail -1 ok.out)"
+	ok "$what" judge v8.folded 24 "$(tail -1 ok.out)"
 	ok "$what" rooted v8 97
 }
 has_option() { "$1" --v8-options | grep -q -- "^ *$2 "; }
