@@ -22,16 +22,20 @@ struct elf_part {
 	size_t size;
 };
 
-/* To be freed. */
+struct elf_file_head {
+	Elf64_Ehdr eh;
+	Elf64_Phdr text;
+	Elf64_Shdr sh[ELF_FILE_SECTIONS + 2];
+	char names[256];
+};
+
+/* To be freed. The parts follow each other behind the head. */
 static inline uint8_t *elf_file(uint16_t machine, const struct elf_part *v, size_t n,
 				size_t *ret_size)
 {
-	struct {
-		Elf64_Ehdr eh;
-		Elf64_Phdr text;
-		Elf64_Shdr sh[ELF_FILE_SECTIONS + 2];
-		char names[256];
-	} h = { .text = { .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = ELF_FILE_TEXT } };
+	struct elf_file_head h = {
+		.text = { .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = ELF_FILE_TEXT }
+	};
 	size_t at = sizeof(h), name = 1;
 	require(n <= ELF_FILE_SECTIONS);
 	memcpy(h.eh.e_ident, ELFMAG "\2\1\1", 7);
