@@ -6,6 +6,7 @@
 #include "fault/recorder.c"
 #include "unit/store_model.h"
 
+#include "store/ops/copy.h"
 #include "store/write/writer_int.h"
 #include "store/writer.h"
 
@@ -144,25 +145,76 @@ static int save(struct store_writer *w, int error, bool *ret_reserve)
 	return rc;
 }
 
-/* It is for a disk that is full, and for nothing else. */
-static void the_reserve(void **state)
+/* It is for a disk that is full, or a limit or a quota, and for nothing else. */
+static void use_reserve(int error)
 {
 	bool there;
-	(void)state;
 	snprintf(store, sizeof(store), "%s/store", dir);
 	struct store_writer *w = open_writer(true);
 	assert_int_equal(save(w, 0, &there), 0);
 	assert_true(there);
 	assert_int_equal(save(w, EIO, &there), -EIO);
 	assert_true(there);
-	assert_int_equal(save(w, ENOSPC, &there), 0);
+	assert_int_equal(save(w, error, &there), 0);
 	assert_false(there);
-	assert_int_equal(save(w, ENOSPC, &there), -ENOSPC);
+	assert_int_equal(save(w, error, &there), -ENOSPC);
 	assert_int_equal(save(w, 0, &there), 0);
 	assert_false(there);
 	store_writer_close(w);
 	assert_sound(store);
 	remove_tree(store);
+}
+
+static void the_reserve(void **state)
+{
+	(void)state;
+	use_reserve(ENOSPC);
+	use_reserve(EFBIG);
+	use_reserve(EDQUOT);
+}
+
+static int any_set(void *ctx, const struct label *labels, size_t n, bool *ret)
+{
+	(void)ctx, (void)labels, (void)n;
+	*ret = true;
+	return 0;
+}
+
+/* Sync number `at` of a deletion fails, 0: none; returns how many there were. */
+static long delete_all(long at, int want, const char *text)
+{
+	const struct store_deletion del = { .from_ns = INT64_MIN,
+					    .to_ns = INT64_MAX,
+					    .matches = any_set };
+	struct model m = { .random = 14 };
+	struct copy_result r;
+	struct err err = { 0 };
+	char tmp[100];
+	snprintf(store, sizeof(store), "%s/store", dir);
+	struct store_writer *w = open_writer(true);
+	assert_int_equal(write_windows(&m, w, 2), 0);
+	store_writer_close(w);
+	faults = (struct faults){ .calls = SYNCS, .at = at, .times = 1, .error = EIO };
+	assert_int_equal(store_delete(store, &del, NULL, &r, &err), want);
+	const long n = faults.n;
+	faults.calls = 0;
+	if (!strstr(err.text, text))
+		fail_msg("%s", err.text);
+	snprintf(tmp, sizeof(tmp), "%s.tmp", store);
+	assert_int_not_equal(access(tmp, F_OK), 0);
+	assert_sound(store);
+	model_fini(&m);
+	remove_tree(store);
+	return n;
+}
+
+/* The last one is that of the new store's name. */
+static void a_deletion(void **state)
+{
+	(void)state;
+	long n = delete_all(0, 0, "");
+	assert_true(n > 2);
+	delete_all(n, -EIO, "cannot sync the directory above");
 }
 
 static int setup(void **state)
@@ -185,6 +237,7 @@ int main(void)
 		cmocka_unit_test(windows),
 		cmocka_unit_test(parents),
 		cmocka_unit_test(the_reserve),
+		cmocka_unit_test(a_deletion),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -234,6 +234,47 @@ static void memory_is_given_back(void **state)
 	assert_int_equal(before[0][0].value, 70);
 }
 
+/* Of equal values those of more samples are larger, then those of smaller stacks. */
+static void equal_values(void **state)
+{
+	enum { ROWS = 40, KEPT = 9 };
+	const struct store_totals none = { 0 };
+	const struct label l = {
+		.key = "tenant", .key_len = 6, .str = "v0", .str_len = 2, .type = LABEL_STRING
+	};
+	const struct store_folding_rule r = rule(2 * (KEPT + 1));
+	struct store_row rows[ROWS];
+	struct err err = { 0 };
+	uint64_t folded = 0, got;
+	size_t kept = 0;
+	(void)state;
+	assert_int_equal(store_commit_window(w, 3000, 4000, 4000, &none, &err), 0);
+	assert_int_equal(store_add_set(w, &l, 1, &set[0]), 0);
+	for (unsigned i = 0; i < ROWS; i++) {
+		rows[i] = (struct store_row){ set[0], stack[ROWS - i], event[0], 1 + i * 7 % 10,
+					      100 };
+		assert_int_equal(
+			store_add_row(w, set[0], rows[i].stack, event[0], rows[i].samples, 100), 0);
+	}
+	assert_int_equal(store_fold_small_rows(w, &r, &got), 0);
+	assert_int_equal(w->rows.n, KEPT + 1);
+	for (size_t i = 0; i < ROWS; i++) {
+		size_t larger = 0, found = 0;
+		for (size_t k = 0; k < ROWS; k++)
+			larger += rows[k].samples > rows[i].samples ||
+				  (rows[k].samples == rows[i].samples &&
+				   rows[k].stack < rows[i].stack);
+		for (size_t k = 0; k < w->rows.n; k++)
+			found += w->rows.v[k].stack == rows[i].stack &&
+				 w->rows.v[k].samples == rows[i].samples;
+		assert_int_equal(found, larger < KEPT);
+		kept += found;
+		folded += found ? 0 : rows[i].samples;
+	}
+	assert_int_equal(kept, KEPT);
+	assert_int_equal(got, folded);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +282,7 @@ int main(void)
 		cmocka_unit_test(sums_stay),
 		cmocka_unit_test(one_row_for_each_set),
 		cmocka_unit_test(memory_is_given_back),
+		cmocka_unit_test(equal_values),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -33,6 +33,7 @@ struct translation {
 		leaf_stacks; /* a stack of the other, by leaf: in order where blocks have them */
 };
 
+/* Forget what was met: it may be used again for the same two. */
 void translation_fini(struct translation *t);
 size_t translation_bytes(const struct translation *t);
 

@@ -285,13 +285,6 @@ static int commit(struct copy *c, struct copy_source *from, const struct store_b
 	return rc;
 }
 
-static void forget_ids(struct copy_source *from)
-{
-	struct dicts *to = from->to.to;
-	translation_fini(&from->to);
-	from->to = (struct translation){ .from = &from->s->sym, .to = to };
-}
-
 /* Between two windows: files of bounded size, names of bounded size. */
 static int begin_window(struct copy *c, struct copy_source *from)
 {
@@ -299,10 +292,10 @@ static int begin_window(struct copy *c, struct copy_source *from)
 	if (store_renew(c->w)) {
 		store_renew_end(c->w);
 		for (size_t i = 0; i < c->n_sources; i++)
-			forget_ids(&c->sources[i]);
+			translation_fini(&c->sources[i].to);
 	}
 	if (dicts_bytes(&from->s->sym) > store_budget(from->s) / 2) {
-		forget_ids(from);
+		translation_fini(&from->to);
 		rc = store_forget(from->s, c->err);
 	}
 	c->removed = 0;

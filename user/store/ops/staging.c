@@ -171,11 +171,7 @@ int staging_swap(struct staging *s, struct err *err)
 		return err_sys(err, swapped, "cannot exchange %s and %s", s->tmp, s->name);
 	(void)write_mark(s->fd, "");
 	int rc = tree_sync_above(s->fd);
-	if (rc)
-		return err_sys(err, rc, "cannot sync the directory above %s", s->name);
-	tree_remove(s->tmp);
-	release(s);
-	return 0;
+	return rc ? err_sys(err, rc, "cannot sync the directory above %s", s->name) : 0;
 }
 
 void staging_end(struct staging *s)

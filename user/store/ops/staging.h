@@ -27,7 +27,7 @@ struct staging {
 int staging_begin(struct staging *s, const char *name, bool replaces, struct err *err);
 /* Give it its name. -EEXIST: something else has that name by now. */
 int staging_commit(struct staging *s, struct err *err);
-/* Put it in the place of the directory NAME, and remove that one. */
+/* Put it in the place of the directory NAME, which staging_end removes then. */
 int staging_swap(struct staging *s, struct err *err);
 /* Remove what was not committed, and release. */
 void staging_end(struct staging *s);

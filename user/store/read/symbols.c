@@ -175,8 +175,8 @@ static size_t sum_symbols(const struct store *s, const struct segment *keep,
  */
 static void make_room(struct store *s, const struct segment *keep)
 {
-	size_t limit = symbols_limit(s), own = own_bytes(s);
-	size_t most = own < limit / 2 ? limit - own : limit / 2;
+	size_t limit = symbols_limit(s), own = own_bytes(s), half = limit / 2;
+	size_t most = limit - (own < half ? own : half);
 	for (;;) {
 		struct segment *oldest = NULL;
 		size_t sum = sum_symbols(s, keep, &oldest);
