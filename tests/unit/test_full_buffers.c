@@ -12,6 +12,7 @@
 #include "store/block/top.h"
 #include "store/block/totals.h"
 #include "store/block/track.h"
+#include "store/read/segment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -149,6 +150,102 @@ static void columns(void **state)
 	check(encode_values);
 }
 
+/* ---- what grows from nothing, in buffers of its own ---- */
+
+#define FEW 8 /* entries of each kind */
+
+static int encode_kind(enum kind kind)
+{
+	struct dict_mark at = { dicts_first(kind), kind == KIND_SETS }, next;
+	struct buf out = BUF_INIT;
+	int rc = dicts_encode(&dicts, kind, &at, &out, &next);
+	assert_true(rc || next.next == dicts_count(&dicts, kind));
+	buf_fini(&out);
+	return rc;
+}
+
+static int encode_rows(enum kind ignored)
+{
+	struct rows_writer w = { .events = dicts.events };
+	int rc = 0;
+	(void)ignored;
+	for (uint32_t i = 0; !rc && i < FEW; i++) {
+		const struct store_row group[] = { { i, i, 0, 300, 70000 }, { i + 1, i, 0, 2, 1 } };
+		rc = rows_put(&w, group, 2);
+	}
+	rows_writer_fini(&w);
+	return rc;
+}
+
+static int encode_table(enum kind ignored)
+{
+	static struct settable_label labels[] = {
+		{ .key = 1, .type = LABEL_INT, .num = 70000 },
+		{ .key = 2, .type = LABEL_STRING, .str = "some text", .len = 9 },
+		{ .key = 3,
+		  .type = LABEL_STRING,
+		  .str = "0f8fad5b-d9cb-469f-a165-70867728950e",
+		  .len = 36 },
+	};
+	static struct settable_set sets[] = { { .first = 0, .n = 3 }, { .first = 1, .n = 2 } };
+	const struct settable t = { .labels = labels, .n_labels = 3, .sets = sets, .n = 2 };
+	struct block b = { .info.level = 0 };
+	(void)ignored;
+	int rc = settable_encode(&b, &t);
+	block_fini(&b);
+	return rc;
+}
+
+static int encode_index(enum kind ignored)
+{
+	static struct block_ref v[FEW];
+	const struct segment g = { .refs = v, .n_refs = FEW };
+	struct buf out = BUF_INIT;
+	(void)ignored;
+	int rc = segment_encode_index(&out, &g);
+	buf_fini(&out);
+	return rc;
+}
+
+static void check_each(int (*encode)(enum kind), enum kind kind)
+{
+	bool hit = true;
+	for (long at = 1; hit; at++) {
+		alloc_faults = (struct alloc_faults){ .on = true, .at = at };
+		int rc = encode(kind);
+		alloc_faults.on = false;
+		hit = alloc_faults.hit > 0;
+		assert_int_equal(rc, hit ? -ENOMEM : 0);
+		assert_true(hit || at > 2);
+	}
+}
+
+static void from_nothing(void **state)
+{
+	(void)state;
+	for (enum kind kind = 1; kind <= N_DICTS; kind++)
+		check_each(encode_kind, kind);
+	check_each(encode_rows, 0);
+	check_each(encode_table, 0);
+	check_each(encode_index, 0);
+}
+
+/* Entries of every kind, whose columns all have something. */
+static void fill_dicts(void)
+{
+	uint32_t id, stack = 0;
+	for (unsigned i = 0; i < FEW; i++) {
+		char text[32];
+		snprintf(text, sizeof(text), "function %u", i);
+		struct store_frame f = { .kind = FRAME_USER, .line = 7, .offset = 70000 };
+		assert_int_equal(strings_add(&dicts.strings, text, strlen(text), &f.function), 0);
+		f.file = f.module = f.function;
+		assert_int_equal(dicts_add_frame(&dicts, &f, &id), 0);
+		assert_int_equal(dicts_add_stack(&dicts, stack, id, &stack), 0);
+		assert_int_equal(dicts_add_leaf(&dicts, stack, &id), 0);
+	}
+}
+
 static int setup(void **state)
 {
 	const struct store_event e = { "a", "u", 0, 10 };
@@ -170,6 +267,7 @@ static int setup(void **state)
 		assert_int_equal(dicts_add_set(&dicts, &l, 1, &id), 0);
 		assert_int_equal(top_add(&top, 1, 0, &v, 300), 0);
 	}
+	fill_dicts();
 	return 0;
 }
 
@@ -185,6 +283,7 @@ static int teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(columns) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(columns),
+					    cmocka_unit_test(from_nothing) };
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
