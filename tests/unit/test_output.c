@@ -60,6 +60,10 @@ static void begun_again(void **state)
 	assert_int_equal(size_of(name), 32);
 	assert_int_equal(writer_need_segment(w, 0, T0, &again, &err), 0);
 	assert_ptr_equal(g, again);
+	struct store *s = open_store(dir);
+	assert_int_equal(segment_load(s, &s->segments[0], &err), 0);
+	assert_int_equal(s->segments[0].n_refs, 0);
+	store_close(s);
 	/* As a block leaves it that failed behind its dictionaries. */
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int file = openat(fd, name, O_WRONLY | O_APPEND | O_CLOEXEC);
