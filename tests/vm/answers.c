@@ -136,3 +136,20 @@ double folded(const char *store, const char *where, const char *one, const char 
 		pclose(p);
 	return sum;
 }
+
+void show_stacks(const char *name, const char *store, const char *where)
+{
+	char command[500], line[300];
+	/* Leaves are at the end of a line, before the number. */
+	snprintf(command, sizeof(command),
+		 "ascribe export %s --format folded --where '%s' 2>/dev/null | "
+		 "busybox sed 's/\\(.*\\) \\([0-9]*\\)$/\\2 \\1/; "
+		 "s/^\\([0-9]* \\).*\\(.\\{200\\}\\)$/\\1\\2/' | "
+		 "busybox sort -rn | busybox head -n 12",
+		 store, where);
+	FILE *p = popen(command, "r");
+	while (p && fgets(line, sizeof(line), p))
+		printf("%s| %s", name, line);
+	if (p)
+		pclose(p);
+}

@@ -42,4 +42,7 @@ void accounting(const char *name, const char *store, double late);
 double folded(const char *store, const char *where, const char *one, const char *two,
 	      double *ret_all);
 
+/* Print the stacks with most samples, a line "NAME| SAMPLES STACK" each: why a check failed. */
+void show_stacks(const char *name, const char *store, const char *where);
+
 #endif
