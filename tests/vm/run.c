@@ -171,9 +171,12 @@ static void test_brief(void)
 	double lost = fmin(fmax(late, 0), wanted / 2);
 	double all, n = folded("/tmp/brief", "{comm=\"guest\",exe=~\".*guest\"}",
 			       ";main;outer;middle;inner", "", &all);
-	check(!status && n >= 0.6 * (wanted - lost), "brief",
+	bool found = n >= 0.6 * (wanted - lost);
+	check(!status && found, "brief",
 	      "status %d, %.0f samples with exe and names, of %.0f of the program and %.0f expected (plain perf lost %.0f)",
 	      status, n, all, wanted, late);
+	if (!found)
+		show_stacks("brief", "/tmp/brief", "{comm=\"guest\"}");
 	accounting("brief-accounting", "/tmp/brief", late);
 }
 
