@@ -3,7 +3,6 @@
  * Every frame of a store is damaged once. What verify must say, and which windows repair must keep,
  * follows from the frames alone: they are read here by docs/format.md.
  */
-
 #include "unit/copied.h"
 
 #define WINDOWS 9
@@ -47,20 +46,24 @@ static void read_at(int fd, uint64_t at, void *out, size_t n)
 	assert_int_equal(pread(fd, out, n, (off_t)at), n);
 }
 
+/* Valid until the next call. */
+static const char *path_of(const char *dir, const char *name)
+{
+	static char path[140];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
 static uint64_t size_of(const char *dir, const char *name)
 {
-	char path[140];
 	struct stat st;
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return stat(path, &st) ? 0 : (uint64_t)st.st_size;
+	return stat(path_of(dir, name), &st) ? 0 : (uint64_t)st.st_size;
 }
 
 static void list_frames(const char *dir, const char *name)
 {
-	char path[140];
 	uint8_t h[FRAME], b[40];
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path_of(dir, name), O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	for (uint64_t at = FIRST, size = size_of(dir, name); at < size;) {
@@ -207,20 +210,20 @@ static void check_kept(const char *dir, const bool *kept)
 	store_close(s);
 }
 
+/* Nothing is expected of it yet. */
 static void make_copy(const char *from)
 {
 	char command[300];
 	snprintf(command, sizeof(command), "rm -rf %s && cp -a %s %s", copy, from, copy);
 	assert_int_equal(system(command), 0);
+	n_want = 0;
 }
 
 /* Flip a bit of the copy. */
 static void flip(const char *name, uint64_t at)
 {
-	char path[140];
 	uint8_t byte;
-	snprintf(path, sizeof(path), "%s/%s", copy, name);
-	int fd = open(path, O_RDWR | O_CLOEXEC);
+	int fd = open(path_of(copy, name), O_RDWR | O_CLOEXEC);
 	read_at(fd, at, &byte, 1);
 	byte ^= 16;
 	assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
@@ -229,16 +232,12 @@ static void flip(const char *name, uint64_t at)
 
 static void cut_to(const char *name, uint64_t size)
 {
-	char path[140];
-	snprintf(path, sizeof(path), "%s/%s", copy, name);
-	assert_int_equal(truncate(path, (off_t)size), 0);
+	assert_int_equal(truncate(path_of(copy, name), (off_t)size), 0);
 }
 
 static void unlink_one(const char *name)
 {
-	char path[140];
-	snprintf(path, sizeof(path), "%s/%s", copy, name);
-	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(path_of(copy, name)), 0);
 }
 
 static void repair_says(const bool *kept, const char *what)
@@ -378,27 +377,23 @@ static void short_files(void **state)
 	}
 	make_copy(clean);
 	cut_to(p->name, p->at);
-	n_want = 0;
 	expect(STORE_DAMAGED, copy, p->name, p->at, "the index is missing or wrong");
 	verify_says(copy, "without index");
 	expect(STORE_CUT, copy, p->name, 0, "%zu blocks are kept of %zu", n, n);
 	repair_says(all_kept, "without index");
 	make_copy(clean);
 	cut_to(p->name, p->at + 7);
-	n_want = 0;
 	expect(STORE_DAMAGED, copy, p->name, p->at, "no whole block, 7 bytes");
 	verify_says(copy, "a part of the index");
 	expect(STORE_CUT, copy, p->name, 0, "%zu blocks are kept of %zu", n, n);
 	repair_says(all_kept, "a part of the index");
 	make_copy(clean);
 	cut_to(p->name, FIRST - 1);
-	n_want = 0;
 	expect(STORE_DAMAGED, copy, p->name, 0, "%s/%s is cut short at 31 bytes", copy, p->name);
 	verify_says(copy, "a part of the header");
 	repair_says(kept, "a part of the header");
 	make_copy(clean);
 	unlink_one(p->name);
-	n_want = 0;
 	expect(STORE_DAMAGED, copy, p->name, 0, "cannot open %s/%s", copy, p->name);
 	verify_says(copy, "no file");
 	repair_says(kept, "no file");
@@ -440,7 +435,6 @@ static void short_open_file(void **state)
 		}
 	make_copy(clean);
 	cut_to(p->name, p->at);
-	n_want = 0;
 	expect(STORE_DAMAGED, copy, p->name, p->at, "the file is cut short");
 	verify_says(copy, "cut at a block");
 	expect(STORE_CUT, copy, p->name, 0, "%zu blocks are kept", n - 1);
@@ -448,7 +442,6 @@ static void short_open_file(void **state)
 	/* After a crash nothing says that there was more. */
 	make_copy(torn);
 	cut_to(p->name, p->at);
-	n_want = 0;
 	verify_says(copy, "cut at a block, after a crash");
 	repair_says(kept, "cut at a block, after a crash");
 }
@@ -456,9 +449,7 @@ static void short_open_file(void **state)
 /* A copy of what was in a file before, to compare with. */
 static size_t content(const char *dir, const char *name, uint8_t *out, size_t size)
 {
-	char path[140];
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path_of(dir, name), O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, out, size);
 	assert_in_range(n, 0, size - 1);
 	if (fd >= 0)
@@ -547,9 +538,7 @@ static void manifests(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		make_copy(clean);
 		for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++) {
-			char path[140];
-			snprintf(path, sizeof(path), "%s/%s", copy, others[k]);
-			close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+			close(open(path_of(copy, others[k]), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 		}
 		if (i)
 			unlink_one("MANIFEST");
