@@ -122,9 +122,21 @@ static void parts(void **state)
 	store_close(s);
 }
 
+/* Times before 1970, too. */
+static void slots(void **state)
+{
+	(void)state;
+	assert_int_equal(floor_div(0, 10), 0);
+	assert_int_equal(floor_div(9, 10), 0);
+	assert_int_equal(floor_div(10, 10), 1);
+	assert_int_equal(floor_div(-1, 10), -1);
+	assert_int_equal(floor_div(-10, 10), -1);
+	assert_int_equal(floor_div(-11, 10), -2);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(all_of_time),
-					    cmocka_unit_test(parts) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(all_of_time), cmocka_unit_test(parts),
+					    cmocka_unit_test(slots) };
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

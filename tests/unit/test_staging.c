@@ -86,6 +86,7 @@ static void begin_and_die(bool replaces)
 /* What a killed command left goes, also where it was to replace another. */
 static void left(void **state)
 {
+	char lock[100];
 	(void)state;
 	for (int replaces = 0; replaces < 2; replaces++) {
 		struct staging s;
@@ -97,6 +98,8 @@ static void left(void **state)
 		assert_null(text_of(tmp, "half"));
 		assert_string_equal(text_of(tmp, "lock"), "in the making\n");
 		assert_int_equal(mode_of(tmp), 0700);
+		snprintf(lock, sizeof(lock), "%s/lock", tmp);
+		assert_int_equal(mode_of(lock), 0600);
 		staging_end(&s);
 		assert_int_not_equal(access(tmp, F_OK), 0);
 	}

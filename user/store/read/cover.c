@@ -256,7 +256,7 @@ static int by_slot(const void *pa, const void *pb)
 	int64_t x = slot_of(a->b.level, a->b.t0_ns), y = slot_of(b->b.level, b->b.t0_ns);
 	if (a->b.level != b->b.level)
 		return a->b.level < b->b.level ? -1 : 1;
-	return x != y ? (x < y ? -1 : 1) : (a > b) - (a < b);
+	return (x > y) - (x < y);
 }
 
 /* The first of `level` whose slot is not below `slot`. */
