@@ -48,8 +48,8 @@ OFTEN := $(addprefix tests/, \
 	record/top.sh record/top_metrics.sh record/why.sh record/waits_long.sh record/namespace.sh \
 	record/python.sh record/python_waits.sh record/durations.sh record/probes.sh \
 	record/locks.sh record/latency.sh record/tracks.sh record/waker.sh record/hotspot.sh \
-	record/v8.sh record/php.sh record/php_bad.sh record/ruby.sh record/v8_bad.sh \
-	record/hotspot_bad.sh \
+	record/v8.sh record/php.sh record/php_bad.sh record/ruby.sh record/ruby_bad.sh \
+	record/v8_bad.sh record/hotspot_bad.sh \
 	record/jit.sh record/blame.sh record/filter.sh record/gate.sh \
 	models/check.sh \
 	cli/terminal.sh)
@@ -92,7 +92,7 @@ BESIDE := $(addprefix tests/, \
 	record/async.sh record/blocking.sh record/probes_blocked.sh record/storm.sh \
 	http/api.sh http/pyroscope.sh \
 	http/install.sh http/flood.sh record/python.sh record/php.sh record/renew.sh \
-	record/ruby.sh record/php_bad.sh record/v8_bad.sh record/hotspot_bad.sh \
+	record/ruby.sh record/ruby_bad.sh record/php_bad.sh record/v8_bad.sh record/hotspot_bad.sh \
 	record/unwind_jit.sh \
 	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
 	record/pprof.sh record/metrics.sh \
