@@ -42,7 +42,10 @@ struct symbols {
 	struct buf names;
 };
 
-/* Each: its name, 0, place in the data and size of 16 bits each. Place 0xffff: not defined. */
+/*
+ * Each: its name, 0, then its place in the data and its size, of 16 bits each. Place 0xffff: it is
+ * not defined; 0xfffe: no segment has it.
+ */
 static void take_symbols(struct input in, struct symbols *s)
 {
 	*s = (struct symbols){ .names = BUF_INIT };

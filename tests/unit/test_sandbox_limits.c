@@ -181,7 +181,7 @@ static void test_full(void **state)
 		sandbox_cancel(&job[--n]);
 }
 
-/* Submit an urgent job, or another one of a lower priority. */
+/* Submit a job of this user and priority. */
 static struct sandbox_job *submit_of(struct fixture *f, uint32_t user, unsigned priority)
 {
 	const struct sandbox_call c = { .op = ECHO,

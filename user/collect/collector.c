@@ -30,7 +30,7 @@
 /* Between two looks at what parsers answered, while more is on its way, */
 #define GO_ON_NS (NS / 50)
 #define LOOK_AGAIN_NS (NS / 10) /* and where no answer came, */
-/* And times the CPU time of the last look and what followed: it may be of thousands of processes */
+/* And how many times the CPU time of that look, which may be for thousands of processes */
 #define GO_ON_SHARE 3
 /* And at rows that wait for names: it asks for all of their names */
 #define ROWS_GO_ON_NS (NS / 10)
@@ -271,7 +271,7 @@ static void do_due(struct collector *c)
 /* BOOTTIME from which what waits for parsers may go on; idle: they have nothing more to do. */
 static uint64_t go_on_at(const struct collector *c, bool answered, bool idle)
 {
-	/* Readers answer often: as much time is left to those that parse at least */
+	/* At the end readers answer often: leave as much time to those that parse */
 	uint64_t rest = (c->stopped ? 1 : GO_ON_SHARE) * c->go_on_spent_ns;
 	uint64_t pause = c->stopped ? 0 : !answered ? LOOK_AGAIN_NS : idle ? 0 : GO_ON_NS;
 	return c->go_on_ns + (pause > rest ? pause : rest);

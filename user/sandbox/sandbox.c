@@ -9,7 +9,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Of other users, for which a job waits for each step that its priority is lower */
+/* How many turns later a job comes for each step by which its priority is lower */
 #define TURNS_OF_PRIORITY 2
 
 /* ---- lists ---- */
