@@ -35,13 +35,6 @@ judge_it() {
 	ok "$what" judge st.folded 24 "$(share_of took)"
 }
 
-# Each PHP 8 that is here: the root it runs in, and its program.
-phps() {
-	local p
-	for p in /usr/bin/php8.? "$here"/../../build/roots/*/usr/bin/php8.?; do
-		[ ! -x "$p" ] || echo "$p"
-	done
-}
 while read -r php; do
 	version=${php##*/}
 	root=${php%/usr/bin/*}
@@ -108,7 +101,7 @@ while read -r php; do
 			"$here/php/layout.c" 2>cc.err || bad "layout: $(cat cc.err)"
 		ok "$version: its headers say the same" ./layout
 	fi
-done < <(phps)
+done < <(programs 'php8.?')
 [ -n "${version:-}" ] || skip "no PHP 8 here"
 
 # ---- compiled expressions, which have no unwind rules; waits ----

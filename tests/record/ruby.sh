@@ -37,13 +37,6 @@ parts() { # part, pattern
 	ok "$what: $1" seen parts.folded ";(App::Parts#)?$1;$2" "$(clock took "$1")" 60
 }
 
-# Each Ruby 3 that is here: the root it runs in, and its program.
-rubies() {
-	local p
-	for p in /usr/bin/ruby3.? "$here"/../../build/roots/*/usr/bin/ruby3.?; do
-		[ ! -x "$p" ] || echo "$p"
-	done
-}
 while read -r ruby; do
 	version=${ruby##*/}
 	root=${ruby%/usr/bin/*}
@@ -129,6 +122,6 @@ while read -r ruby; do
 			-o layout "$here/ruby/layout.c" 2>cc.err || bad "layout: $(cat cc.err)"
 		ok "$version: its headers say the same" ./layout
 	fi
-done < <(rubies)
+done < <(programs 'ruby3.?')
 [ -n "${version:-}" ] || skip "no Ruby 3 here"
 finish

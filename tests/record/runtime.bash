@@ -2,6 +2,14 @@
 # For the tests of languages, after lib.bash: what a recording says, against what the program says.
 # shellcheck disable=SC2154 # variables of lib.bash
 
+# Each program of a name, here and in the roots of other systems.
+programs() { # pattern
+	local p
+	for p in /usr/bin/$1 "$here"/../../build/roots/*/usr/bin/$1; do
+		[ ! -x "$p" ] || echo "$p"
+	done
+}
+
 # A line of a program is "PART SECONDS", by its own clock.
 clock() { awk -v f="$2" '$1 == f { print $2 }' "$1"; } # file, part
 share_of() { awk '$1 == "three" { a = $2 } $1 == "one" { b = $2 } END { print a / (a + b) }' "$1"; }
