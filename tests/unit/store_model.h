@@ -433,6 +433,18 @@ static inline void remove_tree(const char *dir)
 	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+/* How many descriptors are open, with some that always are. */
+static inline size_t count_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
 /*
  * A new directory, its name in a buffer of 64 bytes; in memory where there is such a place, for
  * fsync costs.

@@ -32,18 +32,6 @@ static bool has_old;
 static void begin_faults(void);
 static void end_faults(void);
 
-/* How many descriptors are open: each run closes what it opened. */
-static inline size_t count_descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static inline void copy_store(const char *from, const char *to)
 {
 	char command[300];

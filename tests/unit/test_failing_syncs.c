@@ -15,16 +15,6 @@
 
 static char dir[64], store[80];
 
-static size_t count_open(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static struct store_writer *open_writer(bool windows_only)
 {
 	struct store_options o = model_options;
@@ -78,7 +68,7 @@ static size_t run(bool windows_only, long at, long times, long *ret_n)
 {
 	struct model m = { .random = 13 };
 	struct err err = { 0 };
-	const size_t before = count_open();
+	const size_t before = count_descriptors();
 	snprintf(store, sizeof(store), "%s/store", dir);
 	struct store_writer *w = open_writer(windows_only);
 	faults = (struct faults){ .calls = SYNCS, .at = at, .times = times, .error = EIO };
@@ -99,7 +89,7 @@ static size_t run(bool windows_only, long at, long times, long *ret_n)
 	model_check(&m, store);
 	assert_sound(store);
 	check_files();
-	assert_int_equal(count_open(), before);
+	assert_int_equal(count_descriptors(), before);
 	model_fini(&m);
 	remove_tree(store);
 	return lost;

@@ -201,16 +201,6 @@ static void other_damage(void **state)
 
 /* ---- descriptors ---- */
 
-static size_t count_open(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static size_t dictionaries_of(const struct store *s)
 {
 	size_t sum = 0;
@@ -240,7 +230,7 @@ static void descriptors(void **state)
 	(void)state;
 	o.windows_only = true;
 	o.symbols_bytes = 1;
-	const size_t first = count_open();
+	const size_t first = count_descriptors();
 	struct store_writer *w = open_writer(&o);
 	const char *const dirs[] = { dir, dir, dir };
 	for (int i = 0; i < 200; i++) {
@@ -248,12 +238,12 @@ static void descriptors(void **state)
 		store_renew_end(w);
 		assert_int_equal(model_commit(&m, w, 2, &err), 0);
 		/* Of the writer: the directory, the lock, names of the open file; and 128 */
-		assert_in_range(count_open() - first, 3, 132);
+		assert_in_range(count_descriptors() - first, 3, 132);
 	}
 	store_writer_close(w);
-	assert_int_equal(count_open(), first);
+	assert_int_equal(count_descriptors(), first);
 	for (size_t stores = 1; stores <= 3; stores++) {
-		const size_t before = count_open();
+		const size_t before = count_descriptors();
 		struct store_cover c;
 		size_t most = 0;
 		assert_int_equal(store_open_all(&s, dirs, stores, &err), 0);
@@ -268,7 +258,7 @@ static void descriptors(void **state)
 							  &b, &err),
 					 0);
 			model_window_fini(&(struct model_window){ b.rows, b.n, 0, 0 });
-			n = count_open() - before;
+			n = count_descriptors() - before;
 			most = n > most ? n : most;
 		}
 		/* Beside them, of each store: its directory, the newest file of names. */
@@ -276,7 +266,7 @@ static void descriptors(void **state)
 		check_dictionaries(s);
 		store_cover_free(&c);
 		store_close(s);
-		assert_int_equal(count_open(), before);
+		assert_int_equal(count_descriptors(), before);
 	}
 	model_fini(&m);
 }

@@ -24,16 +24,6 @@ static int end(void **state)
 	return 0;
 }
 
-static size_t count_open(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void put(const char *dir, const char *file, const char *text)
 {
 	char path[120];
@@ -110,17 +100,17 @@ static void two(void **state)
 {
 	struct staging s, other;
 	struct err err = { 0 };
-	const size_t before = count_open();
+	const size_t before = count_descriptors();
 	(void)state;
 	assert_int_equal(staging_begin(&s, name, false, &err), 0);
-	assert_int_equal(count_open(), before + 1);
+	assert_int_equal(count_descriptors(), before + 1);
 	put(tmp, "half", "made");
 	assert_int_equal(staging_begin(&other, name, false, &err), -EEXIST);
 	assert_non_null(strstr(err.text, "another command is writing it"));
-	assert_int_equal(count_open(), before + 1);
+	assert_int_equal(count_descriptors(), before + 1);
 	assert_string_equal(text_of(tmp, "half"), "made");
 	assert_int_equal(staging_commit(&s, &err), 0);
-	assert_int_equal(count_open(), before);
+	assert_int_equal(count_descriptors(), before);
 	assert_int_not_equal(access(tmp, F_OK), 0);
 	assert_string_equal(text_of(name, "half"), "made");
 	/* A store is not in the making, whatever its own name is. */
@@ -130,7 +120,7 @@ static void two(void **state)
 	assert_int_equal(staging_begin(&s, name, false, &err), -EEXIST);
 	assert_non_null(strstr(err.text, "name a new directory"));
 	assert_int_not_equal(access(tmp, F_OK), 0);
-	assert_int_equal(count_open(), before);
+	assert_int_equal(count_descriptors(), before);
 }
 
 /* Who gets the name first keeps it. */
@@ -138,7 +128,7 @@ static void taken_meanwhile(void **state)
 {
 	struct staging s;
 	struct err err = { 0 };
-	const size_t before = count_open();
+	const size_t before = count_descriptors();
 	(void)state;
 	assert_int_equal(staging_begin(&s, name, false, &err), 0);
 	assert_int_equal(mkdir(name, 0700), 0);
@@ -148,7 +138,7 @@ static void taken_meanwhile(void **state)
 	staging_end(&s);
 	assert_int_not_equal(access(tmp, F_OK), 0);
 	assert_int_equal(rmdir(name), 0);
-	assert_int_equal(count_open(), before);
+	assert_int_equal(count_descriptors(), before);
 }
 
 /* What is mounted cannot be exchanged. */
@@ -170,7 +160,7 @@ static void swapped(void **state)
 	struct err err = { 0 };
 	struct stat st;
 	char slashes[90];
-	const size_t before = count_open();
+	const size_t before = count_descriptors();
 	(void)state;
 	snprintf(slashes, sizeof(slashes), "%s//", name);
 	assert_int_equal(mkdir(name, 0700), 0);
@@ -191,19 +181,19 @@ static void swapped(void **state)
 	assert_int_equal(stat(name, &st), 0);
 	assert_true(geteuid() || (st.st_uid == 1 && st.st_gid == 2));
 	assert_int_not_equal(access(tmp, F_OK), 0);
-	assert_int_equal(count_open(), before);
+	assert_int_equal(count_descriptors(), before);
 	/* Nothing is there to be replaced. */
 	remove_tree(name);
 	assert_int_equal(staging_begin(&s, name, true, &err), 0);
 	assert_int_equal(staging_swap(&s, &err), -ENOENT);
 	staging_end(&s);
 	assert_int_not_equal(access(tmp, F_OK), 0);
-	assert_int_equal(count_open(), before);
+	assert_int_equal(count_descriptors(), before);
 	/* Where nothing can be made there is an error, and nothing has to be released. */
 	snprintf(name, sizeof(name), "%s/absent/store", base);
 	assert_int_equal(staging_begin(&s, name, false, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "cannot make the directory"));
-	assert_int_equal(count_open(), before);
+	assert_int_equal(count_descriptors(), before);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
