@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A user whose programs take as much as they can of what all share in a recorder, in ten ways,
+# A user whose programs take as much as they can of what all share in a recorder, in eleven ways,
 # beside programs that behave. Those have their labels, names, callers and time. The recorder's CPU
 # time, memory and descriptors stay within bounds. GREEDY="files map" runs these two alone.
 #
@@ -83,6 +83,12 @@ start() {
 	map) as_user ./greedy map 60 && as_user ./greedy map 60 ;;
 	ranges) as_user ./greedy ranges 60 36 ;;
 	files) mkdir -m 777 files && as_user sh -c 'cd files && exec ../greedy files 60 12000' ;;
+	crowd)
+		for i in $(seq 12); do
+			mkdir -m 777 "crowd$i"
+			as_user sh -c "cd crowd$i && exec ../greedy files 60 4000"
+		done
+		;;
 	remap)
 		i=$(printf '/%0250d' 1 2 3 4 5 6 7 8 9 10 11 12)
 		mkdir -p ".$i" && cp far ".$i/far" && as_user ./greedy remap 60 ".$i/far"
@@ -196,6 +202,7 @@ if [ -n "${GREEDY:-}" ]; then
 	attack $GREEDY
 else
 	attack files remap
+	attack crowd
 	attack absent codes map
 	attack chains jits ranges rules threads
 fi

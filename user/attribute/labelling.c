@@ -187,22 +187,19 @@ static void note_script(struct labelling *l, struct subject *k, const struct bin
 	script_version(s, l->scripts[s->language].version);
 }
 
-static void look_at(struct labelling *l, struct subject *k)
+/* Find where a process has labels, and tell the BPF program. SOURCES_: why to look again. */
+static int look_at(struct labelling *l, struct subject *k)
 {
 	struct proc_image *im = procs_identify(l->procs, &k->id, proc_now_ns(), PROC_MAPS);
-	if (im != k->image || im->to_ns != UINT64_MAX || !proc_image_mapped(im)) {
-		put_off(l, k, im == k->image && im->to_ns == UINT64_MAX ? SOURCES_LATE : 0);
-		return;
-	}
+	if (im != k->image || im->to_ns != UINT64_MAX || !proc_image_mapped(im))
+		return im == k->image && im->to_ns == UINT64_MAX ? SOURCES_LATE : 0;
 	struct proc_entry e = { .tgid = k->id.tgid,
 				.exec_id = k->id.exec_id,
 				.start_ns = k->id.start_ns };
 	struct binary_script unknown;
 	int waiting = l->look ? find_slots(l, im, &e) : 0;
-	if (waiting & SOURCES_UNANSWERED && k->published) { /* keep the slots that are published */
-		put_off(l, k, SOURCES_LATE);
-		return;
-	}
+	if (waiting & SOURCES_UNANSWERED && k->published) /* keep the slots that are published */
+		return SOURCES_LATE;
 	k->published = true;
 	if (scripts_locate(l->resolver, im, &e, &unknown))
 		note_script(l, k, &unknown);
@@ -220,7 +217,21 @@ static void look_at(struct labelling *l, struct subject *k)
 		waiting |= SOURCES_NOT_YET; /* no room near its place in the table: others end */
 	if (l->on_known)
 		l->on_known(l->known_ctx, im);
-	put_off(l, k, waiting);
+	return waiting;
+}
+
+/* The same where its turn is now. */
+static void look(struct labelling *l, struct subject *k)
+{
+	uint64_t until_ns = procs_paused_until(l->procs, k->image);
+	if (until_ns) {
+		list_remove(&l->fresh, &k->fresh);
+		due_put(&l->due, &k->due, until_ns);
+		return;
+	}
+	uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	put_off(l, k, look_at(l, k));
+	procs_looked(l->procs, k->image, begin_ns);
 }
 
 const struct script_unknown *labelling_scripts(const struct labelling *l)
@@ -276,7 +287,8 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 	if (!has && !resolver_is_late(m))
 		return;
 	k->tries = TRIES;
-	look_at(l, k);
+	due_put(&l->due, &k->due,
+		proc_now_ns()); /* more of its files are on their way, it may be */
 }
 
 /*
@@ -310,7 +322,7 @@ int labelling_tick(struct labelling *l)
 	uint64_t now = proc_now_ns(), until = now + TICK_NS;
 	struct subject *k;
 	while (now < until && (k = next_subject(l, now))) {
-		look_at(l, k);
+		look(l, k);
 		now = proc_now_ns();
 	}
 	const struct due_item *first = due_first(&l->due);

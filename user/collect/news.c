@@ -11,7 +11,7 @@
 #define NEWS_EVERY_NS \
 	(NS / \
 	 10) /* files are opened and label slots looked for while their process is still there */
-#define ATTEND_NS (NS / 100)
+#define ATTEND_NS (NS / 100) /* or as long as it took: whoever calls goes on, too */
 /* Images that the BPF programs ask about, until they are looked at: some ms */
 #define ARRIVALS_MAX 16384
 
@@ -111,7 +111,8 @@ void news_attend(struct collector *c)
 	news_admit(c);
 	labelling_tick(c->labelling);
 	unwinding_tick(c->unwinding);
-	c->next_attend_ns = proc_now_ns() + ATTEND_NS;
+	uint64_t end = proc_now_ns();
+	c->next_attend_ns = end + (end - now > ATTEND_NS ? end - now : ATTEND_NS);
 }
 
 void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)

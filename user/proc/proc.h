@@ -26,6 +26,7 @@
 #include "sandbox/keeper.h"
 #include "util/err.h"
 #include "util/list.h"
+#include "util/pace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -137,12 +138,14 @@ struct proc_image {
 	uint32_t user;
 
 	/* For user/proc alone. */
-	bool complete; /* maps has all mappings */
-	bool named;    /* comm and exe are set */
-	bool by_exec;  /* the image began with an exec */
-	bool settled;  /* the image ended, and no record of its life is missing */
-	bool threaded; /* the side-band showed a second thread */
-	bool again;    /* the last procs_mmap told of a mapping that was there already */
+	struct pace looks;  /* see procs_paused_until */
+	uint64_t looked_ns; /* CPU time of them */
+	bool complete;	    /* maps has all mappings */
+	bool named;	    /* comm and exe are set */
+	bool by_exec;	    /* the image began with an exec */
+	bool settled;	    /* the image ended, and no record of its life is missing */
+	bool threaded;	    /* the side-band showed a second thread */
+	bool again;	    /* the last procs_mmap told of a mapping that was there already */
 	enum proc_state state : 8;
 	/*
 	 * Number of losses (procs_lost) when maps was certain; when the process was last seen in
@@ -283,6 +286,14 @@ int proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap, size_
  * NULL: as for a process that has ended.
  */
 uint32_t proc_image_user(struct proc_image *im);
+
+/*
+ * Whoever looks through all files of an image asks first, and says afterwards where its thread's
+ * CPU clock was when it began. Such looks take a tenth of our time for one user, half of that for
+ * one image. Return the BOOTTIME until which this one is left alone; 0: look now.
+ */
+uint64_t procs_paused_until(struct procs *p, struct proc_image *im);
+void procs_looked(struct procs *p, struct proc_image *im, uint64_t begin_ns);
 
 /* ---- looking up ---- */
 

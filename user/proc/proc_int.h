@@ -5,6 +5,7 @@
 
 #include "proc/proc.h"
 #include "util/quota.h"
+#include "util/spenders.h"
 
 #define FILE_BUCKETS 8191
 #define IMAGE_BITS 14
@@ -38,7 +39,8 @@ struct procs {
 		[FILE_OWNERS]; /* files by the process that mapped them first: hash of tgid */
 	struct cgroup_name *cgroups[CGROUP_BUCKETS];
 	size_t n_cgroups;
-	size_t bytes;	  /* of the images and their mappings */
+	size_t bytes; /* of the images and their mappings */
+	struct spenders lookers;
 	uint64_t n_reads; /* of /proc/TGID/maps */
 	int cgroup_mount; /* descriptor of the v2 tree; -1: not opened yet, -2: there is none */
 	void (*release_file)(void *binary);

@@ -93,14 +93,14 @@ static void set_waits(struct unwinding *u, struct process *p, bool waits)
 /* Have a process looked at, which takes long where it has thousands of files: at its pace. */
 static void look_at(struct unwinding *u, struct process *p)
 {
-	if (!pace_pauses(&p->pace)) {
-		set_waits(u, p, true);
+	uint64_t until = procs_paused_until(u->procs, p->image);
+	set_waits(u, p, p->waits.listed || !until);
+	if (!until)
 		return;
-	}
 	p->late = true;
 	list_set(&u->lacking, &p->lacks, true);
-	if (p->pace.until_ns < u->retry_ns)
-		u->retry_ns = p->pace.until_ns;
+	if (until < u->retry_ns)
+		u->retry_ns = until;
 }
 
 static bool any_waits(const struct unwinding *u)
@@ -405,7 +405,7 @@ static void update(struct unwinding *u, struct process *p, uint64_t until_ns)
 	if (p->image)
 		list_set(&u->lacking, &p->lacks, p->late || lacks_room(u, im));
 	hold(u, im, -1u);
-	pace_charge(&p->pace, begin);
+	procs_looked(u->procs, im, begin);
 	if (rc == -EAGAIN && p->image)
 		look_at(u, p);
 }
@@ -480,10 +480,7 @@ void unwinding_sampled(struct unwinding *u, const struct proc_image *im, uint64_
 	list_append(&u->used, &p->used);
 }
 
-/*
- * Files that found no room, or were not read, in processes that still run: there may be some by
- * now.
- */
+/* Files of running processes found no room, or were not read: there may be some by now. */
 static void try_again(struct unwinding *u)
 {
 	u->retry_ns = proc_now_ns() + RETRY_MS * 1000000ull;
@@ -564,7 +561,8 @@ int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns,
 	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct proc_image *im = procs_identify(u->procs, id, ns, PROC_MAPS);
 	struct process *p = im ? im->layer[PROC_UNWIND] : NULL;
-	bool pauses = p && pace_pauses(&p->pace);
+	bool pauses =
+		p && (pace_pauses(&p->walks) || (p->slow && procs_paused_until(u->procs, im)));
 	if (im && !now && (pauses || proc_image_is_late(im)))
 		return -EINPROGRESS;
 	if (!im || pauses) {
@@ -575,7 +573,9 @@ int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns,
 	int rc = walk_image(u, im, regs, memory, now, out, ret_n, ret_end);
 	hold(u, im, -1u);
 	if (p)
-		pace_charge(&p->pace, begin);
+		p->slow = pace_charge(&p->walks, begin, WALKS_SHARE) > WALK_SLOW_NS;
+	if (p && p->slow)
+		procs_looked(u->procs, im, begin);
 	/* Its ranges made room for others' */
 	if (p && !p->list && !p->lacks.listed && im->to_ns == UINT64_MAX)
 		look_at(u, p);

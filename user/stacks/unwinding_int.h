@@ -24,6 +24,9 @@ struct code {
 	struct unwind_code part;
 };
 
+#define WALKS_SHARE 9	       /* a tenth of our time */
+#define WALK_SLOW_NS 200000ull /* a walk that takes longer counts as a look */
+
 /* An image that is sampled: its proc_image.layer[PROC_UNWIND]. */
 struct process {
 	struct proc_id id;
@@ -33,7 +36,8 @@ struct process {
 	/* Of unwinding.lacking: one of its files found no room, or is not compiled yet: */
 	struct list_node lacks;
 	bool late;
-	struct pace pace; /* of looks at it, and of walks of its stacks */
+	struct pace walks; /* of its stacks */
+	bool slow;	   /* the last one was */
 	/* Of unwinding.partial: its list has files that nobody wants yet */
 	struct list_node partial;
 	uint64_t grace_ns;     /* until when it waits for all of its files; 0: it does not */
