@@ -118,7 +118,9 @@ void news_attend(struct collector *c)
 void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 {
 	struct collector *c = ctx;
-	if (w->cpu < c->n_cpus && copies_add(c->copies, w, stack))
+	const struct proc_id id = { w->row.start_ns, w->row.tgid, w->row.exec_id };
+	uint32_t user = proc_image_user(procs_lookup(c->procs, &id));
+	if (w->cpu < c->n_cpus && copies_add(c->copies, w, stack, user))
 		window_add_unkept(window_cpu(c->window, w->cpu), w->half);
 }
 

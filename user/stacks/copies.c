@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/copies.h"
 #include "util/clock.h"
+#include "util/quota.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ struct copy {
 	struct row row;
 	uint32_t half; /* its id */
 	unsigned cpu;
+	uint32_t user; /* proc_image_user */
 	uint32_t weight;
 	bool taken;
 	enum counter end;    /* set after unwinding */
@@ -24,7 +26,8 @@ struct copies {
 	struct unwinding *unwinding;
 	struct copy *first, **last;
 	struct copy *next; /* the first that is not unwound */
-	size_t waiting, bytes;
+	size_t waiting;
+	struct quota bytes;
 	uint64_t news_ns;
 	bool again; /* something has changed since the last try */
 };
@@ -36,6 +39,7 @@ int copies_new(struct copies **ret, struct unwinding *u)
 		return -ENOMEM;
 	c->unwinding = u;
 	c->last = &c->first;
+	c->bytes.max = COPIES_BYTES_MAX;
 	*ret = c;
 	return 0;
 }
@@ -126,12 +130,25 @@ static bool unwind_copy(struct copies *c, struct copy *p, bool now)
 	while (c->next && !c->next->w)
 		c->next = c->next->next;
 	c->waiting--;
-	c->bytes -= copy_bytes(w);
+	quota_give(&c->bytes, p->user, copy_bytes(w));
 	free(w);
 	return true;
 }
 
-int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack)
+/*
+ * Have room for n bytes more: unwind the oldest copy as it is, of this user where it has its share.
+ */
+static void make_room(struct copies *c, uint32_t user, size_t n)
+{
+	while (!quota_take(&c->bytes, user, n)) {
+		struct copy *p = c->next;
+		while (p && quota_is_greedy(&c->bytes, user, n) && (!p->w || p->user != user))
+			p = p->next;
+		unwind_copy(c, p ? p : c->next, true);
+	}
+}
+
+int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack, uint32_t user)
 {
 	struct copy *p = calloc(1, sizeof(*p));
 	if (p)
@@ -150,13 +167,14 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	p->weight = w->weight;
 	p->half = w->half;
 	p->cpu = w->cpu;
+	p->user = user;
+	make_room(c, user, copy_bytes(w));
 	*c->last = p;
 	c->last = &p->next;
 	if (!c->next)
 		c->next = p;
 	c->waiting++;
 	c->again = true;
-	c->bytes += copy_bytes(w);
 	return 0;
 }
 
@@ -175,8 +193,6 @@ int copies_tick(struct copies *c, uint64_t news_ns)
 {
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + TICK_NS;
 	struct proc_id blocked = { 0 };
-	while (c->next && c->bytes >= COPIES_BYTES_MAX)
-		unwind_copy(c, c->next, true);
 	if (!c->waiting || (!c->again && news_ns == c->news_ns))
 		return -1;
 	for (struct copy *p = c->next; p && c->waiting; p = p->next) {

@@ -9,8 +9,8 @@
  *                   |        |
  *                   +--------+-> taken with its half (copies_take) -> handed out when unwound
  *
- * The queue is bounded: beyond COPIES_BYTES_MAX, and when its window ends, a sample is unwound with
- * the rules that exist. Not thread-safe.
+ * The queue is bounded: beyond COPIES_BYTES_MAX, which users share (quota.h), and when its window
+ * ends, a sample is unwound with the rules that exist. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_COPIES_H
 #define ASCRIBE_STACKS_COPIES_H
@@ -24,8 +24,11 @@ struct copies;
 int copies_new(struct copies **ret, struct unwinding *u);
 void copies_free(struct copies *c);
 
-/* -ENOMEM: the sample is lost; the half of its CPU has counted it as begun. */
-int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack);
+/*
+ * user: proc_image_user of its image. -ENOMEM: the sample is lost; the half of its CPU has counted
+ * it as begun.
+ */
+int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack, uint32_t user);
 
 /*
  * Unwind copies from before news_ns (the side-band was read up to there), for some milliseconds. 0:
