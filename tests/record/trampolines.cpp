@@ -3,10 +3,16 @@
  * trampolines SECONDS: two threads that label their work by trampolines, a fresh label every 3 ms,
  * each with a number of its own. A third of the time is below an inner label. Prints the CPU
  * seconds of each thread and kind, by the thread's own clock, and how many labels there were.
+ *
+ * trampolines SECONDS liar: a table that lies.
+ * trampolines SECONDS N: N processes with tables, each of which runs for 4 ms.
  */
 #include <ascribe/trampoline.hpp>
 
 #include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include <atomic>
 #include <cstdio>
@@ -92,8 +98,24 @@ static void lie(double seconds)
 	liar.join();
 }
 
+static void crowd(double seconds, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (!fork()) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			burn(0.004);
+			for (;;)
+				pause();
+		}
+	usleep(static_cast<useconds_t>(seconds * 1e6));
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 2 && atoi(argv[2])) {
+		crowd(atof(argv[1]), atoi(argv[2]));
+		return 0;
+	}
 	if (argc > 2) {
 		prctl(PR_SET_NAME, "liar");
 		lie(atof(argv[1]));

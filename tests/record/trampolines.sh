@@ -50,4 +50,29 @@ report both --by tgid,comm,task --where '{task=~"first|second"}' >both.json
 "$ascribe" stat both --json >stat.json 2>/dev/null
 check "and labels others as ever" r=both.json s=stat.json -- \
 	'set(k[1:] for k in samples(r)) == {("trampolines", "first"), ("trampolines", "second")} and exact(s)' 'samples(r)'
+
+# ---- a user with more processes that have tables than there are places ----
+if [ "$(id -u)" = 0 ]; then
+	chmod 755 "$dir"
+	cp "$load" crowd
+	background "$ascribe" record -a -F 999 -d 120s -o crowd.data 2>crowd.err
+	recorder=$pid
+	recording crowd.err
+	background setpriv --reuid=47290 --regid=47290 --clear-groups ./crowd 100 1200
+	crowd=$pid
+	# Each of them was seen when it ran.
+	for _ in $(seq 100); do
+		sleep 0.2
+		[ "$(pgrep -u 47290 -c)" -gt 1200 ] && ! grep -q R <(ps -o stat= -u 47290) && break
+	done
+	"$load" "$(in_part 2 3)" >truth.json
+	kill -INT "$recorder"
+	wait "$recorder"
+	kill -9 "$crowd"
+	report crowd.data --by thread,task --where '{task=~"first|second"}' >crowd.json
+	"$ascribe" stat crowd.data --json >stat.json 2>/dev/null
+	check "takes no place of others'" r=crowd.json s=stat.json truth=truth.json -- \
+		'set(samples(r)) == {("first", "first"), ("second", "second")} and exact(s) and
+		r["seconds"] > 0.6 * sum(truth[t] for t in truth if t != "labels")' 'samples(r)'
+fi
 finish

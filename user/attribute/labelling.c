@@ -51,6 +51,7 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->procs = procs;
 	l->resolver = r;
 	l->generation = 1;
+	l->subjects.max = PROC_PUBLISHED_MAX;
 	l->look = !cfg->no_labels;
 	l->sets_max = cfg->label_sets ? cfg->label_sets : PROC_SETS_MAX;
 	int rc = note_probes(l, cfg);
@@ -248,14 +249,14 @@ void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, struct 
 
 static struct subject *subject_new(struct labelling *l, struct proc_image *im)
 {
-	struct subject *k = l->n_subjects < PROC_PUBLISHED_MAX ? calloc(1, sizeof(*k)) : NULL;
-	if (!k) {
+	struct subject *k = calloc(1, sizeof(*k));
+	if (!k || !quota_take(&l->subjects, proc_image_user(im), 1)) {
+		free(k);
 		l->any_missed = true; /* it does not ask again in this generation */
 		return NULL;
 	}
 	k->image = im;
 	im->layer[PROC_LABELS] = k;
-	l->n_subjects++;
 	return k;
 }
 
@@ -282,8 +283,8 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 		return;
 	struct binary *b = resolver_binary(l->resolver, im, m);
 	struct binary_script script;
-	bool has = b && (!binary_label_descriptor(b, &at) || !binary_script(b, &script) ||
-			 sources_has(l->sources, im, m));
+	bool has = b && (!binary_label_descriptor(b, &at) || !binary_trampolines(b, &at) ||
+			 !binary_script(b, &script) || sources_has(l->sources, im, m));
 	if (!has && !resolver_is_late(m))
 		return;
 	k->tries = TRIES;
@@ -344,7 +345,7 @@ static void on_end(void *ctx, struct proc_image *im)
 	due_remove(&l->due, &k->due);
 	labelled_free(l, k);
 	free(k);
-	l->n_subjects--;
+	quota_give(&l->subjects, proc_image_user(im), 1);
 }
 
 /* Those whose sets were too many have a new chance, if that has made room. */
@@ -369,7 +370,7 @@ void labelling_forget(struct labelling *l)
 	 */
 	if (l->n_definitions > DEFINITIONS_MAX / 2 || l->n_keys > KEY_TABLES_MAX / 2 ||
 	    l->bytes > DEFINITIONS_BYTES / 2 || l->full.n ||
-	    (l->any_missed && l->n_subjects < PROC_PUBLISHED_MAX / 2)) {
+	    (l->any_missed && l->subjects.taken < PROC_PUBLISHED_MAX / 2)) {
 		l->any_missed = false;
 		labelling_drop_definitions(l);
 		l->generation = sampler_new_generation(l->sampler);

@@ -66,11 +66,11 @@ struct labelling {
 	uint32_t generation;
 	struct label_filter *filter;
 	struct redactor redactor;
-	struct list fresh; /* subjects, in the order in which they were asked about */
-	struct due due;	   /* subjects */
-	struct list late;  /* subjects that are due, too */
-	struct list full;  /* labelled */
-	size_t n_subjects;
+	struct list fresh;     /* subjects, in the order in which they were asked about */
+	struct due due;	       /* subjects */
+	struct list late;      /* subjects that are due, too */
+	struct list full;      /* labelled */
+	struct quota subjects; /* of PROC_PUBLISHED_MAX */
 	uint64_t n_looks;
 	uint64_t absent_second; /* of absent_reads */
 	struct quota absent_reads;

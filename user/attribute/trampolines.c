@@ -2,6 +2,8 @@
 #include "attribute/trampolines.h"
 
 #include "labels/binding.h"
+#include "util/array.h"
+#include "util/quota.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +23,7 @@ struct code_table {
 
 struct process {
 	uint64_t start_ns;
-	uint32_t tgid, exec_id;
+	uint32_t tgid, exec_id, user;
 	uint32_t n;
 	uint64_t drain; /* number of the drain of `read` */
 	size_t read;
@@ -41,6 +43,7 @@ struct trampolines {
 	struct resolver *resolver;
 	struct process *process;
 	size_t n, cap;
+	struct quota places; /* of PROCESSES_MAX */
 	uint64_t drain;
 	struct history *cache; /* [CACHED], by trampoline */
 	struct ascribe_binding found[STACK_MAX];
@@ -56,6 +59,7 @@ int trampolines_new(struct trampolines **ret, struct procs *procs, struct resolv
 		return -ENOMEM;
 	}
 	t->drain = 1;
+	t->places.max = PROCESSES_MAX;
 	t->procs = procs;
 	t->resolver = r;
 	*ret = t;
@@ -83,11 +87,9 @@ bool trampolines_any(const struct trampolines *t)
 
 /* ---- processes with trampolines ---- */
 
-static void look(struct trampolines *t, struct process *p)
+static void look(const struct trampolines *t, const struct proc_image *im, struct process *p)
 {
-	const struct proc_image *im = procs_find(t->procs, p->tgid, UINT64_MAX);
-	p->n = 0;
-	for (uint32_t i = 0; im && i < im->n_maps && p->n < MODULES; i++) {
+	for (uint32_t i = 0; i < im->n_maps && p->n < MODULES; i++) {
 		const struct proc_map *m = &im->maps[i];
 		struct binary *b = resolver_binary(t->resolver, im, m);
 		uint64_t at, bias;
@@ -112,42 +114,23 @@ static struct process *find(struct trampolines *t, uint32_t tgid)
 
 static void drop(struct trampolines *t, struct process *p)
 {
+	quota_give(&t->places, p->user, 1);
 	*p = t->process[--t->n];
 }
 
-void trampolines_new_process(struct trampolines *t, const struct wire_record *rec)
+void trampolines_known(struct trampolines *t, struct proc_image *im)
 {
-	struct process now = { .start_ns = rec->start_ns,
-			       .tgid = rec->tgid,
-			       .exec_id = rec->exec_id };
-	struct process *p = find(t, rec->tgid);
-	look(t, &now);
-	if (p && !now.n)
+	struct process now = { .start_ns = im->start_ns, .tgid = im->tgid, .exec_id = im->exec_id };
+	struct process *p = find(t, im->tgid);
+	look(t, im, &now);
+	if (p)
 		drop(t, p);
 	if (!now.n)
 		return;
-	if (!p && t->n == t->cap) {
-		size_t cap = t->cap ? 2 * t->cap : 16;
-		struct process *v =
-			cap <= PROCESSES_MAX ? realloc(t->process, cap * sizeof(*v)) : NULL;
-		if (!v)
-			return;
-		t->process = v;
-		t->cap = cap;
-	}
-	if (!p)
-		p = &t->process[t->n++];
-	*p = now;
-}
-
-void trampolines_mapped(struct trampolines *t, uint32_t tgid)
-{
-	const struct proc_image *im = procs_find(t->procs, tgid, UINT64_MAX);
-	struct process *p = find(t, tgid);
-	if (p)
-		look(t, p);
-	else if (im)
-		trampolines_new_process(t, &(struct wire_record){ .tgid = tgid });
+	now.user = proc_image_user(im);
+	if (ARRAY_RESERVE(t->process, t->cap, t->n + 1) || !quota_take(&t->places, now.user, 1))
+		return;
+	t->process[t->n++] = now;
 }
 
 void trampolines_forget(struct trampolines *t)

@@ -26,11 +26,10 @@ int trampolines_new(struct trampolines **ret, struct procs *procs, struct resolv
 void trampolines_free(struct trampolines *t);
 
 /*
- * Look for trampolines in the mappings of a process. Call it for a new process, and after a new
- * mapping.
+ * Look for trampolines in the mappings of a process that has its identity. Call it for a new one,
+ * and after a new mapping. Of the places for processes a user has three quarters at most.
  */
-void trampolines_new_process(struct trampolines *t, const struct wire_record *rec);
-void trampolines_mapped(struct trampolines *t, uint32_t tgid);
+void trampolines_known(struct trampolines *t, struct proc_image *im);
 
 /* Begin a drain: histories from before are stale. */
 void trampolines_begin(struct trampolines *t);

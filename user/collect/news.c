@@ -43,8 +43,6 @@ static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 	bool trampolines = b && !binary_trampolines(b, &at);
 	f->plain = b && !made && !trampolines;
 	labelling_mapped(c->labelling, im, m);
-	if (trampolines)
-		trampolines_mapped(c->trampolines, tgid);
 }
 
 void news_read(struct collector *c)
@@ -127,12 +125,9 @@ void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 void news_on_known(void *ctx, struct proc_image *im)
 {
 	const struct collector *c = ctx;
-	const struct wire_record who = { .start_ns = im->start_ns,
-					 .tgid = im->tgid,
-					 .exec_id = im->exec_id };
 	unwinding_known(c->unwinding, im);
 	/* Its mappings have been read, and perhaps a file more */
-	trampolines_new_process(c->trampolines, &who);
+	trampolines_known(c->trampolines, im);
 }
 
 static void add_arrival(struct collector *c, const struct wire_record *r, const void *arguments)

@@ -45,6 +45,7 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 	u->procs = procs;
 	u->resolver = r;
 	u->op = config->op;
+	u->processes.max = PROCESSES_MAX;
 	sampler_unwind(s, &u->shared);
 	hotspots_share(resolver_hotspots(r), u->shared.hotspot);
 	v8s_share(resolver_v8s(r), u->shared.v8);
@@ -139,16 +140,12 @@ static void on_end(void *ctx, struct proc_image *im)
 	set_waits(u, p, false);
 	list_set(&u->lacking, &p->lacks, false);
 	list_set(&u->partial, &p->partial, false);
-	u->n_processes--;
+	quota_give(&u->processes, proc_image_user(im), 1);
 	p->image = NULL;
 	if (p != u->current)
 		free(p);
 }
 
-/*
- * Processes that have ended use nothing any more, also before the window ends. True when there was
- * one.
- */
 bool unwinding_let_go(struct unwinding *u)
 {
 	procs_report_ended(u->procs, PROC_UNWIND);
@@ -428,12 +425,13 @@ void unwinding_new_process(struct unwinding *u, struct proc_image *im, const str
 	if (!u->pool)
 		return;
 	if (!p) {
-		p = u->n_processes < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
-		if (!p)
+		p = calloc(1, sizeof(*p));
+		if (!p || !quota_take(&u->processes, proc_image_user(im), 1)) {
+			free(p);
 			return;
+		}
 		p->image = im;
 		im->layer[PROC_UNWIND] = p;
-		u->n_processes++;
 	}
 	p->id = *id;
 	if (p->list) /* asked again: the table has lost it */

@@ -7,6 +7,7 @@
 #include "stacks/unwinding.h"
 #include "unwind/pool.h"
 #include "util/pace.h"
+#include "util/quota.h"
 
 #define CODE_BUCKETS 4096
 
@@ -61,8 +62,9 @@ struct unwinding {
 	struct list lacking, partial;
 	struct list used;	 /* processes that have a list: who was sampled last is last */
 	struct process *current; /* which is being updated */
-	size_t n_codes, n_processes;
-	uint64_t retry_ns; /* when to look again at those that lack something */
+	size_t n_codes;
+	struct quota processes; /* of PROCESSES_MAX */
+	uint64_t retry_ns;	/* when to look again at those that lack something */
 	struct unwinding_stats stats;
 };
 
