@@ -8,8 +8,12 @@ needs_recording
 cp "$build/tests/record/bursts" bursts_heat
 background ./bursts_heat 120 5 >bursts.log
 load=$pid
+background python3 -I -S -c 'import os, select
+open("/proc/self/comm", "w").write("idler_heat")
+select.select([os.pipe()[0]], [], [])'
+idler=$pid
 "$ascribe" record --tracks --wall -F 199 -d 12s -o tracked -q || bad "record"
-kill "$load"
+kill "$load" "$idler"
 "$ascribe" record -F 99 -d 1s -o plain -q || bad "record"
 cat >tokens <<-END
 	all $(printf a%.0s {1..32}) read
@@ -30,6 +34,10 @@ gets 200 '"rows"' "${all[@]}" "$map?from=-1h&step=50ms&by=comm&limit=3"
 cp body comms.json
 gets 200 '"unit":"microseconds"' "${all[@]}" "$map?from=-1h&step=100ms&metric=off&idle=1&$bursts"
 cp body off.json
+idle='where=%7Bcomm%3D%22idler_heat%22%7D'
+gets 200 '"total":0' "${all[@]}" "$map?from=-1h&step=100ms&metric=off&$idle"
+gets 200 '"rows"' "${all[@]}" "$map?from=-1h&step=100ms&metric=off&idle=1&$idle"
+ok "idle waits are shown where they are asked for" jq -e '.total > 9000000' body
 gets 200 '"rows"' "${part[@]}" "$map?from=-1h&step=50ms&by=comm"
 cp body part.json
 "$ascribe" report tracked --where '{comm="bursts_heat"}' --json >report.json

@@ -29,6 +29,8 @@ struct heating {
 	struct value *v; /* by id; the first is (other) */
 	size_t n, cap;
 	bool by_cpu, by_key, counting; /* counting: the totals of the values alone */
+	bool leaves_out_idle;	       /* waits, by their stacks */
+	struct wait_reasons reasons;
 	struct err *err;
 };
 
@@ -76,6 +78,7 @@ static int choose_events(struct heating *g)
 		any |= g->events[i];
 	}
 	g->h->waits = is_wait_event(name);
+	g->leaves_out_idle = query_is_blocked(name) && !g->spec->range.idle;
 	return any ? 0 : err_set(g->err, -EINVAL, "no event %s in the store", name);
 }
 
@@ -164,10 +167,25 @@ static void add_wait(struct heating *g, uint32_t row, const struct store_instant
 	}
 }
 
+static int leave_out(struct heating *g, uint32_t stack, bool *ret)
+{
+	const struct wait_reason *why;
+	*ret = false;
+	if (!g->leaves_out_idle)
+		return 0;
+	int rc = wait_reason_of(&g->reasons, g->s, stack, &why);
+	*ret = !rc && why->class == WAIT_CLASS_IDLE;
+	return rc ? err_sys(g->err, rc, "cannot query") : 0;
+}
+
 static int on_instant(void *ctx, const struct store_instant *v, const struct store_instant_row *of)
 {
 	struct heating *g = ctx;
 	const uint32_t set = of->row.set;
+	bool out;
+	int rc = leave_out(g, of->row.stack, &out);
+	if (rc || out)
+		return rc;
 	if (g->counting) {
 		g->v[set].total += g->h->waits ? v->length_us : 1;
 		return 0;
@@ -288,6 +306,7 @@ static void heating_fini(struct heating *g)
 		free(g->v[i].text);
 	free(g->v);
 	free(g->events);
+	wait_reasons_fini(&g->reasons);
 	query_instants_close(g->instants);
 }
 
@@ -306,6 +325,7 @@ int query_heat(struct query_heat **ret, struct store *s, const struct query_heat
 	int rc = choose_events(&g);
 	struct query_instants_spec instants = { .range = spec->range,
 						.events = g.events,
+						.stacks = g.leaves_out_idle,
 						.set = name_set,
 						.instant = on_instant,
 						.ctx = &g };
