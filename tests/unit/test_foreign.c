@@ -5,6 +5,7 @@
  */
 #include "labels/foreign.h"
 #include "labels/otel.h"
+#include "util/utf8.h"
 
 #include <linux/types.h>
 #include "label_wire.h"
@@ -208,6 +209,26 @@ static void test_utf8(void **state)
 	assert_int_equal(utf8_cut("\x80\x80\x80\x80\x80", 5), 5); /* not UTF-8 */
 	assert_int_equal(utf8_cut("\x80\x80", 2), 2);
 	assert_int_equal(utf8_cut("", 0), 0);
+}
+
+static void test_mark_cut(void **state)
+{
+	static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z";
+	static const char *const want[] = { [4] = "...",
+					    [5] = "a...",
+					    [6] = "a...",
+					    [7] = "a\xc3\xa9...",
+					    [8] = "a\xc3\xa9...",
+					    [9] = "a\xc3\xa9...",
+					    [10] = "a\xc3\xa9\xe2\x82\xac...",
+					    [11] = "a\xc3\xa9\xe2\x82\xac...",
+					    [12] = text };
+	(void)state;
+	for (size_t cap = 4; cap < sizeof(want) / sizeof(want[0]); cap++) {
+		char got[sizeof(text) + 1];
+		utf8_mark_cut(got, cap, (size_t)snprintf(got, cap, "%s", text));
+		assert_string_equal(got, want[cap]);
+	}
 }
 
 static size_t attribute(uint8_t *at, uint8_t key, const char *text)
@@ -458,17 +479,12 @@ static void test_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_call),
-		cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_otel),
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_ranks),
-		cmocka_unit_test(test_datadog_elastic),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_context),
+		cmocka_unit_test(test_pairs),  cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_call),   cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_utf8),   cmocka_unit_test(test_mark_cut),
+		cmocka_unit_test(test_otel),   cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_ranks),  cmocka_unit_test(test_datadog_elastic),
+		cmocka_unit_test(test_random), cmocka_unit_test(test_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

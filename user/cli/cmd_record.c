@@ -24,6 +24,7 @@
 #include "record/rotate.h"
 #include "store/writer.h"
 #include "util/own.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -150,7 +151,8 @@ static void describe(struct recording *r, const struct opt_args *args)
 					       " (1 in %" PRIu64 ")", period);
 	}
 	if (rate && at < sizeof(r->what))
-		snprintf(r->what + at, sizeof(r->what) - at, " at %u Hz", r->cfg.hz);
+		at += (size_t)snprintf(r->what + at, sizeof(r->what) - at, " at %u Hz", r->cfg.hz);
+	utf8_mark_cut(r->what, sizeof(r->what), at);
 }
 
 /* ---- the store ---- */

@@ -5,6 +5,7 @@
 #include "opt/debuginfod.h"
 #include "opt/files.h"
 #include "store/writer.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -318,6 +319,7 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 		at += (size_t)snprintf(s->what + at, sizeof(s->what) - at, ", %u Hz for %s",
 				       s->selection.rates[r->rate], r->text);
 	}
+	utf8_mark_cut(s->what, sizeof(s->what), at);
 	return 0;
 }
 

@@ -88,6 +88,17 @@ bool utf8_is_whole(const char *s, size_t len)
 	return n;
 }
 
+void utf8_mark_cut(char *text, size_t cap, size_t len)
+{
+	static const char mark[] = "...";
+	size_t at = cap - sizeof(mark);
+	if (len < cap)
+		return;
+	while (at && ((unsigned char)text[at] & 0xc0) == 0x80)
+		at--;
+	memcpy(text + at, mark, sizeof(mark));
+}
+
 int utf8_repair(struct buf *to, const char *s, size_t len)
 {
 	size_t whole = 0; /* bytes before i that are not added yet */

@@ -29,6 +29,9 @@ unsigned utf8_code(const char *s, size_t n);
 /* The opposite: write the character of a number up to 0x1fffff. Return its length. */
 size_t utf8_put(char out[4], unsigned code);
 
+/* End a text in "..." that snprintf cut: it has `len` bytes, and `cap` had room, 4 at least. */
+void utf8_mark_cut(char *text, size_t cap, size_t len);
+
 /* Is all of the text UTF-8? */
 bool utf8_is_whole(const char *s, size_t len);
 
