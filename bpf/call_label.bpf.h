@@ -28,7 +28,7 @@ static __always_inline bool call_goes_on(const struct task_struct *t, __u64 call
 	if (!REGS_RETURN_BYTES)
 		return true;
 	return !bpf_probe_read_user(&back, sizeof(back), (const void *)call) &&
-	       back == t->mm->uprobes_state.xol_area->vaddr;
+	       back == calls_trampoline(t);
 }
 
 /* Append the call to the capture. User registers stay where they were saved, also in the kernel. */

@@ -14,7 +14,8 @@
 #define CALLS_MAX 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h: no return beyond it */
 
 struct call {
-	__u64 sp; /* at the entry */
+	__u64 sp;   /* at the entry */
+	__u64 back; /* where it returns to: the kernel puts its trampoline there */
 	__u64 begin_ns;
 	__u32 event;
 	__u32 reserved;
@@ -76,15 +77,24 @@ static __always_inline void calls_drop(struct calls *c, __u64 sp)
 	}
 }
 
-/* The event's function is entered, with the stack pointer at sp. */
-__noinline int call_begin(__u32 event, __u64 sp)
+/* Where timed calls of the thread return to: the kernel's trampoline; 0: there is none yet. */
+static __always_inline __u64 calls_trampoline(const struct task_struct *t)
 {
+	return t->mm->uprobes_state.xol_area->vaddr;
+}
+
+/* The event's function is entered, with the stack pointer at sp. link: REGS_LINK then. */
+__noinline int call_begin(__u32 event, __u64 sp, __u64 link)
+{
+	__u64 back = link;
 	if (!cfg.calls) /* the verifier checks each global function: there may be no map */
 		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
 	struct calls *c = bpf_task_storage_get(&calls, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!c)
 		return 0; /* its return will be unbegun */
+	if (REGS_RETURN_BYTES && bpf_probe_read_user(&back, sizeof(back), (const void *)sp))
+		back = 0;
 	calls_drop(c, sp);
 	/* It was left, and is made once more. Of another event: that function ended in a jump. */
 	struct call *last = call_at(c, c->n - 1);
@@ -93,7 +103,7 @@ __noinline int call_begin(__u32 event, __u64 sp)
 		c->unreturned++;
 	}
 	if (c->n < CALLS_MAX) {
-		*call_at(c, c->n) = (struct call){ sp, bpf_ktime_get_ns(), event };
+		*call_at(c, c->n) = (struct call){ sp, back, bpf_ktime_get_ns(), event };
 		barrier(); /* a clock may interrupt here, and look for the call */
 		c->n++;
 	} else {

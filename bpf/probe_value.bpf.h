@@ -12,8 +12,8 @@
 #define VALUE_UNKNOWN (~0ull) /* it cannot be read, or is no amount */
 #define VALUE_NONE (~1ull)    /* the hit is no sample */
 
-/* The value of a hit with this cookie, with the stack pointer at sp; VALUE_*. */
-__noinline __u64 probe_value(__u64 cookie, __u64 sp)
+/* The value of a hit with this cookie, with these registers (REGS_SP, REGS_LINK); VALUE_*. */
+__noinline __u64 probe_value(__u64 cookie, __u64 sp, __u64 link)
 {
 	const struct probe_cookie c = PROBE_COOKIE(cookie);
 	const struct probe_arguments *a = arguments_of(cookie);
@@ -25,7 +25,7 @@ __noinline __u64 probe_value(__u64 cookie, __u64 sp)
 	if (!is_selected(bpf_get_current_task_btf()))
 		return VALUE_NONE;
 	if (c.part == PROBE_CALL) {
-		call_begin(c.event, sp);
+		call_begin(c.event, sp, link);
 		return VALUE_NONE;
 	}
 	__u64 took = call_end(c.event, sp - REGS_RETURN_BYTES);

@@ -31,6 +31,7 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 /* The system call that the thread is in; no number of one, where an exception stopped it */
 #define REGS_SYSCALL(r) ((__s64)(r)->orig_ax)
 #define REGS_RETURN_BYTES 8 /* that a return pops */
+#define REGS_LINK(r) 0ull   /* no register has the return address */
 /* The first arguments of a call */
 #define REGS_ARG1(r) ((r)->di)
 #define REGS_ARG2(r) ((r)->si)
@@ -82,6 +83,7 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 #define REGS_SP(r) ((r)->user_regs.sp)
 #define REGS_SYSCALL(r) ((__s64)(r)->syscallno)
 #define REGS_RETURN_BYTES 0
+#define REGS_LINK(r) ((r)->user_regs.regs[UNWIND_ARM_LR])
 #define REGS_ARG1(r) ((r)->user_regs.regs[0])
 #define REGS_ARG2(r) ((r)->user_regs.regs[1])
 #define REGS_ARG3(r) ((r)->user_regs.regs[2])

@@ -16,6 +16,7 @@
 #ifndef ASCRIBE_REUSE_BPF_H
 #define ASCRIBE_REUSE_BPF_H
 
+#include "call_leave.bpf.h"
 #include "common.bpf.h"
 #include "table.bpf.h"
 #include "unwind_walk.h"
@@ -282,6 +283,8 @@ __noinline int reuse_end(void)
 /* unwind_walk.h: has the walk come to a frame that is recorded? */
 static __always_inline bool unwind_is_known(struct unwind_state *s)
 {
+	if (cfg.calls)
+		call_leave();
 	if (s->reuse == REUSE_OFF)
 		return false;
 	return s->reuse == REUSE_SEARCH ? reuse_search() : reuse_record();

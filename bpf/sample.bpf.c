@@ -271,7 +271,7 @@ int on_probe(struct pt_regs *ctx)
 		const enum heap_hit hit = !cfg.heap[event]			    ? HEAP_NONE
 					  : PROBE_COOKIE(cookie).part == PROBE_FREE ? HEAP_FREED
 										    : HEAP_ALLOC;
-		const __u64 value = hit ? 1 : probe_value(cookie, REGS_SP(ctx));
+		const __u64 value = hit ? 1 : probe_value(cookie, REGS_SP(ctx), REGS_LINK(ctx));
 		if (value != VALUE_NONE)
 			sample(ctx, event, 1, value, true, hit, OF_PROBE);
 	}

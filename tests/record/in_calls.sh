@@ -25,6 +25,16 @@ check "the selector has the code of these calls" r=functions.json c=clocks.json 
 	'abs(r["seconds"] - sum(t["cpu"]["lex"] for t in c)) < 0.05 * r["seconds"] and
 	{x["function"] for x in r["rows"] if x["samples"] > 0.9 * r["samples"]} >= {"lex", "compute"}' \
 	'r["seconds"], r["rows"][:4]'
+check "their stacks go on to the first function of the thread" r=functions.json -- \
+	'all(1 >= {x["function"]: x["samples"] for x in r["rows"]}.get(f, 0) / r["samples"] > 0.95
+	for f in ("run", "parse"))' 'r["samples"], r["rows"][:3]'
+report in --metric off --where '{in="lex"}' >waits.json
+check "and those of waits" r=waits.json -- \
+	'{x["function"]: x["seconds"] for x in r["rows"]}.get("run", 0) > 0.95 * r["seconds"]' \
+	'r["seconds"], r["rows"][:3]'
+report in -e "uretprobe:$prog:lex" --where '{in="parse"}' -n 0 >hits.json
+check "and those of hits, also where a function calls itself" r=hits.json -- \
+	'{x["function"]: x["samples"] for x in r["rows"]}["run"] >= 600' 'r["rows"][:3]'
 report in -e "uretprobe:$prog:lex" --by in >hits.json
 check "the hits of a timed call are in the one around it" r=hits.json -- \
 	'{x["key"]["in"]: x["samples"] for x in r["rows"]} == {"parse": 601}' 'r["rows"]'
