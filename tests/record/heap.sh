@@ -165,6 +165,7 @@ check "lies are refused, and counted" s=lies.json -- \
 	's["fired"], s["stored"], {k: n for k, n in (s["lost"] | s["flagged"]).items() if n}'
 
 # ---- what cannot be ----
+exits 0 'heap: no program allocated with this library' "$ascribe" record -o x -e heap -- true
 exits 1 'arguments of otel_memory:alloc are not in the registers' "$ascribe" record -d 1s -o x \
 	-e "heap:$loads/heap_args"
 exits 1 'has no static probe otel_memory:alloc' "$ascribe" record -d 1s -o x -e "heap:/bin/true"

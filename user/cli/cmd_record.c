@@ -246,7 +246,7 @@ static void print_summary(struct recording *r, bool tty)
 	if (p.outside)
 		fprintf(stderr, "; %" PRIu64 " outside the selection", p.outside);
 	fputc('\n', stderr);
-	remarks_print(&p);
+	remarks_print(&p, r->cfg.event);
 	if (r->downloads)
 		debuginfod_print(r->downloads);
 	if (r->o->explain)

@@ -571,6 +571,7 @@ struct sampler_bpf_ns collector_bpf_ns(struct collector *c, uint64_t now_ns)
 void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
+	ret->unhit = sampler_unhit_probes(c->sampler);
 	sampler_memory(c->sampler, &ret->kernel);
 	ret->kernel.rings += c->n_cpus * sampler_sideband_bytes(c->sampler);
 	ret->table_rows = sampler_table_rows(c->sampler, &ret->tables_may_grow);

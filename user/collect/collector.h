@@ -116,6 +116,7 @@ struct collector_progress {
 	uint64_t failed;    /* windows that could not be written */
 	struct err failure; /* the last of those */
 	char stale[EVENT_NAME_MAX]; /* the last event whose probes ended: its file was written to */
+	uint32_t unhit;		    /* events whose probes nobody has hit: 1 << event */
 	uint64_t drains, drain_ns;  /* CPU time of the drains */
 	/* Images with a sample, a child or a parent; alive: those that live */
 	uint64_t processes, alive;

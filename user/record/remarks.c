@@ -3,6 +3,7 @@
 
 #include "opt/message.h"
 #include "proc/proc.h"
+#include "sampler/probe.h"
 
 #include <inttypes.h>
 #include <linux/types.h>
@@ -156,7 +157,20 @@ static void print_scripts(const struct script_unknown s[SCRIPT_LANGUAGES])
 				 of[i].language, of[i].known);
 }
 
-void remarks_print(const struct collector_progress *p)
+static void print_unhit(const char *event)
+{
+	if (probe_is_heap(event))
+		cmd_warn("%s: no program allocated with this library. Start it with "
+			 "LD_PRELOAD=FILE; in a container that is another file: mount the host's, "
+			 "or record heap:/proc/PID/root/...",
+			 event);
+	else
+		cmd_warn("%s: nobody hit it. A program in a container has another file: "
+			 "/proc/PID/root/...",
+			 event);
+}
+
+void remarks_print(const struct collector_progress *p, const struct event *events)
 {
 	print_processes(p);
 	print_trimmed(p);
@@ -168,6 +182,9 @@ void remarks_print(const struct collector_progress *p)
 		cmd_warn("%s ended early: its file was written to; install programs by renaming, "
 			 "and record again",
 			 p->stale);
+	for (unsigned i = 0; i < MAX_EVENTS; i++)
+		if (p->unhit >> i & 1)
+			print_unhit(events[i].name);
 	print_unwinding(&p->unwinding);
 	print_symbols(&p->symbols, &p->parsing);
 	print_silence(&p->reading, &p->silence);

@@ -5,8 +5,11 @@
 
 #include "collect/collector.h"
 
-/* Print a warning for each thing that was left out; nothing for a complete recording. */
-void remarks_print(const struct collector_progress *p);
+/*
+ * Print a warning for each thing that was left out; nothing for a complete recording. events: those
+ * of the recorder, by their number.
+ */
+void remarks_print(const struct collector_progress *p, const struct event *events);
 /* Print what was read and compiled for stacks and names. */
 void remarks_explain(const struct collector_progress *p);
 

@@ -180,6 +180,23 @@ const struct event *sampler_end_stale_probes(struct sampler *s)
 	return &s->cfg.event[event];
 }
 
+static bool is_hit(const struct sampler *s, unsigned event)
+{
+	uint64_t ran = 0;
+	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
+		ran += s->cpu[cpu].ran[event];
+	return ran != 0;
+}
+
+uint32_t sampler_unhit_probes(const struct sampler *s)
+{
+	uint32_t unhit = 0;
+	for (size_t i = 0; i < s->n_probes; i++)
+		if (!is_hit(s, s->probes[i].at.event))
+			unhit |= 1u << s->probes[i].at.event;
+	return unhit;
+}
+
 void sampler_close_probes(struct sampler *s)
 {
 	for (size_t i = 0; i < s->n_probes; i++)

@@ -266,6 +266,9 @@ int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned
  */
 const struct event *sampler_end_stale_probes(struct sampler *s);
 
+/* The events whose probes nobody has hit up to the last drain: 1 << event. */
+uint32_t sampler_unhit_probes(const struct sampler *s);
+
 /* CPUs that are online and were not present when recording began: nothing of them is recorded. */
 unsigned sampler_unknown_cpus(const struct sampler *s);
 /* Samples on CPUs that have no table. */
