@@ -98,14 +98,22 @@ for rule in "cpu some > 1" "cpu most > 1%" "swap some > 1%" "p99(wall) > 1ms" "p
 done
 printf 'store: %s/store\nfreeze-when: ["p99(runq) > 1ms"]\n' "$dir" >c.yaml
 checks 2 'needs wall'
+for what in 'tid="1":have no label tid' 'wait="io":have no label wait' 'comm=:column'; do
+	printf 'store: %s/store\nwall: true\nfreeze-when: [%s]\n' "$dir" \
+		"'p99(off{${what%:*}}) > 1ms'" >c.yaml
+	checks 2 "${what#*:}"
+done
 for _ in 1 2 3 4; do
-	background "$build/tests/record/busy" 90
+	background "$build/tests/record/busy" spin 90
 done
 serve rules.log "$ascribe" daemon -s "$dir/ruled" -l 127.0.0.1:0 --wall --anonymous \
-	--freeze-when 'p99(runq) > 1us' --freeze-when 'cpu some > 1%' --freeze-every 1s || finish
+	--freeze-when 'p99(runq{comm="absent"}) > 1us' --freeze-when 'p99(runq{absent="a"}) > 1us' \
+	--freeze-when 'p99(runq{comm="busy"}) > 1 us' --freeze-when 'cpu some > 1%' \
+	--freeze-every 1s || finish
 ok "pressure freezes" within 40 grep -q 'frozen (cpu some > 1%, seen: [0-9.]*%)' rules.log
 ok "and so do long waits" within 40 \
-	grep -q 'frozen (p99(runq) > 1us, seen: [0-9.]* ms)' rules.log
+	grep -q 'frozen (p99(runq{comm="busy"}) > 1 us, seen: [0-9.]* ms)' rules.log
+ok "of those labels alone" eval '! grep -q absent rules.log'
 ok "what they froze is whole" "$ascribe" store verify \
 	"$(find ruled/frozen -mindepth 1 -maxdepth 1 ! -name '*.tmp' | sort | tail -1)"
 finish

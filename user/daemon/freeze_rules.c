@@ -4,6 +4,7 @@
 #include "hist/snapshot.h"
 #include "opt/options.h"
 #include "query/lengths.h"
+#include "query/selector.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,19 +28,61 @@ static int parse_pressure(struct freeze_rule *r, struct err *err)
 	return access(path, R_OK) ? err_sys(err, -EINVAL, "%s", path) : 0;
 }
 
+/* Lengths of waits are kept by the labels of the work. */
+static int check_where(const char *where, struct err *err)
+{
+	static const char *const none[] = { "tgid", "tid", "thread", "parent", "cmdline" };
+	const char *keys[SELECTOR_KEYS_MAX], *wrong = NULL;
+	struct selector *s;
+	int rc = selector_parse(&s, where, NULL, err);
+	if (rc)
+		return rc;
+	const size_t n = selector_keys(s, keys, SELECTOR_KEYS_MAX);
+	if (selector_names_wait(s) || selector_names_event(s))
+		wrong = "wait or event";
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < sizeof(none) / sizeof(none[0]); k++)
+			if (!strcmp(keys[i], none[k]))
+				wrong = none[k];
+	if (wrong)
+		rc = err_set(err, -EINVAL, "'%s': lengths of waits have no label %s", where, wrong);
+	selector_free(s);
+	return rc;
+}
+
+/* Take the selector off a rule, from the first brace to the last one. False: it is too long. */
+static bool split(const char *text, char to[FREEZE_WHERE_MAX], char where[FREEZE_WHERE_MAX])
+{
+	const char *open = strchr(text, '{'), *close = strrchr(text, '}');
+	*where = 0;
+	if (!open || !close || close < open)
+		return !open && !close &&
+		       snprintf(to, FREEZE_WHERE_MAX, "%s", text) < FREEZE_WHERE_MAX;
+	return snprintf(where, FREEZE_WHERE_MAX, "%.*s", (int)(close + 1 - open), open) <
+		       FREEZE_WHERE_MAX &&
+	       snprintf(to, FREEZE_WHERE_MAX, "%.*s%s", (int)(open - text), text, close + 1) <
+		       FREEZE_WHERE_MAX;
+}
+
 static int parse_waits(struct freeze_rule *r, bool waits, struct err *err)
 {
-	char metric[8], time[32], end;
+	char text[FREEZE_WHERE_MAX], metric[8], time[16], unit[16] = "", all[32], end;
 	r->pressure[0] = 0;
-	if (sscanf(r->text, "p%lf(%7[a-z]) > %31[0-9a-z.] %c", &r->quantile, metric, time, &end) !=
-		    3 ||
-	    !(r->quantile > 0 && r->quantile <= 100) || query_metric_named(metric, &r->metric) ||
-	    (r->metric != QUERY_RUNQ && r->metric != QUERY_OFF) ||
-	    opt_duration(time, &r->longer_ns))
+	if (!split(r->text, text, r->where))
+		return -EAGAIN;
+	const int n = sscanf(text, "p%lf(%7[a-z]) > %15[0-9.] %15[a-z] %c", &r->quantile, metric,
+			     time, unit, &end);
+	if ((n != 3 && n != 4) || !(r->quantile > 0 && r->quantile <= 100) ||
+	    query_metric_named(metric, &r->metric) ||
+	    (r->metric != QUERY_RUNQ && r->metric != QUERY_OFF))
+		return -EAGAIN;
+	snprintf(all, sizeof(all), "%s%s", time, unit);
+	if (opt_duration(all, &r->longer_ns))
 		return -EAGAIN;
 	r->quantile /= 100;
-	return waits ? 0
-		     : err_set(err, -EINVAL, "'%s' needs wall: waits are not recorded", r->text);
+	if (!waits)
+		return err_set(err, -EINVAL, "'%s' needs wall: waits are not recorded", r->text);
+	return *r->where ? check_where(r->where, err) : 0;
 }
 
 int freeze_rule_parse(struct freeze_rule *ret, const char *text, bool waits, struct err *err)
@@ -51,7 +94,8 @@ int freeze_rule_parse(struct freeze_rule *ret, const char *text, bool waits, str
 	return rc == -EAGAIN
 		       ? err_set(err, -EINVAL,
 				 "'%.100s' is no rule; try 'cpu some > 40%%' (cpu, io, memory; some, "
-				 "full) or 'p99(runq) > 50ms' (runq, off)",
+				 "full), 'p99(runq) > 50ms' (runq, off) or "
+				 "'p99(off{tenant=\"a\"}) > 50ms'",
 				 text)
 		       : rc;
 }
@@ -74,7 +118,10 @@ static int pressure(const struct freeze_rule *r, double *ret, struct err *err)
 /* Of the newest window. */
 static int quantile(const struct freeze_rule *r, const char *dir, double *ret, struct err *err)
 {
-	struct query_spec spec = { .metric = r->metric, .idle = true, .labels = QUERY_TOTALS };
+	struct query_spec spec = { .metric = r->metric,
+				   .idle = true,
+				   .labels = QUERY_TOTALS,
+				   .where = *r->where ? r->where : NULL };
 	struct query_lengths *l = NULL;
 	struct store_cover c = { 0 };
 	struct store *s;

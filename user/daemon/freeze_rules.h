@@ -3,7 +3,8 @@
  * Rules that say when the daemon freezes its last minutes by itself (freeze.h):
  *
  *   cpu some > 40%      PRESSURE some|full > PERCENT, over ten seconds, of cpu, io or memory
- *   p99(runq) > 50ms    pQUANTILE(runq|off) > TIME, of the waits that ended in the last window
+ *   p99(runq) > 50ms    pQUANTILE(runq|off) > TIME, of the waits that ended in the last window;
+ *                       p99(runq{tenant="a"}): of those with these labels
  */
 #ifndef ASCRIBE_DAEMON_FREEZE_RULES_H
 #define ASCRIBE_DAEMON_FREEZE_RULES_H
@@ -11,6 +12,7 @@
 #include "query/query.h"
 
 #define FREEZE_RULES_MAX 8
+#define FREEZE_WHERE_MAX 256
 
 struct freeze_rule {
 	const char *text; /* borrowed */
@@ -18,7 +20,8 @@ struct freeze_rule {
 	char share[8];	  /* "some", "full" */
 	double percent;	  /* more than that */
 	enum query_metric metric;
-	double quantile; /* 0 to 1 */
+	char where[FREEZE_WHERE_MAX]; /* a selector; "": all waits */
+	double quantile;	      /* 0 to 1 */
 	int64_t longer_ns;
 };
 

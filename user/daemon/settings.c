@@ -78,8 +78,8 @@ static const struct opt options[] = {
 	  0 },
 	{ "freeze-when", 0, OPT_TEXTS, "RULE",
 	  "freeze by itself when this holds: 'cpu some > 40%' (pressure of cpu, io or memory over "
-	  "10 s; some or full), 'p99(runq) > 50ms' (waits that ended in the last window; runq or "
-	  "off, with wall); at most 8",
+	  "10 s; some or full), 'p99(runq) > 50ms' or 'p99(off{tenant=\"a\"}) > 50ms' (waits that "
+	  "ended in the last window; runq or off, with wall); at most 8",
 	  AT(freeze_when), 0, 0 },
 	{ "freeze-every", 0, OPT_DURATION, "TIME",
 	  "the least time between two freezes by freeze-when (default 10m)", AT(freeze_every_ns), 0,
