@@ -129,6 +129,12 @@ static int count_probe(void *ctx, const struct elf_usdt *u)
 	return 0;
 }
 
+static bool is_main(void *ctx, const char *name)
+{
+	(void)ctx;
+	return !strcmp(name, "main");
+}
+
 static int count_function(void *ctx, const struct elf_function *f)
 {
 	++*(size_t *)ctx;
@@ -150,7 +156,7 @@ static void ask_cut(const uint8_t *data, size_t size)
 			elf_variables(&img, names, &v, 1);
 			elf_go_version(&img);
 			elf_usdt_each(&img, count_probe, &n);
-			elf_function_each(&img, "main", count_function, &n);
+			elf_function_each(&img, is_main, count_function, &n);
 			if (!elf_section_read(&img, ".text", 1 << 16, &text))
 				elf_section_fini(&text);
 			elf_image_drop(&img);
@@ -184,7 +190,7 @@ static void ask_probes(const uint8_t *data, size_t size)
 	if (elf_image_open_memory(&img, data, size, "fuzz", NULL))
 		return;
 	elf_usdt_each(&img, count_probe, &n);
-	elf_function_each(&img, "main", count_function, &n);
+	elf_function_each(&img, is_main, count_function, &n);
 	elf_image_fini(&img);
 }
 

@@ -137,6 +137,8 @@ ok "the hits before" test "$(report changing.data | jq .samples)" = 401
 # ---- what cannot be ----
 exits 0 'uprobe:.*: nobody hit it' "$ascribe" record -o x -e "uprobe:$probed:hit" -- true
 exits 1 'has no function nothing' "$ascribe" record -d 1s -o x -e "uprobe:$probed:nothing"
+exits 1 'probed has no function a::b.int, long. in' "$ascribe" record -d 1s -o x \
+	-e "cpu-clock,uprobe:$probed:a::b(int, long)"
 exits 1 'has no static probe a:b: readelf -n' "$ascribe" record -d 1s -o x -e "usdt:$probed:a:b"
 exits 1 'no instruction begins at run.*: objdump' \
 	"$ascribe" record -d 1s -o x -e "uprobe:$probed:run+$((at + 1))"

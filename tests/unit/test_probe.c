@@ -38,6 +38,21 @@ static void test_text(void **state)
 	assert_int_equal(probe_parse(&p, "uprobe:./x:main.(*T).f", &err), 0);
 	assert_string_equal(p.name, "main.(*T).f");
 	assert_int_equal(p.offset, 0);
+	assert_int_equal(probe_parse(&p, "uprobe:/a:b/c:a::B::f(c::D)+4", &err), 0);
+	assert_string_equal(p.file, "/a:b/c");
+	assert_string_equal(p.name, "a::B::f(c::D)");
+	assert_int_equal(p.offset, 4);
+	assert_int_equal(probe_parse(&p, "uprobe:/c:a::B::operator+=(a::B)", &err), 0);
+	assert_string_equal(p.file, "/c");
+	assert_string_equal(p.name, "a::B::operator+=(a::B)");
+	assert_int_equal(p.offset, 0);
+	assert_int_equal(probe_parse(&p, "uprobe:/c:a::operator=(a::B):arg2=bytes:arg1=int", &err),
+			 0);
+	assert_string_equal(p.name, "a::operator=(a::B)");
+	assert_int_equal(p.value.arg, 2);
+	assert_int_equal(p.n_labels, 1);
+	assert_string_equal(probe_symbol("uretprobe:/a:b/c:a::B::f"), "a::B::f");
+	assert_string_equal(probe_symbol("uretprobe:/c:f"), "f");
 	assert_int_equal(probe_parse(&p, "usdt:/bin/x:one:two__start", &err), 0);
 	assert_string_equal(p.file, "/bin/x");
 	assert_string_equal(p.provider, "one");
@@ -108,6 +123,71 @@ int probed_here(int v)
 {
 	__asm__ volatile("" : "+r"(v));
 	return 3 * v + 41;
+}
+
+/* Functions of C++: two of one name, and a part of one. */
+__attribute__((noinline)) int get_int(int v) __asm__("_ZN5store5Cache3getEi");
+__attribute__((noinline)) int get_long(int v) __asm__("_ZN5store5Cache3getEl");
+__attribute__((noinline)) int get_cold(int v) __asm__("_ZN5store5Cache3getEi.cold");
+__attribute__((noinline)) int assign(int v) __asm__("_ZN5store5CacheaSERKS0_");
+int get_int(int v)
+{
+	__asm__ volatile("" : "+r"(v));
+	return 5 * v + 1;
+}
+int get_long(int v)
+{
+	__asm__ volatile("" : "+r"(v));
+	return 6 * v + 2;
+}
+int get_cold(int v)
+{
+	__asm__ volatile("" : "+r"(v));
+	return 7 * v + 3;
+}
+int assign(int v)
+{
+	__asm__ volatile("" : "+r"(v));
+	return 9 * v + 4;
+}
+
+/* Whether one of the n places has the bytes of this function. */
+static bool is_among(int (*function)(int), const struct probe_place *at, uint64_t n)
+{
+	uint8_t bytes[8];
+	bool found = false;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	for (uint64_t i = 0; i < n; i++)
+		found |= pread(fd, bytes, sizeof(bytes), (off_t)at[i].offset) == sizeof(bytes) &&
+			 !memcmp(bytes, (const uint8_t *)(uintptr_t)function, sizeof(bytes));
+	close(fd);
+	return found;
+}
+
+/* By the names that reports show. */
+static void test_shown_names(void **state)
+{
+	static const char self[] = "/proc/self/exe";
+	struct probe_place at[PROBE_PLACES_MAX];
+	uint64_t n = 0;
+	(void)state;
+	assert_int_equal(get_int(1) + get_long(1) + get_cold(1) + assign(1), 37);
+	assert_int_equal(places_of("uprobe:/x:store::Cache::get(int)", self, at, &n), 0);
+	assert_int_equal(n, 1);
+	assert_true(is_among(get_int, at, n));
+	assert_int_equal(places_of("uprobe:/x:store::Cache::get", self, at, &n), 0);
+	assert_int_equal(n, 2);
+	assert_true(is_among(get_int, at, n) && is_among(get_long, at, n));
+	assert_int_equal(places_of("uprobe:/x:_ZN5store5Cache3getEl", self, at, &n), 0);
+	assert_int_equal(n, 1);
+	assert_true(is_among(get_long, at, n));
+	assert_int_equal(
+		places_of("uprobe:/x:store::Cache::operator=(store::Cache const&)", self, at, &n),
+		0);
+	assert_int_equal(n, 1);
+	assert_true(is_among(assign, at, n));
+	assert_int_equal(places_of("uprobe:/x:Cache::get", self, at, &n), -ENOENT);
+	assert_int_equal(places_of("uprobe:/x:store::Cache::get(char)", self, at, &n), -ENOENT);
 }
 
 /* The bytes at the place in the file are those of the function in memory. */
@@ -351,10 +431,10 @@ static void test_arguments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),	     cmocka_unit_test(test_function),
-		cmocka_unit_test(test_instructions), cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_static),	     cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_text),	    cmocka_unit_test(test_function),
+		cmocka_unit_test(test_shown_names), cmocka_unit_test(test_instructions),
+		cmocka_unit_test(test_versions),    cmocka_unit_test(test_static),
+		cmocka_unit_test(test_damaged),	    cmocka_unit_test(test_arguments),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

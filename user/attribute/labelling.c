@@ -33,9 +33,9 @@ static int note_probes(struct labelling *l, const struct sampler_config *cfg)
 {
 	for (unsigned i = 0; i < cfg->n_events; i++) {
 		const struct event *e = &cfg->event[i];
-		const char *colon = e->calls ? strrchr(e->name, ':') : NULL;
+		const char *function = e->calls ? probe_symbol(e->name) : NULL;
 		l->probes |= e->label || e->calls;
-		if (colon && !(l->calls[i] = strdup(colon + 1)))
+		if (function && !(l->calls[i] = strdup(function)))
 			return -ENOMEM;
 	}
 	return 0;

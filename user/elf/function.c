@@ -6,22 +6,13 @@
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define AT_ONCE 1024u
 #define SYMBOLS_MAX (8u << 20)
 #define STRINGS_MAX (256u << 20)
 
-static bool has_name(const Elf64_Sym *sym, const char *strings, uint64_t size, const char *name,
-		     size_t len)
-{
-	return sym->st_name < size && len < size - sym->st_name &&
-	       !memcmp(strings + sym->st_name, name, len + 1);
-}
-
 struct search {
-	const char *name;
-	size_t len;
+	bool (*wanted)(void *, const char *name);
 	int (*cb)(void *, const struct elf_function *);
 	void *ctx;
 };
@@ -46,14 +37,15 @@ static int search_table(const struct elf_image *img, const struct elf_symbols *t
 	if (n > SYMBOLS_MAX || t->strings_size > STRINGS_MAX)
 		return -E2BIG;
 	Elf64_Sym *sym = malloc(AT_ONCE * sizeof(*sym));
-	char *strings = malloc(t->strings_size);
+	char *strings = calloc(1, t->strings_size + 1); /* each name ends */
 	int rc = sym && strings ? elf_image_read(img, t->strings_offset, strings, t->strings_size)
 				: -ENOMEM;
 	for (uint64_t at = 0; !rc && at < n; at += AT_ONCE) {
 		const size_t some = n - at < AT_ONCE ? (size_t)(n - at) : AT_ONCE;
 		rc = elf_read_symbols(img, t, at, some, sym);
 		for (size_t i = 0; !rc && i < some; i++)
-			if (has_name(&sym[i], strings, t->strings_size, s->name, s->len))
+			if (sym[i].st_name < t->strings_size &&
+			    s->wanted(s->ctx, strings + sym[i].st_name))
 				rc = look_at(s, &sym[i]);
 	}
 	free(strings);
@@ -61,10 +53,10 @@ static int search_table(const struct elf_image *img, const struct elf_symbols *t
 	return rc;
 }
 
-int elf_function_each(const struct elf_image *img, const char *name,
+int elf_function_each(const struct elf_image *img, bool (*wanted)(void *, const char *name),
 		      int (*cb)(void *, const struct elf_function *), void *ctx)
 {
-	const struct search s = { name, strlen(name), cb, ctx };
+	const struct search s = { wanted, cb, ctx };
 	int rc = search_table(img, &img->symtab, &s);
 	return rc ? rc : search_table(img, &img->dynsym, &s);
 }

@@ -11,12 +11,12 @@ struct elf_function {
 };
 
 /*
- * Call cb with each function of this name as it stands in .symtab or .dynsym (mangled, without a
- * version), until it returns non-zero. There may be several, and one comes twice where both tables
- * have it. 0, or what cb returned; -ENOTSUP: one of them is chosen when the program starts (IFUNC);
+ * Call cb with each function whose name `wanted` wants, until it returns non-zero. The name is that
+ * of .symtab or .dynsym (mangled, without a version). A function comes twice where both tables have
+ * it. 0, or what cb returned; -ENOTSUP: one of them is chosen when the program starts (IFUNC);
  * -E2BIG; -EBADMSG.
  */
-int elf_function_each(const struct elf_image *img, const char *name,
+int elf_function_each(const struct elf_image *img, bool (*wanted)(void *, const char *name),
 		      int (*cb)(void *, const struct elf_function *), void *ctx);
 
 #endif

@@ -237,11 +237,16 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 	return rc;
 }
 
-/* Does an element of a list end within the slashes of a PMU's event? */
+/* Does an element of a list end within a PMU's event (slashes), or a function (brackets)? */
 static bool is_cut(const char *text)
 {
 	const size_t name = strcspn(text, ":/");
-	return name && text[name] == '/' && !strchr(text + name + 1, '/');
+	int open = 0;
+	if (!probe_is(text))
+		return name && text[name] == '/' && !strchr(text + name + 1, '/');
+	for (const char *p = text; *p; p++)
+		open += (*p == '(') - (*p == ')');
+	return open > 0;
 }
 
 int events_parse(struct event *ret, unsigned *ret_n, char *const *texts, size_t n_texts,

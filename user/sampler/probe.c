@@ -5,6 +5,7 @@
 #include "elf/usdt.h"
 #include "symbols/debugdata.h"
 #include "symbols/instructions.h"
+#include "symbols/names.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -62,12 +63,19 @@ static bool copy(char *to, size_t cap, const char *from, const char *end)
 	return true;
 }
 
-/* The last colon before end, not at the beginning. */
+/* The last colon before end, not at the beginning, and none of C++'s "::". */
 static const char *colon_before(const char *text, const char *end)
 {
-	while (end > text && end[-1] != ':')
-		end--;
-	return end > text + 1 ? end - 1 : NULL;
+	for (const char *c = end - 1; c > text; c--)
+		if (*c == ':' && c[1] != ':' && c[-1] != ':')
+			return c;
+	return NULL;
+}
+
+const char *probe_symbol(const char *event)
+{
+	const char *colon = colon_before(event, strchr(event, 0));
+	return colon ? colon + 1 : NULL;
 }
 
 /* SYMBOL[+OFFSET] */
@@ -76,6 +84,8 @@ static bool parse_function(struct probe_spec *p, const char *text, const char *e
 	const char *plus = memrchr(text, '+', (size_t)(end - text));
 	char *behind = NULL;
 	errno = 0;
+	if (plus && memchr(plus, ')', (size_t)(end - plus))) /* operator+(...) */
+		plus = NULL;
 	if (plus)
 		p->offset = strtoull(plus + 1, &behind, 0);
 	if (plus && (plus[1] < '0' || plus[1] > '9' || behind != end || errno))
@@ -132,7 +142,9 @@ static bool parse_argument(struct probe_spec *p, const char *text, const char *e
 static const char *parse_arguments(struct probe_spec *p, const char *text, const char *end)
 {
 	const char *colon = colon_before(text, end);
-	while (colon && memchr(colon, '=', (size_t)(end - colon))) {
+	/* The name itself may be operator=. */
+	while (colon && memchr(colon, '=', (size_t)(end - colon)) &&
+	       (colon_before(text, colon) || !strncmp(colon, ":arg", 4))) {
 		if (!parse_argument(p, colon, end))
 			return NULL;
 		end = colon;
@@ -308,20 +320,55 @@ static int take_static(void *ctx, const struct elf_usdt *u)
 	return rc ? rc : add_place(s->a, &at);
 }
 
+static bool has_symbol(void *ctx, const char *symbol)
+{
+	const struct search *s = ctx;
+	return !strcmp(symbol, s->p->name);
+}
+
+/*
+ * A mangled name as reports show it: whole, or without parameters and template arguments. No part
+ * of a function (.cold), and no deleting destructor, which calls the other one.
+ */
+static bool has_shown_name(void *ctx, const char *symbol)
+{
+	const struct search *s = ctx;
+	const size_t len = strlen(symbol);
+	char whole[1024], simple[1024];
+	if (len < 5 || symbol[0] != '_' || (symbol[1] != 'Z' && symbol[1] != 'R') ||
+	    strchr(symbol, '.') || !strcmp(symbol + len - 4, "D0Ev"))
+		return false;
+	symbol_demangle(symbol, whole, sizeof(whole));
+	name_simplify(whole, simple, sizeof(simple));
+	return !strcmp(whole, s->p->name) || !strcmp(simple, s->p->name);
+}
+
 /* The functions that .gnu_debugdata has, and those of the debug file. */
-static int find_stripped(const struct elf_image *debug, struct search *s)
+static int find_stripped(const struct elf_image *debug, bool (*wanted)(void *, const char *),
+			 struct search *s)
 {
 	struct elf_image packed;
 	int rc = debugdata_open(&packed, s->img, "file", NULL);
 	if (!rc) {
-		rc = elf_function_each(&packed, s->p->name, take_function, s);
+		rc = elf_function_each(&packed, wanted, take_function, s);
 		elf_image_fini(&packed);
 	} else if (rc == -ENOENT) {
 		rc = 0;
 	}
 	if (!rc && debug)
-		rc = elf_function_each(debug, s->p->name, take_function, s);
+		rc = elf_function_each(debug, wanted, take_function, s);
 	return rc;
+}
+
+static int find_functions(const struct elf_image *debug, bool (*wanted)(void *, const char *),
+			  struct search *s)
+{
+	int rc = elf_function_each(s->img, wanted, take_function, s);
+	if (rc || s->img->symtab.size)
+		return rc;
+	s->a->build_id_len = s->img->build_id_len;
+	memcpy(s->a->build_id, s->img->build_id, s->img->build_id_len);
+	return find_stripped(debug, wanted, s);
 }
 
 static int find(const struct elf_image *img, const struct elf_image *debug,
@@ -332,12 +379,8 @@ static int find(const struct elf_image *img, const struct elf_image *debug,
 		return -EPROTONOSUPPORT;
 	if (p->kind == PROBE_STATIC)
 		return elf_usdt_each(img, take_static, &s);
-	int rc = elf_function_each(img, p->name, take_function, &s);
-	if (rc || img->symtab.size)
-		return rc;
-	a->build_id_len = img->build_id_len;
-	memcpy(a->build_id, img->build_id, img->build_id_len);
-	return find_stripped(debug, &s);
+	int rc = find_functions(debug, has_symbol, &s);
+	return rc || a->n ? rc : find_functions(debug, has_shown_name, &s);
 }
 
 static bool is_debug_of(const struct elf_image *debug, const struct elf_image *img)
@@ -398,9 +441,10 @@ static int cannot(const struct probe_spec *p, int rc, struct err *err)
 	switch (rc) {
 	case -ENOENT:
 		return err_set(err, rc,
-			       is_static ? "%s has no %s %s:%s: readelf -n lists those it has"
-					 : "%s has no %s %s%s in its symbol tables: nm and nm -D "
-					   "list those it has",
+			       is_static
+				       ? "%s has no %s %s:%s: readelf -n lists those it has"
+				       : "%s has no %s %s%s in its symbol tables: nm -C and nm -DC "
+					 "list those it has",
 			       p->file, what, p->provider, p->name);
 	case -ENOTSUP:
 		return err_set(err, rc,

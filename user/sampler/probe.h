@@ -71,6 +71,9 @@ struct probe_spec probe_of_heap(const struct probe_spec *heap, bool frees);
 /* The event's text. -EINVAL: the error has the right form. */
 int probe_parse(struct probe_spec *ret, const char *event, struct err *err);
 
+/* The function that such an event names: "f" of "uretprobe:/x:f". A part of event; NULL: none. */
+const char *probe_symbol(const char *event);
+
 /* The unit of a hit's value: "bytes", "nanoseconds", "count". */
 const char *probe_unit(const struct probe_spec *p);
 
