@@ -113,6 +113,7 @@ fi
 record -o libc -e "uprobe:$(ldd ./probed | sed -n 's/.*=> \(.*libc\.so[^ ]*\).*/\1/p'):pthread_create" \
 	-- ./probed 5 1 300
 ok "a function of the C library" test "$(report libc | jq .samples)" = 5
+ok "few hits are no rough shares: nothing was sampled" eval '! "$ascribe" report libc 2>&1 | grep rough'
 
 # ---- a file that another program is written into: no breakpoint may stay in that one ----
 same() { # does a mapping of the file have its bytes?

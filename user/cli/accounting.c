@@ -52,6 +52,7 @@ void accounting_title(const struct store *s)
 
 #define INCOMPLETE_PERCENT 1 /* of the samples that fired, lost while a CPU was busy */
 #define LACKING_PERCENT 5    /* of the samples that a flag is about */
+#define FEW_SAMPLES 100	     /* shares of fewer are rough */
 
 void accounting_print(FILE *f, const struct accounting *a)
 {
@@ -146,7 +147,7 @@ void accounting_footer(const struct store *s, const struct query_info *info)
 	}
 	if (!info->samples)
 		cmd_warn("no sample matches");
-	else if (info->samples < 100)
+	else if (info->grain && info->samples / info->grain < FEW_SAMPLES)
 		cmd_warn("only %llu samples: shares are rough, see the 95%% intervals",
-			 (unsigned long long)info->samples);
+			 (unsigned long long)(info->samples / info->grain));
 }
