@@ -57,13 +57,15 @@ background unshare --mount sh -c "mount -t tmpfs none /mnt && cp probed /mnt/inn
 inner=$pid
 within 10 sh -c "readlink /proc/$inner/exe | grep -q inner"
 kill -STOP "$inner"
-background "$ascribe" record -p "$inner" -o inner -e "uprobe:/proc/$inner/root/mnt/inner:hit" \
-	2>recorder.err
+background "$ascribe" record -p "$inner" -o inner 2>recorder.err \
+	-e "uprobe:/proc/$inner/root/mnt/inner:hit,uprobe:/proc/$inner/exe:hit"
 recorder=$pid
 recording recorder.err
 kill -CONT "$inner"
 wait "$recorder"
 ok "a file of a container: its hits" test "$(report inner | jq .samples)" = 700
+ok "likewise as the program of a process" \
+	test "$(report inner -e "uprobe:/proc/$inner/exe:hit" | jq .samples)" = 700
 
 # ---- stripped files: functions that only their debug file, or .gnu_debugdata, has ----
 id=$(readelf -n probed | sed -n 's/.*Build ID: //p')

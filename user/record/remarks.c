@@ -165,8 +165,8 @@ static void print_unhit(const char *event)
 			 "or record heap:/proc/PID/root/...",
 			 event);
 	else
-		cmd_warn("%s: nobody hit it. A program in a container has another file: "
-			 "/proc/PID/root/...",
+		cmd_warn("%s: nobody hit it. A program in a container is another file: "
+			 "/proc/PID/exe, or /proc/PID/root/...",
 			 event);
 }
 
