@@ -40,6 +40,22 @@ static void test_sizes(void **state)
 	assert_int_equal(q.taken, 750);
 }
 
+/* What is in use in any case counts, and nobody gets more until it is given back. */
+static void test_beyond(void **state)
+{
+	struct quota q = { .max = 1000 };
+	(void)state;
+	quota_add(&q, 1, 900);
+	assert_true(quota_has(&q, 2, 100));
+	assert_false(quota_has(&q, 1, 1));
+	quota_add(&q, 1, 600);
+	assert_false(quota_has(&q, 2, 1));
+	assert_false(quota_take(&q, 2, 1));
+	quota_give(&q, 1, 1500);
+	assert_true(quota_take(&q, 2, 750));
+	assert_int_equal(q.taken, 750);
+}
+
 /* A random mix of users: never more than there is, never more than a user may have. */
 static void test_many(void **state)
 {
@@ -69,6 +85,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_beyond),
 		cmocka_unit_test(test_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

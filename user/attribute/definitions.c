@@ -16,6 +16,7 @@
 struct definition {
 	struct definition *next;
 	struct proc_id owner;
+	uint32_t user; /* proc_image_user */
 	uint64_t set_id;
 	uint32_t generation;
 	uint32_t n_labels;
@@ -36,6 +37,7 @@ struct key_table {
 	struct key_table *next;
 	struct proc_id owner;
 	uint64_t addr;
+	uint32_t user; /* proc_image_user */
 	uint32_t generation, len;
 	uint8_t text[];
 };
@@ -64,11 +66,17 @@ static struct key_table **keys_find(struct labelling *l, const struct proc_id *o
 	return at;
 }
 
+static uint32_t user_of(struct labelling *l, const struct proc_id *o)
+{
+	return proc_image_user(procs_lookup(l->procs, o));
+}
+
 static void add_keys(struct labelling *l, const struct wire_record *rec, const void *text)
 {
 	struct proc_id o = owner_of(rec);
 	struct key_table **at = keys_find(l, &o, rec->key_table), *old = *at;
-	if (!old && l->n_keys >= KEY_TABLES_MAX)
+	const uint32_t user = old ? old->user : user_of(l, &o);
+	if (!old && !quota_has(&l->n_keys, user, 1))
 		return;
 	struct key_table *t = malloc(sizeof(*t) + rec->size);
 	if (!t)
@@ -76,6 +84,7 @@ static void add_keys(struct labelling *l, const struct wire_record *rec, const v
 	*t = (struct key_table){ .next = old ? old->next : NULL,
 				 .owner = o,
 				 .addr = rec->key_table,
+				 .user = user,
 				 .generation = rec->generation,
 				 .len = rec->size };
 	memcpy(t->text, text, rec->size);
@@ -83,7 +92,7 @@ static void add_keys(struct labelling *l, const struct wire_record *rec, const v
 	if (old)
 		free(old);
 	else
-		l->n_keys++;
+		quota_add(&l->n_keys, user, 1);
 }
 
 static struct definition *definition_find(const struct labelling *l, const struct proc_id *o,
@@ -149,9 +158,10 @@ static void note_keys(struct labelled *p, const struct label *v, size_t n)
 }
 
 /* True if this process may have one more set. Else tell the BPF program to send no more of them. */
-static bool has_room(struct labelling *l, struct labelled *p, const struct proc_id *o)
+static bool has_room(struct labelling *l, struct labelled *p, const struct proc_id *o,
+		     uint32_t user)
 {
-	if (l->n_definitions >= DEFINITIONS_MAX || l->bytes >= DEFINITIONS_BYTES)
+	if (!quota_has(&l->n_definitions, user, 1) || !quota_has(&l->bytes, user, 1))
 		return false;
 	if (!p || (p->n_sets < l->sets_max && p->bytes < PROC_BYTES_MAX))
 		return true;
@@ -177,10 +187,18 @@ static void definition_charge(struct definition *d, struct labelled *p)
 	p->bytes += d->bytes;
 }
 
+static void set_bytes(struct labelling *l, struct definition *d, size_t bytes)
+{
+	quota_give(&l->bytes, d->user, d->bytes);
+	quota_add(&l->bytes, d->user, bytes);
+	d->bytes = bytes;
+}
+
 static struct definition *definition_add(struct labelling *l, struct labelled *p,
 					 const struct proc_id *o, uint64_t id)
 {
-	struct definition *d = has_room(l, p, o) ? calloc(1, sizeof(*d)) : NULL;
+	const uint32_t user = user_of(l, o);
+	struct definition *d = has_room(l, p, o, user) ? calloc(1, sizeof(*d)) : NULL;
 	if (!d)
 		return NULL;
 	struct definition **b = &l->definitions[bucket(o, id, LABELLING_BUCKETS)];
@@ -188,9 +206,9 @@ static struct definition *definition_add(struct labelling *l, struct labelled *p
 	d->set_id = id;
 	d->next = *b;
 	*b = d;
-	d->bytes = sizeof(*d);
-	l->bytes += d->bytes;
-	l->n_definitions++;
+	d->user = user;
+	set_bytes(l, d, sizeof(*d));
+	quota_add(&l->n_definitions, user, 1);
 	return d;
 }
 
@@ -226,13 +244,12 @@ static void define(struct labelling *l, const struct wire_record *rec, struct de
 	}
 	size_t bytes = sizeof(*d) + d->kept_bytes + labels_bytes(v, n);
 	definition_charge(d, p);
-	l->bytes += bytes - d->bytes;
 	if (p) {
 		p->bytes += bytes - d->bytes;
 		note_keys(p, copy, n);
 	}
 	d->flags = flags | (rec->part ? d->flags : 0);
-	d->bytes = bytes;
+	set_bytes(l, d, bytes);
 	free(d->labels);
 	d->labels = copy;
 	d->n_labels = (uint32_t)n;
@@ -284,8 +301,7 @@ static void keep_capture(struct labelling *l, struct labelled *p, const struct w
 	d->n_before = (uint32_t)n;
 	d->kept_bytes = rec->size + labels_bytes(before, n);
 	d->otel_ns = p->sources.otel_published_ns;
-	d->bytes += d->kept_bytes;
-	l->bytes += d->kept_bytes;
+	set_bytes(l, d, d->bytes + d->kept_bytes);
 	p->bytes += d->kept_bytes;
 }
 
@@ -373,8 +389,7 @@ static void define_again(struct labelling *l, struct definition *d)
 	if (p->sources.otel_published_ns == d->otel_ns && !d->late)
 		return;
 	d->capture = NULL;
-	d->bytes -= d->kept_bytes;
-	l->bytes -= d->kept_bytes;
+	set_bytes(l, d, d->bytes - d->kept_bytes);
 	p->bytes -= d->kept_bytes;
 	d->kept_bytes = 0;
 	/*
@@ -452,12 +467,12 @@ void labelling_drop_definitions(struct labelling *l)
 				p->bytes -= d->bytes;
 			}
 			*at = d->next;
-			l->bytes -= d->bytes;
+			set_bytes(l, d, 0);
+			quota_give(&l->n_definitions, d->user, 1);
 			free(d->labels);
 			free(d->before);
 			free(d->capture);
 			free(d);
-			l->n_definitions--;
 		}
 	}
 	for (size_t b = 0; b < LABELLING_KEY_BUCKETS; b++) {
@@ -468,8 +483,8 @@ void labelling_drop_definitions(struct labelling *l)
 				continue;
 			}
 			*at = t->next;
+			quota_give(&l->n_keys, t->user, 1);
 			free(t);
-			l->n_keys--;
 		}
 	}
 }

@@ -52,6 +52,9 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->resolver = r;
 	l->generation = 1;
 	l->subjects.max = PROC_PUBLISHED_MAX;
+	l->n_definitions.max = DEFINITIONS_MAX;
+	l->bytes.max = DEFINITIONS_BYTES;
+	l->n_keys.max = KEY_TABLES_MAX;
 	l->look = !cfg->no_labels;
 	l->sets_max = cfg->label_sets ? cfg->label_sets : PROC_SETS_MAX;
 	int rc = note_probes(l, cfg);
@@ -368,8 +371,8 @@ void labelling_forget(struct labelling *l)
 	 * time of the next call is thrown away. Rows of the half that is active now may still need
 	 * the old ones.
 	 */
-	if (l->n_definitions > DEFINITIONS_MAX / 2 || l->n_keys > KEY_TABLES_MAX / 2 ||
-	    l->bytes > DEFINITIONS_BYTES / 2 || l->full.n ||
+	if (l->n_definitions.taken > DEFINITIONS_MAX / 2 || l->n_keys.taken > KEY_TABLES_MAX / 2 ||
+	    l->bytes.taken > DEFINITIONS_BYTES / 2 || l->full.n ||
 	    (l->any_missed && l->subjects.taken < PROC_PUBLISHED_MAX / 2)) {
 		l->any_missed = false;
 		labelling_drop_definitions(l);

@@ -58,7 +58,9 @@ struct labelling {
 	struct sources *sources;
 	struct definition *definitions[LABELLING_BUCKETS];
 	struct key_table *keys[LABELLING_KEY_BUCKETS];
-	size_t n_definitions, n_keys, bytes, sets_max;
+	/* Users share DEFINITIONS_MAX, DEFINITIONS_BYTES and KEY_TABLES_MAX */
+	struct quota n_definitions, bytes, n_keys;
+	size_t sets_max;
 	bool any_missed, look;
 	/* Arguments of probes or timed calls are labels: processes without labels may have sets */
 	bool probes;

@@ -14,12 +14,23 @@ bool quota_is_greedy(const struct quota *q, uint32_t user, size_t n)
 	return n > share - (taken < share ? taken : share);
 }
 
-bool quota_take(struct quota *q, uint32_t user, size_t n)
+bool quota_has(const struct quota *q, uint32_t user, size_t n)
 {
-	if (n > q->max - q->taken || quota_is_greedy(q, user, n))
-		return false;
+	size_t left = q->taken < q->max ? q->max - q->taken : 0;
+	return n <= left && !quota_is_greedy(q, user, n);
+}
+
+void quota_add(struct quota *q, uint32_t user, size_t n)
+{
 	q->taken += n;
 	q->by_user[place_of(user)] += n;
+}
+
+bool quota_take(struct quota *q, uint32_t user, size_t n)
+{
+	if (!quota_has(q, user, n))
+		return false;
+	quota_add(q, user, n);
 	return true;
 }
 

@@ -18,11 +18,15 @@ struct quota {
 	size_t by_user[QUOTA_PLACES];
 };
 
+/* True if a user may have n more. */
+bool quota_has(const struct quota *q, uint32_t user, size_t n);
 /* Take n of the resource for a user. False: there is not so much left, or not for this user. */
 bool quota_take(struct quota *q, uint32_t user, size_t n);
 /* True if the user may not have n more, although others may. */
 bool quota_is_greedy(const struct quota *q, uint32_t user, size_t n);
-/* Give back what quota_take took. */
+/* Take n that are in use in any case: a user may then have more than its share. */
+void quota_add(struct quota *q, uint32_t user, size_t n);
+/* Give back what was taken. */
 void quota_give(struct quota *q, uint32_t user, size_t n);
 
 #endif
