@@ -27,7 +27,7 @@ static void test_identity(void **state)
 	(void)state;
 	struct procs *p;
 	struct proc_id id = { .start_ns = 99000000, .tgid = NOBODY - 1, .exec_id = 7 };
-	const uint64_t ms = 1000000;
+	const uint64_t ms = 100000000; /* a hundred of them: nothing is doubtful after 4 s */
 	assert_int_equal(procs_new(&p, NULL), 0);
 	procs_exec(p, NOBODY - 2, "parent", 50 * ms);
 	struct proc_id parent = { .start_ns = 1, .tgid = NOBODY - 2, .exec_id = 7 };
@@ -72,6 +72,35 @@ static void test_identity_in_exec(void **state)
 	assert_string_equal(procs_identify(p, &id, 9000000, PROC_MAPS)->comm, "new");
 	id.exec_id = 9; /* now it is certain */
 	assert_null(procs_identify(p, &id, 9000000, PROC_MAPS));
+	procs_free(p);
+}
+
+/*
+ * The same on a virtual CPU that did not run for 11 ms in that moment: the next row puts right the
+ * process, and rows of its children, which have all ended by then, put right those.
+ */
+static void test_children_of_doubtful(void **state)
+{
+	(void)state;
+	struct procs *p;
+	const uint64_t ms = 1000000;
+	struct proc_id id = { .start_ns = 99, .tgid = NOBODY - 1, .exec_id = 7 };
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_exec(p, id.tgid, "parent", 100 * ms);
+	assert_string_equal(procs_identify(p, &id, 111 * ms, PROC_MAPS)->comm, "parent");
+	procs_fork(p, NOBODY - 2, id.tgid, 200 * ms);
+	procs_exec(p, NOBODY - 2, "child", 210 * ms);
+	procs_fork(p, NOBODY - 3, NOBODY - 2, 220 * ms);
+	for (uint32_t i = 1; i <= 3; i++)
+		procs_exit(p, NOBODY - i, 300 * ms);
+	struct proc_id child = { .start_ns = 200 * ms, .tgid = NOBODY - 2, .exec_id = 9 };
+	assert_string_equal(procs_identify(p, &child, 215 * ms, PROC_MAPS)->comm, "child");
+	child.exec_id = 8;
+	assert_string_equal(procs_identify(p, &child, 205 * ms, PROC_MAPS)->comm, "parent");
+	child = (struct proc_id){ .start_ns = 220 * ms, .tgid = NOBODY - 3, .exec_id = 9 };
+	assert_string_equal(procs_identify(p, &child, 230 * ms, PROC_MAPS)->comm, "child");
+	id.exec_id = 8;
+	assert_string_equal(procs_identify(p, &id, 250 * ms, PROC_MAPS)->comm, "parent");
 	procs_free(p);
 }
 
@@ -285,6 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_identity_in_exec),
+		cmocka_unit_test(test_children_of_doubtful),
 		cmocka_unit_test(test_missed_news),
 		cmocka_unit_test(test_missed_exec_of_same_path),
 		cmocka_unit_test(test_lost_exec_of_another_path),
