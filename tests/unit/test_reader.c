@@ -3,6 +3,7 @@
 #include "proc/proc.h"
 #include "proc/reader.h"
 
+#include "readers.h"
 #include "starve.h"
 
 #include <setjmp.h>
@@ -29,86 +30,7 @@
 #define PAGE 4096u
 #define USER 47110u
 
-static struct sandbox *sandbox;
-
-static int no_op(const struct sandbox_request *q, struct buf *out)
-{
-	return buf_add(out, q->bytes, q->len);
-}
-
-static const sandbox_op ops[] = { no_op };
-
-static int set_up(void **state)
-{
-	struct sandbox_config cfg = {
-		.ops = ops, .n_ops = 1, .reader = proc_reader_run, .memory = 16u << 20, .serves = 8
-	};
-	(void)state;
-	int rc = sandbox_new(&sandbox, &cfg, NULL);
-	if (!rc)
-		proc_reader_start(sandbox);
-	return rc;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	proc_reader_stop(sandbox);
-	sandbox_free(sandbox);
-	return 0;
-}
-
-static double now_s(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static struct reader_stats stats(void)
-{
-	struct reader_stats s;
-	proc_reader_stats(&s);
-	return s;
-}
-
-/* The process with this name below ours; 0: there is none. */
-static pid_t helper(const char *name)
-{
-	char cmd[128];
-	int pid = 0;
-	snprintf(cmd, sizeof(cmd), "pgrep -nx %s -P $(pgrep -x ascribe-nursery -P %d | head -1)",
-		 name, (int)getpid());
-	FILE *p = popen(cmd, "r");
-	assert_non_null(p);
-	if (fscanf(p, "%d", &pid) != 1)
-		pid = 0;
-	pclose(p);
-	return pid;
-}
-
 static const char text[] = "read from another process";
-
-/* Let what is on its way come, as the recorder's loop does. */
-static void turn(void)
-{
-	struct pollfd p[2] = { { .fd = proc_reader_fd(), .events = POLLIN },
-			       { .fd = sandbox_fd(sandbox), .events = POLLIN } };
-	int ms = proc_reader_tick();
-	poll(p, 2, ms < 0 || ms > 10 ? 10 : ms);
-	sandbox_tick(sandbox);
-	proc_reader_tick();
-}
-
-/* Ask again until there is an answer, at most 5 s. */
-#define ANSWER(call) \
-	({ \
-		int rc_; \
-		double until_ = now_s() + 5; \
-		while ((rc_ = (call)) == -EINPROGRESS && now_s() < until_) \
-			turn(); \
-		rc_; \
-	})
 
 static int read_memory(pid_t p, uint64_t at, void *out, size_t len)
 {
@@ -321,69 +243,6 @@ static void test_blocked_memory(void **state)
 	assert_false(proc_reader_refuses((uint32_t)p));
 }
 
-/* An answer that comes late is there for whoever asks again, once, and not for another process. */
-static void test_late(void **state)
-{
-	char got[sizeof(text)] = "";
-	(void)state;
-	expect_read();
-	pid_t h = helper("ascribe-reader");
-	uint64_t late = stats().late;
-	assert_int_equal(kill(h, SIGSTOP), 0);
-	assert_int_equal(
-		proc_read_memory((uint32_t)getpid(), (uint64_t)(uintptr_t)text, got, sizeof(got)),
-		-EINPROGRESS);
-	assert_int_equal(stats().late, late + 1);
-	assert_int_equal(kill(h, SIGCONT), 0);
-	uint64_t moved = stats().moved, requests = stats().requests;
-	for (double until = now_s() + 5; stats().moved == moved && now_s() < until;)
-		turn();
-	assert_int_equal(
-		proc_read_memory((uint32_t)getpid(), (uint64_t)(uintptr_t)text, got, sizeof(got)),
-		0);
-	assert_string_equal(got, text);
-	assert_int_equal(stats().requests, requests);
-	expect_read();
-	assert_true(stats().requests > requests);
-}
-
-/*
- * Mappings that come late: those of records since the question are not lost, and an ended image
- * keeps its answer.
- */
-static void test_late_maps(void **state)
-{
-	uint64_t here = (uint64_t)(uintptr_t)&test_late_maps, tick;
-	struct procs *p;
-	(void)state;
-	expect_read();
-	assert_int_equal(procs_new(&p, NULL), 0);
-	assert_int_equal(proc_start((uint32_t)getpid(), &tick), 0);
-	const struct proc_id id = { .start_ns = tick + 1,
-				    .tgid = (uint32_t)getpid(),
-				    .exec_id = 1 };
-	pid_t h = helper("ascribe-reader");
-	assert_int_equal(kill(h, SIGSTOP), 0);
-	struct proc_image *im = procs_identify(p, &id, proc_now_ns(), PROC_MAPS);
-	assert_non_null(im);
-	assert_true(proc_image_is_late(im));
-	assert_false(proc_image_mapped(im));
-	assert_non_null(
-		procs_mmap(p, id.tgid, PAGE, PAGE, 0, "/made/since", 1, 2, NULL, 0, proc_now_ns()));
-	assert_int_equal(kill(h, SIGCONT), 0);
-	uint64_t moved = stats().moved;
-	for (double until = now_s() + 5; stats().moved == moved && now_s() < until;)
-		turn();
-	procs_exit(p, id.tgid, proc_now_ns());
-	assert_ptr_equal(procs_identify(p, &id, proc_now_ns(), PROC_MAPS), im);
-	assert_false(proc_image_is_late(im));
-	assert_true(proc_image_mapped(im));
-	assert_non_null(proc_image_map(im, here));
-	assert_non_null(proc_image_map(im, PAGE));
-	assert_string_equal(proc_image_map(im, PAGE)->file->path, "/made/since");
-	procs_free(p);
-}
-
 /* However many processes a user has for it. */
 static void test_blocking_user(void **state)
 {
@@ -572,8 +431,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_copies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_blocked_memory, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_late, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_late_maps, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_blocking_user, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_starved, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_killed, set_up, tear_down),

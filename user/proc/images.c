@@ -250,6 +250,7 @@ void procs_fork(struct procs *p, uint32_t tgid, uint32_t parent, uint64_t ns)
 	copy_origin(im, from);
 	memcpy(im->parent_comm, from->comm, sizeof(im->parent_comm));
 	proc_maps_share(im, from);
+	im->heir = from->asked_ns || from->heir;
 	im->named = from->named;
 	/*
 	 * Mappings read after the fork may be of another program: incomplete, until the child

@@ -145,6 +145,7 @@ struct proc_image {
 	bool by_exec;	    /* the image began with an exec */
 	bool settled;	    /* the image ended, and no record of its life is missing */
 	bool threaded;	    /* the side-band showed a second thread */
+	bool heir;	    /* forked while its parent's mappings were being read: lacks them */
 	bool again;	    /* the last procs_mmap told of a mapping that was there already */
 	enum proc_state state : 8;
 	/*
@@ -319,12 +320,12 @@ static inline bool proc_image_mapped(const struct proc_image *im)
 	return im->complete;
 }
 /*
- * True while a reader has not answered about its mappings: procs_identify takes the answer when it
- * has come.
+ * True while a reader has not answered about its mappings, or those of the parent of a process that
+ * has ended: procs_identify takes the answer when it has come.
  */
 static inline bool proc_image_is_late(const struct proc_image *im)
 {
-	return im->asked_ns != 0;
+	return im->asked_ns || (im->heir && im->to_ns != UINT64_MAX);
 }
 /*
  * True while a thread of this image runs; false for NULL. Reads /proc where the first thread has

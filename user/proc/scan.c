@@ -221,17 +221,27 @@ static void await_maps(const struct procs *p, struct proc_image *im)
 	im->asked_gap = p->gap;
 }
 
+/* Put mappings on top of those of an image. */
+static void add_on_top(struct procs *p, struct proc_image *im, const struct proc_image *more)
+{
+	for (uint32_t i = 0; i < more->n_maps; i++) {
+		const struct proc_map *m = &more->maps[i], *is = proc_image_map(im, m->start);
+		const struct proc_file *f = m->file;
+		if (!is || memcmp(is, m, sizeof(*m)))
+			proc_map_add(p, im, *m, f->path, f->dev, f->ino, f->build_id,
+				     f->build_id_len);
+	}
+}
+
 /* Apply the lines of READ_MAPS. asked_ns: when they were asked for at the latest. */
 static void set_maps(struct procs *p, struct proc_image *im, struct buf *reply, uint64_t asked_ns,
 		     uint32_t gap)
 {
 	add_maps(p, im, (char *)reply->data, (char *)reply->data + reply->len);
-	for (uint32_t i = 0; im->since && i < im->since->n_maps; i++) {
-		const struct proc_map *m = &im->since->maps[i];
-		const struct proc_file *f = m->file;
-		proc_map_add(p, im, *m, f->path, f->dev, f->ino, f->build_id, f->build_id_len);
-	}
+	if (im->since)
+		add_on_top(p, im, im->since);
 	im->complete = true;
+	im->heir = false;
 	im->gap = gap;
 	im->read_ns = asked_ns;
 	im->tried_ns = 0;
@@ -286,6 +296,33 @@ static void take_maps(struct procs *p, struct proc_image *im)
 {
 	if (!read_maps(p, im) && im->exe)
 		proc_set_exe(p, im, im->exe->path);
+}
+
+#define ANCESTORS_MAX 32 /* of an heir */
+
+/*
+ * Give an image that has ended the mappings of the process that forked it, or was to have them from
+ * its own parent. They may have come by now.
+ */
+static void inherit_maps(struct procs *p, struct proc_image *im)
+{
+	struct proc_image *from = im;
+	for (int i = 0; i < ANCESTORS_MAX && from && from->heir; i++) {
+		from = procs_find(p, from->parent, from->from_ns);
+		if (from && from->asked_ns)
+			take_maps(p, from);
+	}
+	if (from && from->asked_ns)
+		return;
+	im->heir = false;
+	if (!from)
+		return;
+	struct proc_image own = { .maps = im->maps, .n_maps = im->n_maps };
+	im->maps = NULL;
+	im->n_maps = 0;
+	proc_maps_share(im, from);
+	add_on_top(p, im, &own);
+	proc_maps_clear(p, &own);
 }
 
 /* ---- one process ---- */
@@ -474,6 +511,8 @@ struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uin
 		take_maps(p, im);
 		return im;
 	}
+	if (im && proc_image_is_late(im) && need == PROC_MAPS)
+		inherit_maps(p, im);
 	if (im && (im != newest || im->to_ns != UINT64_MAX))
 		return im;
 	if (im && (need == PROC_MAPS ? proc_image_is_read(p, im) || was_tried(im) || was_read(im)
