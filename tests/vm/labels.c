@@ -77,7 +77,8 @@ static void check_nesting(const json_t *r, const char *text, double more)
 		       SAMPLES(r, "tenant", "-", "query_id", "*") +
 		       SAMPLES(r, "tenant", "d", "query_id", "*") +
 		       SAMPLES(r, "tenant", "e", "query_id", "*");
-	check(a42 > 0 && b7 > 0 && !wrong, "labels-nested-only",
+	/* Starved, b may have had hardly a sample since its labels were found. */
+	check(a42 > 0 && (b7 > 0 || b < 10) && !wrong, "labels-nested-only",
 	      "%.0f samples with the query_id of another", wrong);
 }
 
