@@ -20,7 +20,7 @@ $(ARM64_ROOT)/complete: tools/root-arm64
 test-arm64: $(ARM64_ROOT)/complete
 test-arm64: ## the program under Debian's kernels for arm64, in QEMU, as root; KERNELS=6.1
 	+$(Q)$(ARM64_MAKE) test-kernels KERNELS='$(ARM64_KERNELS)' TIMEOUT=$(or $(TIMEOUT),900)
-	+$(Q)$(ARM64_MAKE) order-arm64 units-arm64 KERNELS='$(firstword $(ARM64_KERNELS))'
+	+$(Q)$(ARM64_MAKE) pmu-arm64 order-arm64 units-arm64 KERNELS='$(firstword $(ARM64_KERNELS))'
 
 ifneq ($(SYSROOT),)
 # Of the build for arm64 itself: instructions that order memory. In a machine with a whole Debian
@@ -45,7 +45,11 @@ units-arm64: $(VM)/units.cpio
 	$(Q)NAME=units EXPECTED=$(words $(UNITS_ARM64)) MEMORY=3072 TIMEOUT=$(or $(TIMEOUT),900) \
 		ARCH=$(ARCH) tests/vm/boot $(KERNELS) $< $(VM)
 
-.PHONY: order-arm64 units-arm64
+pmu-arm64: $(VM)/initrd.gz
+	$(Q)NAME=pmu VM_PART=pmu TIMEOUT=$(or $(TIMEOUT),900) ARCH=$(ARCH) \
+		tests/vm/boot $(KERNELS) $< $(VM)
+
+.PHONY: order-arm64 pmu-arm64 units-arm64
 endif
 
 .PHONY: test-arm64

@@ -157,24 +157,26 @@ static void test_command(void)
 	json_decref(r);
 }
 
-/* Processes that are gone before anybody could look at them. */
+/*
+ * Processes that are gone before anybody could look at them. Where plain perf lost many ticks, as
+ * on a starved machine, there are few samples of the known functions. Those that there are, of
+ * whatever function, have exe and names all the same.
+ */
 static void test_brief(void)
 {
 	const double wanted = 60 * 0.012 * HZ;
 	control_begin();
 	int status = run(NULL, 0, "ascribe record -q -F 99 -o /tmp/brief -- guest brief 60 12");
 	double late = control_end();
-	/*
-	 * The ticks that plain perf lost are no samples of anybody; at most half may be missing for
-	 * them.
-	 */
-	double lost = fmin(fmax(late, 0), wanted / 2);
-	double all, n = folded("/tmp/brief", "{comm=\"guest\",exe=~\".*guest\"}",
-			       ";main;outer;middle;inner", "", &all);
-	bool found = n >= 0.6 * (wanted - lost);
+	double all, any, none,
+		n = folded("/tmp/brief", "{comm=\"guest\",exe=~\".*guest\"}",
+			   ";main;outer;middle;inner", "", &all);
+	none = folded("/tmp/brief", "{comm=\"guest\"}", "[unknown]", "", &any);
+	const bool few = late < wanted / 2 && n < 0.6 * (wanted - fmax(late, 0));
+	const bool found = any > 20 && all >= 0.9 * any && none <= 0.1 * any && !few;
 	check(!status && found, "brief",
-	      "status %d, %.0f samples with exe and names, of %.0f of the program and %.0f expected (plain perf lost %.0f)",
-	      status, n, all, wanted, late);
+	      "status %d, %.0f samples of the known functions, %.0f expected (plain perf lost %.0f); of %.0f samples %.0f have exe, %.0f no names",
+	      status, n, wanted, late, any, all, none);
 	if (!found)
 		show_stacks("brief", "/tmp/brief", "{comm=\"guest\"}");
 	accounting("brief-accounting", "/tmp/brief", late);
@@ -325,11 +327,12 @@ static void test_in_calls(void)
 int main(void)
 {
 	/* Kernels differ least in those of make test-all, or they take longest. */
-	enum { ALWAYS = 0, ALL_ONLY = 4 };
+	enum { ALWAYS = 0, ALL_ONLY = 4, PMU_ONLY };
 	static const struct {
 		const char *name;
 		void (*test)(void);
-		int when; /* 1 to 3: in this part alone, where a part is asked for */
+		/* 1 to 3: in this part alone, where a part is asked for. PMU_ONLY: part pmu */
+		int when;
 	} tests[] = {
 		{ "check", test_check, ALWAYS },
 		{ "compilers", test_compilers, 1 },
@@ -352,8 +355,11 @@ int main(void)
 		{ "waits-hotplug", test_waits_hotplug, ALL_ONLY },
 		{ "waits-clock", test_waits_clock, ALL_ONLY },
 		{ "waits-suspend", test_waits_suspend, ALL_ONLY },
+		{ "pmu", test_pmu, PMU_ONLY },
+		{ "brief", test_brief, PMU_ONLY }, /* there no tick is late */
 	};
 	const char *part = getenv("VM_PART");
+	const bool pmu = part && !strcmp(part, "pmu");
 	const bool all = getenv("ASCRIBE_TEST_ALL") != NULL;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (getppid() != 1) { /* it takes a CPU away */
@@ -363,7 +369,10 @@ int main(void)
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
 		struct timespec t0, t1;
 		const int when = tests[i].when;
-		if (!all && (when == ALL_ONLY || (when != ALWAYS && part && when != atoi(part))))
+		if (pmu != (when == PMU_ONLY))
+			continue;
+		if (!pmu && !all &&
+		    (when == ALL_ONLY || (when != ALWAYS && part && when != atoi(part))))
 			continue;
 		clock_gettime(CLOCK_MONOTONIC, &t0);
 		tests[i].test();

@@ -327,7 +327,14 @@ const char *event_default(void)
 
 int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err)
 {
-	int fd = perf_open(&e->attr, cpu);
+	struct perf_event_attr attr = e->attr;
+	/*
+	 * Else no program that reads stacks can be attached (-EPROTO): since v5.9, commit
+	 * 5d99cb2c86775.
+	 */
+	if (attr.precise_ip)
+		attr.sample_type = PERF_SAMPLE_CALLCHAIN;
+	int fd = perf_open(&attr, cpu);
 	if (fd >= 0) {
 		*ret_fd = fd;
 		return 0;
@@ -343,10 +350,15 @@ int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err)
 			e->name, cpu);
 	case ENOENT:
 	case EOPNOTSUPP:
-		return err_set(
-			err, fd,
-			"event '%s' is not counted by this machine (no PMU?): use -e cpu-clock",
-			e->name);
+		if (attr.precise_ip)
+			return err_set(err, fd,
+				       "event '%s' is not counted by this machine: there may be no "
+				       "precise addresses: leave out the p, or use -e cpu-clock",
+				       e->name);
+		return err_set(err, fd,
+			       "event '%s' is not counted by this machine (no PMU, or not by its "
+			       "PMU): use -e cpu-clock",
+			       e->name);
 	case EINVAL:
 		return err_set(err, fd,
 			       "event '%s' on CPU %d: refused: the rate may be above "
@@ -378,23 +390,37 @@ static uint64_t random_tick_ns(uint64_t period_ns)
 	return tick_ns < TICK_MIN_NS ? TICK_MIN_NS : tick_ns;
 }
 
+/* The kernel lets events of a PMU take turns where there are more of them than counters. */
+static bool may_share_counter(const struct event *e)
+{
+	return e->attr.type != PERF_TYPE_SOFTWARE && !e->tracepoint;
+}
+
 int event_open_jittered(const struct event *e, int cpu, int *ret_fd, struct err *err)
 {
 	struct event ticking = *e;
 	if (event_is_clock(e)) {
 		ticking.attr.sample_period = random_tick_ns(e->attr.sample_period);
 		ticking.attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
+	} else if (may_share_counter(e)) {
+		ticking.attr.read_format =
+			PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	}
 	return event_open(&ticking, cpu, ret_fd, err);
 }
 
 int event_count(int fd, uint64_t *ret)
 {
-	uint64_t v[2]; /* the count; of a clock its time as well */
+	uint64_t v[3]; /* the count; the time that it was enabled, and had a counter */
 	ssize_t n = read(fd, v, sizeof(v));
-	if (n != (ssize_t)sizeof(v[0]) && n != (ssize_t)sizeof(v))
+	if (n == (ssize_t)sizeof(v[0]))
+		*ret = v[0];
+	else if (n == 2 * (ssize_t)sizeof(v[0])) /* of a clock */
+		*ret = v[1];
+	else if (n == (ssize_t)sizeof(v))
+		*ret = v[2] ? (uint64_t)((double)v[0] * ((double)v[1] / (double)v[2])) : 0;
+	else
 		return n < 0 ? -errno : -EIO;
-	*ret = v[n / (ssize_t)sizeof(v[0]) - 1];
 	return 0;
 }
 

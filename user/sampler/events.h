@@ -88,7 +88,8 @@ bool event_is_clock(const struct event *e);
 /*
  * Return the count since opening: nanoseconds for clocks, hits for the others. 0 or -errno. A clock
  * gives the time that it was enabled. Its count stands still while the kernel throttles it: after
- * perf_event_max_sample_rate / HZ interrupts without a tick, as on an idle CPU.
+ * perf_event_max_sample_rate / HZ interrupts without a tick, as on an idle CPU. An event that took
+ * turns with others of its PMU gives what it would have counted alone, an estimate.
  */
 int event_count(int fd, uint64_t *ret);
 

@@ -12,6 +12,7 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -376,12 +377,19 @@ static int push_users(struct resolver *r, struct building *b, struct resolver_fl
 	return rc;
 }
 
+/* A stack of a precise event begins with a mark of perf, PERF_CONTEXT_KERNEL. */
+static bool has_mark(const struct resolver_stack *s)
+{
+	return s->n_kernel && s->frames[0] >= (uint64_t)PERF_CONTEXT_MAX;
+}
+
 static int push_kernel(struct resolver *r, struct building *b)
 {
+	const uint32_t leaf = has_mark(b->s);
 	uint32_t frame;
 	int rc = 0;
-	for (uint32_t i = b->s->n_kernel; !rc && i-- > 0;) {
-		rc = kernel_frames_at(r->kernel, b->s->frames[i], i == 0, &frame);
+	for (uint32_t i = b->s->n_kernel; !rc && i-- > leaf;) {
+		rc = kernel_frames_at(r->kernel, b->s->frames[i], i == leaf, &frame);
 		rc = rc ? rc : push(r, b, frame);
 	}
 	return rc;
