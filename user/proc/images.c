@@ -15,7 +15,7 @@
  * The kernel increments exec_id some us after it writes the record of the exec; on virtual CPUs
  * that do not run, 11 ms were seen.
  */
-#define EXEC_NS 1000000000u
+#define EXEC_NS 30000000u
 
 uint64_t proc_now_ns(void)
 {
