@@ -77,8 +77,9 @@ wait "$recorder"
 report one --by tenant --where '{exe=~".*/by-another"}' -n 0 >one.r.json
 report one --where '{exe=~".*/by-another",tenant!=""}' -n 0 >one.f.json
 "$ascribe" stat one --json >one.s.json
+# What it was about to read is another one's after 2 s. In half of the runs that is this program.
 check "one: labels while a worker stands still" r=one.r.json \
-	-- 'sum(n for k, n in samples(r).items() if k) > 0.6 * r["samples"]' 'samples(r)'
+	-- 'sum(n for k, n in samples(r).items() if k) > 0.4 * r["samples"]' 'samples(r)'
 check "one: and names" f=one.f.json -- 'samples(f).get("burn", 0) > 0.9 * f["samples"]' \
 	'list(samples(f).items())[:3]'
 check "one: every sample is accounted for" s=one.s.json -- 'exact(s)'
