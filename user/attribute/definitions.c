@@ -340,8 +340,7 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	struct definition *d = definition_find(l, &o, rec->set_id);
 	struct label v[LABELS_MAX + FOREIGN_LABELS_MAX];
 	char redacted[FOREIGN_LABELS_MAX * REDACTED_LEN];
-	struct absent_reader reader = { l, o.tgid, proc_image_user(procs_lookup(l->procs, &o)),
-					false };
+	struct absent_reader reader = { l, o.tgid, user_of(l, &o), false };
 	struct foreign_side side = {
 		.read = read_absent, .ctx = &reader, .calls = l->calls, .n_calls = MAX_EVENTS
 	};

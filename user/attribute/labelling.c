@@ -224,7 +224,7 @@ static int look_at(struct labelling *l, struct subject *k)
 	return waiting;
 }
 
-/* The same where its turn is now. */
+/* Look at a process, or put it off where looks at it must wait. */
 static void look(struct labelling *l, struct subject *k)
 {
 	uint64_t until_ns = procs_paused_until(l->procs, k->image);
@@ -291,8 +291,7 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 	if (!has && !resolver_is_late(m))
 		return;
 	k->tries = TRIES;
-	due_put(&l->due, &k->due,
-		proc_now_ns()); /* more of its files are on their way, it may be */
+	due_put(&l->due, &k->due, proc_now_ns()); /* not at once: it may map more files */
 }
 
 /*

@@ -11,7 +11,7 @@
 #define NEWS_EVERY_NS \
 	(NS / \
 	 10) /* files are opened and label slots looked for while their process is still there */
-#define ATTEND_NS (NS / 100) /* or as long as it took: whoever calls goes on, too */
+#define ATTEND_NS (NS / 100) /* between two, or as long as one took: its caller goes on */
 /* Images that the BPF programs ask about, until they are looked at: some ms */
 #define ARRIVALS_MAX 16384
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proc/proc_int.h"
 
-/* What the looks at most programs take in all: neither charged to their user, nor put off. */
+/* Looks at one image are free up to here, which is more than most programs take in all. */
 #define IMAGE_FREE_NS 1000000ull
-/* Of the rest a user may take so much at once, and one part in so many of all time. */
+/* Beyond that, looks for one user may take this at once, then 1 / USER_EARN of all time. */
 #define USER_BURST_NS 100000000ull
 #define USER_EARN 10
-/* An image gets half of that: its user's other programs are looked at, too. */
+/* One image gets half of that, and leaves the rest to other images of its user. */
 #define IMAGE_SHARE (2 * USER_EARN)
 
 uint64_t procs_paused_until(struct procs *p, struct proc_image *im)

@@ -289,11 +289,11 @@ int proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap, size_
 uint32_t proc_image_user(struct proc_image *im);
 
 /*
- * Whoever looks through all files of an image asks first, and says afterwards where its thread's
- * CPU clock was when it began. Such looks take a tenth of our time for one user, half of that for
- * one image. Return the BOOTTIME until which this one is left alone; 0: look now.
+ * Return the BOOTTIME until which looks through the files of an image must wait; 0: look now. They
+ * take at most a tenth of our time for one user, half of that for one image.
  */
 uint64_t procs_paused_until(struct procs *p, struct proc_image *im);
+/* Charge a look that this thread began when its CPU clock was at begin_ns. */
 void procs_looked(struct procs *p, struct proc_image *im, uint64_t begin_ns);
 
 /* ---- looking up ---- */
