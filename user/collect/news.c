@@ -18,7 +18,7 @@
 static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 {
 	struct collector *c = ctx;
-	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
+	struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
 	const struct proc_map *m = im ? proc_image_map(im, addr) : NULL;
 	uint64_t at;
 	if (!m)
@@ -32,16 +32,20 @@ static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 		return;
 	/*
 	 * Opened at the first sight of a file: later its process may be gone, and its container
-	 * with it.
+	 * with it. Where looks at its image must wait, it waits for them, or for a stack.
 	 */
 	bool made = resolver_note_code(c->resolver, im, m);
 	if (f->path[0] != '/') {
 		f->plain = !made;
 		return;
 	}
-	struct binary *b = resolver_binary(c->resolver, im, m);
-	bool trampolines = b && !binary_trampolines(b, &at);
-	f->plain = b && !made && !trampolines;
+	if (!procs_paused_until(c->procs, im)) {
+		uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		struct binary *b = resolver_binary(c->resolver, im, m);
+		bool trampolines = b && !binary_trampolines(b, &at);
+		f->plain = b && !made && !trampolines;
+		procs_looked(c->procs, im, begin_ns);
+	}
 	labelling_mapped(c->labelling, im, m);
 }
 
