@@ -30,7 +30,15 @@ look() {
 		[ "${now:-0}" -le $most ] || most=$now who=$(cat "/proc/$p/comm")
 	done
 }
-run() { # what, seconds, lines of the configuration
+# Was each of these peers asked? A busy host asks late.
+kinds=
+all_asked() {
+	local kind
+	for kind in $kinds; do
+		[ -s "$kind.seen" ] || return
+	done
+}
+run() { # what, the least seconds, lines of the configuration
 	local end
 	{
 		printf 'store: %s/store\nlisten: [unix:%s/sock]\ncpu-max: 0\nfrequency: 199\n' "$dir" "$dir"
@@ -42,7 +50,7 @@ run() { # what, seconds, lines of the configuration
 	daemon=$pid most=0 who=
 	within 20 grep -q ': serving' log || bad "$1: $(cat log)"
 	end=$((SECONDS + $2))
-	while [ $SECONDS -lt $end ]; do
+	while [ $SECONDS -lt $end ] || { ! all_asked && [ $SECONDS -lt $((end + 30)) ]; }; do
 		[ -z "${4:-}" ] || $4
 		look
 		sleep 0.3
@@ -58,9 +66,10 @@ run() { # what, seconds, lines of the configuration
 }
 
 # ---- receivers ----
+kinds='file other headers body bomb slow'
 run receivers "$(in_part 8 15)" "push:
 $receivers"
-for kind in file other headers body bomb slow; do
+for kind in $kinds; do
 	ok "$kind was asked, with its token" grep -q "$(cat token)" $kind.seen
 done
 ok "who is named by a redirection was not" test ! -e thief.seen
@@ -70,6 +79,7 @@ ok "its log has no token" sh -c "! grep -qF -f token log"
 # ---- container engines ----
 for kind in deep long; do
 	peer $kind
+	kinds=$kind
 	run "an engine, $kind" "$(in_part 5 8)" "container-names: engine
 container-socket: $at"
 	ok "an engine, $kind: was asked" test -s $kind.seen
@@ -77,7 +87,7 @@ done
 
 # ---- PostgreSQL ----
 ask_sql() { curl -s -m 5 -o asked --unix-socket sock "http://x/api/v1/statements?ids=$((++number))"; }
-number=0
+number=0 kinds=
 for kind in password notices huge silent; do
 	peer $kind
 	run "PostgreSQL, $kind" "$(in_part 5 8)" "postgres: host=${at%:*} port=${at#*:} user=monitor password=hunter2 dbname=x sslmode=disable" ask_sql

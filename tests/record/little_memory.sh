@@ -35,7 +35,7 @@ ok "a recording with 128 MiB ends well" ./inside "$group/$limit" $((128 << 20)) 
 	"$ascribe" record -a -F 499 -d "$(in_part 4 8)s" -o st
 "$ascribe" stat st --json >stat.json
 check "and names what it records" s=stat.json -- \
-	'exact(s) and s["stored"] > 500 and s["flagged"]["names_refused"] < 0.1 * s["stored"]' \
+	'exact(s) and s["stored"] > 500 and s["flagged"]["names_refused"] < 0.2 * s["stored"]' \
 	's["stored"], s["flagged"]["names_refused"]'
 report st --by comm >comm.json
 check "the compiler among it" r=comm.json -- 'sum(n for c, n in samples(r).items() if c.startswith("clang")) > 100'
