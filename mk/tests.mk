@@ -88,23 +88,24 @@ BESIDE := $(addprefix tests/, \
 	http/full.sh http/restart.sh http/daemon.sh record/recipes.sh record/tables_grow.sh \
 	record/unwind_programs.sh record/unwind_changes.sh http/ingest.sh record/filter.sh \
 	record/hostile.sh record/why.sh record/waker.sh record/debug_links.sh record/top.sh \
-	record/lost_sideband.sh record/waits_long.sh record/debuginfod.sh record/deep.sh \
-	record/unwind_perf.sh record/async.sh record/blocking.sh record/probes_blocked.sh \
-	record/storm.sh http/api.sh http/pyroscope.sh http/install.sh http/flood.sh \
-	record/python.sh record/php.sh record/renew.sh record/ruby.sh record/ruby_bad.sh \
-	record/php_bad.sh record/v8_bad.sh record/hotspot_bad.sh record/unwind_jit.sh \
-	record/leaderless.sh http/handover.sh record/python_waits.sh record/otel.sh \
-	record/pprof.sh record/metrics.sh record/loading.sh http/clickhouse.sh \
-	http/clickhouse_lost.sh http/clickhouse_ask.sh http/push.sh http/push_daemon.sh \
-	http/tables.sh http/tokens.sh http/scope.sh http/scope_waits.sh http/group.sh \
-	http/certificates.sh http/audit.sh http/old.sh http/token.sh http/pods.sh record/cgo.sh \
-	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
-	record/little_memory.sh record/goabsent.sh record/i386.sh record/waits_late.sh \
-	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
-	record/started.sh record/periodic.sh record/harassed.sh record/runc.sh http/sql.sh \
-	http/web_process.sh http/ingest_otlp.sh record/namespace.sh http/metric_rules.sh \
-	http/capture.sh record/flood.sh record/calls.sh record/heap.sh record/leak.sh \
-	record/args.sh record/durations.sh record/periods.sh record/tracks.sh record/perfetto.sh \
+	record/lost_sideband.sh record/waits_long.sh record/debuginfod.sh record/probes.sh \
+	http/rights.sh http/keeper.sh record/deep.sh record/unwind_perf.sh record/async.sh \
+	record/blocking.sh record/probes_blocked.sh record/storm.sh http/api.sh http/pyroscope.sh \
+	http/install.sh http/flood.sh record/python.sh record/php.sh record/renew.sh \
+	record/ruby.sh record/ruby_bad.sh record/php_bad.sh record/v8_bad.sh \
+	record/hotspot_bad.sh record/unwind_jit.sh record/leaderless.sh http/handover.sh \
+	record/python_waits.sh record/otel.sh record/pprof.sh record/metrics.sh record/loading.sh \
+	http/clickhouse.sh http/clickhouse_lost.sh http/clickhouse_ask.sh http/push.sh \
+	http/push_daemon.sh http/tables.sh http/tokens.sh http/scope.sh http/scope_waits.sh \
+	http/group.sh http/certificates.sh http/audit.sh http/old.sh http/token.sh http/pods.sh \
+	record/cgo.sh record/teardown.sh record/names_bad.sh record/sources.sh \
+	record/container.sh record/little_memory.sh record/goabsent.sh record/i386.sh \
+	record/waits_late.sh record/labels.sh record/short.sh record/prefork.sh record/forks.sh \
+	record/mappings.sh http/quota.sh record/trampolines.sh record/started.sh \
+	record/periodic.sh record/harassed.sh record/runc.sh http/sql.sh http/web_process.sh \
+	http/ingest_otlp.sh record/namespace.sh http/metric_rules.sh http/capture.sh \
+	record/flood.sh record/calls.sh record/heap.sh record/leak.sh record/args.sh \
+	record/durations.sh record/periods.sh record/tracks.sh record/perfetto.sh \
 	record/in_calls.sh http/heatmap.sh http/restart_waits.sh)
 BESIDE_RUN := $(filter-out $(TAIL_OUT),$(BESIDE))
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/speedscope.sh \

@@ -10,8 +10,8 @@ manifests base >base.yaml
 kubectl apply --server-side --force-conflicts -f base.yaml >/dev/null
 ok "the agent becomes ready" within 90 agent_ready # it puts the seccomp profile on the node
 kubectl -n ascribe get daemonset ascribe -o json >daemonset.json
-# From here on the node's CPUs are for the pods below.
-kubectl -n ascribe delete daemonset ascribe >/dev/null
+# From here on the node's CPUs are for the pods below, which this agent must not record.
+kubectl -n ascribe delete daemonset ascribe --cascade=foreground >/dev/null
 
 # ---- programs of another user: an open one, one for its owner alone, one that was deleted ----
 # Without a request the kernel gives them next to nothing beside other programs.
