@@ -31,7 +31,13 @@ beside() { # file, word, command...
 	done
 	sleep 0.5
 	load "$to"
-	kill -INT $tracer
+	# bpftrace sleeps on where the signal comes just before it waits for events.
+	while kill -INT $tracer 2>/dev/null; do
+		for _ in $(seq 50); do
+			kill -0 $tracer 2>/dev/null || break
+			sleep 0.1
+		done
+	done
 	wait $tracer
 }
 echo "$(uname -sr), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg); $runs runs of $hits hits"
