@@ -138,6 +138,13 @@ bench-heap: ## what sampling allocations costs redis, python3, a C++ map; heaptr
 
 .PHONY: bench-heap
 
+bench-truth: $(BUILD)/ascribe $(BUILD)/libascribe-label.so
+bench-truth: ## are the stacks of 90 programs right, and perf's? as root (10 minutes)
+	$(Q)tools/deps bench
+	$(Q)/usr/bin/python3 tests/bench/truth.py $(BUILD)
+
+.PHONY: bench-truth
+
 bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols \
 	$(BUILD)/tests/test_symbols_lines
 bench-symbols: ## names: 100,000 addresses against nm, the time of a million, memory

@@ -22,7 +22,7 @@ module.exports = [
 	{ ...js.configs.recommended, files: ['**/*.js', '**/*.mjs'] },
 	{ files: ['web/*.js'], rules, languageOptions: { globals: globals.browser } },
 	{
-		files: ['lib/label/node/*.js', 'examples/node/*.js'],
+		files: ['lib/label/node/*.js', 'examples/node/*.js', 'tests/bench/truth/*.js'],
 		rules,
 		languageOptions: { sourceType: 'commonjs', globals: globals.node },
 	},
