@@ -300,6 +300,13 @@ int elf_image_offset(const struct elf_image *img, uint64_t vaddr, uint64_t *ret_
 	return -ENOENT;
 }
 
+int elf_image_read_at(const struct elf_image *img, uint64_t vaddr, void *out, size_t len)
+{
+	uint64_t offset;
+	int rc = elf_image_offset(img, vaddr, &offset);
+	return rc ? rc : elf_image_read(img, offset, out, len);
+}
+
 /* ---- sections ---- */
 
 static int read_section(const struct elf_image *img, uint32_t index, Elf64_Shdr *ret)

@@ -129,6 +129,9 @@ int elf_image_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_
  */
 int elf_image_offset(const struct elf_image *img, uint64_t vaddr, uint64_t *ret_offset);
 
+/* Read what stands at vaddr when the file is mapped. -ENOENT, or as elf_image_read. */
+int elf_image_read_at(const struct elf_image *img, uint64_t vaddr, void *out, size_t len);
+
 /* The executable section with this header index, or NULL. */
 const struct elf_text *elf_image_text(const struct elf_image *img, uint32_t index);
 

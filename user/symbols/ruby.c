@@ -49,20 +49,12 @@ static void on_symbol(void *ctx, const char *name, const Elf64_Sym *s)
 		f->n_insns = s->st_size;
 }
 
-/* Read what stands at vaddr when the file is mapped. */
-static int read_at(const struct elf_image *img, uint64_t vaddr, void *out, size_t len)
-{
-	uint64_t offset;
-	int rc = elf_image_offset(img, vaddr, &offset);
-	return rc ? rc : elf_image_read(img, offset, out, len);
-}
-
 static int read_version(const struct elf_image *img, struct search *f)
 {
 	char text[VERSION_MAX + 1] = "";
 	unsigned major, minor;
 	/* A shorter text ends within: constants follow. */
-	int rc = read_at(img, f->version, text, VERSION_MAX);
+	int rc = elf_image_read_at(img, f->version, text, VERSION_MAX);
 	if (rc || sscanf(text, "%3u.%3u.", &major, &minor) != 2 || !major || major > 255 ||
 	    minor > 255)
 		return -ENOENT;
@@ -88,7 +80,7 @@ static enum ruby_way find_context(const struct elf_image *img, uint64_t function
 	/* mov %fs:offset, %rax */
 	static const uint8_t load_tp[] = { 0x64, 0x48, 0x8b, 0x04, 0x25 };
 	uint8_t code[CODE_BYTES];
-	if (img->machine != EM_X86_64 || read_at(img, function, code, sizeof(code)))
+	if (img->machine != EM_X86_64 || elf_image_read_at(img, function, code, sizeof(code)))
 		return RUBY_NO_WAY;
 	for (size_t i = 0; i + 19 <= sizeof(code) && code[i] != 0xc3; i++) {
 		const uint8_t *p = code + i;
