@@ -26,7 +26,7 @@ __noinline __u64 python_thread(__u64 runtime, __u32 layout)
 	}
 	t = script_word(runtime + l->main);
 	if (t)
-		t = script_word(t + l->threads);
+		t = script_word(t + 8 * SCRIPT_LAYOUT_WAY(layout));
 	for (int i = 0; t && i < PYTHON_THREADS; i++) {
 		if (script_word(t + l->thread_id) == self)
 			return t;
@@ -41,10 +41,11 @@ __noinline int python_text(__u64 at, __u32 layout, __u32 which)
 	const struct python_layout *l = python_layout(layout);
 	struct script_cpu *c = script_cpu();
 	__u32 state = 0;
-	if (!c || bpf_probe_read_user(&state, sizeof(state), (void *)(at + PYTHON_STRING_STATE)))
+	if (!c || bpf_probe_read_user(&state, sizeof(state), (void *)(at + l->string_state)))
 		return -1;
-	__u64 n = script_word(at + PYTHON_STRING_LENGTH), width = state >> 2 & 7;
-	bool compact = state >> 5 & 1, ascii = state >> 6 & 1;
+	state >>= l->width_bit & 31;
+	__u64 n = script_word(at + l->string_length), width = state & 7;
+	bool compact = state >> 3 & 1, ascii = state >> 4 & 1;
 	if (!compact || (width != 1 && width != 2 && width != 4) || n > 0xffffff)
 		return -1;
 	return script_copy(c, which, at + (ascii ? l->ascii : l->wide), n * width, (__u32)width);
@@ -100,10 +101,10 @@ __noinline int python_step(const struct image *im, __u32 key, __u32 from, __u32 
 	if (!im || !h || !c || !c->at ||
 	    bpf_probe_read_user(c->frame, PYTHON_FRAME_BYTES, (void *)c->at))
 		return 1;
-	__u64 code = *(__u64 *)(c->frame + (l->frame_code & 0x38)),
+	__u64 code = *(__u64 *)(c->frame + (l->frame_code & 0x38)) & ~PYTHON_TAG,
 	      *out = arena_ptr(h, h->arena_used), at = from + c->n;
 	bool shim = l->frame_owner != PYTHON_NOWHERE &&
-		    c->frame[l->frame_owner & 0x7f] == PYTHON_OWNER_C;
+		    c->frame[l->frame_owner & 0x7f] >= PYTHON_OWNER_C;
 	bool entry = l->frame_entry != PYTHON_NOWHERE && c->frame[l->frame_entry & 0x7f] == 1;
 	c->at = *(__u64 *)(c->frame + (l->frame_previous & 0x38));
 	if (shim) { /* continue with the caller of the C code */

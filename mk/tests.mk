@@ -47,6 +47,7 @@ OFTEN := $(addprefix tests/, \
 	http/install.sh record/names.sh record/heap.sh record/async.sh record/little_memory.sh \
 	record/top.sh record/top_metrics.sh record/why.sh record/waits_long.sh record/namespace.sh \
 	record/python.sh record/python_waits.sh record/durations.sh record/probes.sh \
+	record/python_bad.sh \
 	record/locks.sh record/latency.sh record/tracks.sh record/waker.sh record/hotspot.sh \
 	record/v8.sh record/php.sh record/php_bad.sh record/ruby.sh record/ruby_bad.sh \
 	record/v8_bad.sh record/hotspot_bad.sh \
@@ -94,6 +95,7 @@ BESIDE := $(addprefix tests/, \
 	http/install.sh http/flood.sh record/python.sh record/php.sh record/renew.sh \
 	record/ruby.sh record/ruby_bad.sh record/php_bad.sh record/v8_bad.sh \
 	record/hotspot_bad.sh record/unwind_jit.sh record/leaderless.sh http/handover.sh \
+	record/python_bad.sh \
 	record/python_waits.sh record/otel.sh record/pprof.sh record/metrics.sh record/loading.sh \
 	http/clickhouse.sh http/clickhouse_lost.sh http/clickhouse_ask.sh http/push.sh \
 	http/push_daemon.sh http/tables.sh http/tokens.sh http/scope.sh http/scope_waits.sh \

@@ -5,11 +5,11 @@
 . "$(dirname "$0")/lib.bash"
 
 python=
-for p in python3.11 python3.12 python3.13 python3; do
-	python=$(command -v $p) && "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' && break
+for p in python3.11 python3.12 python3.13 python3.14 python3.15 python3; do
+	python=$(command -v $p) && "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 16))' && break
 	python=
 done
-[ -n "$python" ] || skip "no CPython from 3.11 to 3.13 here"
+[ -n "$python" ] || skip "no CPython from 3.11 to 3.15 here"
 
 cat >load.py <<'PY'
 import json, sys, threading, time

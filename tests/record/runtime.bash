@@ -2,7 +2,9 @@
 # For the tests of languages, after lib.bash: what a recording says, against what the program says.
 # shellcheck disable=SC2154 # variables of lib.bash
 
-# Each program of a name, here and in the roots of other systems.
+# Each program of a name, here and in the roots of other systems. To make such a root, as root:
+#   debootstrap --variant=minbase --include=python3.14,libpython3.14-dev sid build/roots/sid
+# A program that is built for it is installed elsewhere, with a relative link in its /usr/bin.
 programs() { # pattern
 	local p
 	for p in /usr/bin/$1 "$here"/../../build/roots/*/usr/bin/$1; do

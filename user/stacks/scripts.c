@@ -6,6 +6,7 @@
 #include "ruby_wire.h"
 #include "stacks/script_name.h"
 #include "store/writer.h"
+#include "symbols/python.h"
 #include "util/array.h"
 #include "util/idhash.h"
 #include "util/quota.h"
@@ -101,10 +102,7 @@ void scripts_free(struct scripts *p)
 
 static int python_layout_of(uint32_t version)
 {
-	for (int i = 0; i < PYTHON_LAYOUTS; i++)
-		if (python_layouts[i].version && python_layouts[i].version == version >> 16)
-			return i;
-	return -1;
+	return PYTHON_THREADS_AT(version) ? python_layout(version) : -1;
 }
 
 static int php_layout_of(uint32_t version)
@@ -164,7 +162,10 @@ void script_version(const struct binary_script *s, char ret[SCRIPT_VERSION_MAX])
 	if (s->language == SCRIPT_PYTHON && !v)
 		snprintf(ret, SCRIPT_VERSION_MAX, "Py_Version");
 	else if (s->language == SCRIPT_PYTHON)
-		snprintf(ret, SCRIPT_VERSION_MAX, "%u.%u", v >> 24, v >> 16 & 0xff);
+		snprintf(ret, SCRIPT_VERSION_MAX, "%u.%u%s%s", v >> 24, v >> 16 & 0xff,
+			 PYTHON_IS_FREE(v) ? "t" : "",
+			 python_layout(v) < 0 || PYTHON_THREADS_AT(v) ? ""
+								      : " of an unusual build");
 	else if (s->language == SCRIPT_RUBY)
 		snprintf(ret, SCRIPT_VERSION_MAX, "%u.%u%s", v >> 16, v >> 8 & 0xff,
 			 v & RUBY_WAY_MASK ? "" : " of an unusual build");
@@ -175,6 +176,14 @@ void script_version(const struct binary_script *s, char ret[SCRIPT_VERSION_MAX])
 			 v & PHP_ZTS ? ",TS" : "", v & PHP_DEBUG ? ",debug" : "");
 }
 
+/* Return how the chain of a thread is found, for SCRIPT_LAYOUT. */
+static uint64_t way_of(const struct binary_script *s)
+{
+	return s->language == SCRIPT_RUBY     ? s->version & RUBY_WAY_MASK
+	       : s->language == SCRIPT_PYTHON ? PYTHON_WAY(s->version)
+					      : 0;
+}
+
 bool scripts_locate(struct resolver *r, const struct proc_image *im, struct proc_entry *e,
 		    struct binary_script *ret_unknown)
 {
@@ -182,9 +191,8 @@ bool scripts_locate(struct resolver *r, const struct proc_image *im, struct proc
 	const struct proc_map *m = find_script(r, im, ret_unknown, &bias);
 	int layout = m ? layout_of(ret_unknown) : -1;
 	bool known = m && layout >= 0 && ret_unknown->at;
-	const uint64_t way =
-		ret_unknown->language == SCRIPT_RUBY ? ret_unknown->version & RUBY_WAY_MASK : 0;
-	if (way == RUBY_BY_TP)
+	const uint64_t way = way_of(ret_unknown);
+	if (ret_unknown->language == SCRIPT_RUBY && way == RUBY_BY_TP)
 		bias = 0;
 	e->script_at = known ? bias + ret_unknown->at : 0;
 	e->script_layout = known ? SCRIPT_LAYOUT(ret_unknown->language, layout, way) : 0;

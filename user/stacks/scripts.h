@@ -39,7 +39,7 @@ void scripts_free(struct scripts *p);
 
 /* Is this a version whose frames are read? */
 bool script_is_known(const struct binary_script *s);
-/* Write which version it is: "3.14", "API 20230831,TS", "3.4", "3.3 of an unusual build". */
+/* Write which version it is: "3.16", "API 20230831,TS", "3.4", "3.14t of an unusual build". */
 void script_version(const struct binary_script *s, char ret[SCRIPT_VERSION_MAX]);
 
 /*
