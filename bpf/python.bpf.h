@@ -3,7 +3,19 @@
 #ifndef ASCRIBE_PYTHON_BPF_H
 #define ASCRIBE_PYTHON_BPF_H
 
-#define PYTHON_THREADS 64 /* to search for the current one */
+#define PYTHON_THREADS 256     /* to search for the current one */
+#define PYTHON_FOUND_MAX 4096u /* a power of two */
+
+/*
+ * Where threads were found, by a hash of each. What is there may be of another thread, or of one
+ * that is gone: python_is_listed.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PYTHON_FOUND_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} python_found SEC(".maps");
 
 static __always_inline const struct python_layout *python_layout(__u64 i)
 {
@@ -12,12 +24,45 @@ static __always_inline const struct python_layout *python_layout(__u64 i)
 	return &python_layouts[i];
 }
 
+/* Is the structure of the thread `self` at `at`, in the list that begins at `head`? */
+static __always_inline bool python_is_listed(const struct python_layout *l, __u64 at, __u64 self,
+					     __u64 head)
+{
+	if (!at || script_word(at + l->thread_id) != self)
+		return false;
+	const __u64 before = script_word(at + PYTHON_THREAD_BEFORE);
+	return before ? script_word(before + l->thread_next) == at : head == at;
+}
+
+/* Search the list that begins at `t` for the thread `self`. 0: not among the first ones. */
+__noinline __u64 python_search(__u64 t, __u64 self, __u32 layout)
+{
+	const struct python_layout *l = python_layout(layout);
+	struct script_cpu *c = script_cpu();
+	if (!c)
+		return 0;
+	const __u64 *id = (__u64 *)(c->thread + (l->thread_id & 0xf8));
+	const __u64 *next = (__u64 *)(c->thread + (l->thread_next & 0xf8));
+	barrier_var(id); /* computed once */
+	barrier_var(next);
+	for (int i = 0; t && i < PYTHON_THREADS; i++) {
+		if (bpf_probe_read_user(c->thread, sizeof(c->thread), (void *)t))
+			return 0;
+		if (*id == self)
+			return t;
+		t = *next;
+	}
+	return 0;
+}
+
 /* Return the interpreter's structure of the current thread, 0 for none. */
 __noinline __u64 python_thread(__u64 runtime, __u32 layout)
 {
 	const struct python_layout *l = python_layout(layout);
-	__u64 self = thread_pointer(bpf_get_current_task_btf()), t;
-	if (!self)
+	__u64 self = thread_pointer(bpf_get_current_task_btf()), t, head;
+	__u32 key = mix(self, bpf_get_current_pid_tgid()) % PYTHON_FOUND_MAX;
+	__u64 *found = bpf_map_lookup_elem(&python_found, &key);
+	if (!self || !found)
 		return 0;
 	if (l->holder != PYTHON_NOWHERE) {
 		t = script_word(runtime + l->holder);
@@ -25,14 +70,14 @@ __noinline __u64 python_thread(__u64 runtime, __u32 layout)
 			return t;
 	}
 	t = script_word(runtime + l->main);
+	head = t ? script_word(t + 8 * SCRIPT_LAYOUT_WAY(layout)) : 0;
+	t = *found;
+	if (python_is_listed(l, t, self, head))
+		return t;
+	t = python_search(head, self, layout);
 	if (t)
-		t = script_word(t + 8 * SCRIPT_LAYOUT_WAY(layout));
-	for (int i = 0; t && i < PYTHON_THREADS; i++) {
-		if (script_word(t + l->thread_id) == self)
-			return t;
-		t = script_word(t + l->thread_next);
-	}
-	return 0;
+		*found = t;
+	return t;
 }
 
 /* Copy the string at `at` into a text of the record. 0, or an error for an unreadable string. */

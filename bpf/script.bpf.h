@@ -34,6 +34,7 @@ struct script_cpu {
 			/* Of a code object, from PYTHON_CODE_FROM on; the last ones stay unread */
 			__u64 words[16];
 		};
+		__u8 thread[PYTHON_THREAD_BYTES]; /* offsets are masked */
 		struct {
 			struct php_frame call;
 			union {

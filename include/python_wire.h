@@ -58,6 +58,9 @@ struct python_layout {
 	__u16 string_length, string_state, width_bit, ascii, wide;
 };
 
+#define PYTHON_THREAD_BYTES 184 /* of a thread's structure, from its start: all that is read */
+#define PYTHON_THREAD_BEFORE 0	/* the thread before it in the list */
+
 #define PYTHON_OWNER_C 3 /* or more */
 #define PYTHON_TAG 7ull	 /* these bits of a pointer to an object may be flags */
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Python frames without the interpreter's help, for each CPython 3.11 to 3.15 that is here, also
 # without the lock (3.13t, 3.14t). In the main thread, in three threads, in a forked child. Whole
-# chains, also through C, in generators, in threads that have let go of the lock. How the time is
-# shared, against the program's own clock. The layouts against CPython's own headers.
+# chains, also through C, in generators, in threads that have let go of the lock or have many
+# beside them. How the time is shared, against the program's own clock. The layouts against
+# CPython's own headers.
 . "$(dirname "$0")/lib.bash"
 . "$here/runtime.bash"
 
@@ -70,6 +71,7 @@ parts() {
 		"$(clock took deep)" 60
 	ok "$what: a thread that has let go of the lock" seen $st.folded \
 		';([^;]*bootstrap[^;]*|Thread[.]run);.*timed;([^;<]*;)*without_lock;' "$(clock took without_lock)" 70
+	ok "$what: a thread with 200 newer ones" seen $st.folded ';oldest;spend(;| )' 0.2 60
 	ok "$what: a child that was forked" seen $st.folded ';main;parts;forked;spend(;| )' 0.2 50
 	ok "$what: where" test "$("$ascribe" export $st --format pprof -o - 2>/dev/null | gzip -dc | grep -ac 'load\.py')" -ge 1
 	"$ascribe" report $st --json -n 0 >$st.json 2>/dev/null

@@ -70,6 +70,8 @@ static int threads(const struct python_layout *l)
 {
 	int bad = OFFSET(thread_next, PyThreadState, next);
 	bad |= OFFSET(thread_id, PyThreadState, thread_id);
+	bad |= SAME(PYTHON_THREAD_BEFORE, offsetof(PyThreadState, prev));
+	bad |= SAME(l->thread_id + 8 <= PYTHON_THREAD_BYTES, 1);
 #if PY_VERSION_HEX >= 0x030d0000
 	/* As published: the head, next to which the main one stands */
 	bad |= SAME(l->main, 0) | SAME(l->threads, 0);

@@ -117,6 +117,22 @@ def reuse():
         names['reused_%d' % i]()
         del names
 
+def oldest(go):
+    go.wait()
+    spend(0.2)
+
+def in_crowd():
+    go, end = threading.Event(), threading.Event()
+    threads = [threading.Thread(target=oldest, args=(go,))]
+    threads += [threading.Thread(target=end.wait) for _ in range(200)]
+    for t in threads:
+        t.start()
+    go.set()
+    threads[0].join()
+    end.set()
+    for t in threads[1:]:
+        t.join()
+
 def forked():
     spend(0.2)
 
@@ -131,6 +147,7 @@ def parts(_seconds):
     thread = threading.Thread(target=timed, args=('without_lock', without_lock))
     thread.start()
     thread.join()
+    in_crowd()
     pid = os.fork()
     if pid == 0:
         forked()
