@@ -1,6 +1,6 @@
 # What tests/record/python.sh records: load.py MODE SECONDS. It prints how long each part ran, in
 # seconds.
-import hashlib, os, sys, threading, time
+import hashlib, os, random, sys, threading, time
 
 local = threading.local()
 all_took = [] # of each thread
@@ -42,9 +42,10 @@ def walk(seconds):
     now = time.thread_time()
     while now < end:
         begin = now
-        w.down(24, w.three, 4000)
+        n = random.randrange(1000, 8000) # no turn keeps step with the samples
+        w.down(24, w.three, n)
         middle = time.thread_time()
-        w.down(24, w.one, 4000)
+        w.down(24, w.one, n)
         now = time.thread_time()
         took('three', middle - begin)
         took('one', now - middle)
