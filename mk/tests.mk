@@ -329,7 +329,7 @@ test-with-packages:
 	$(Q)$(if $(TAIL_OUT),echo 'left out until another day: $(words $(TAIL_OUT)) scripts of \
 		$(words $(TAIL) $(OFTEN) $(SLOWEST)) (TURN=$(TURN) of 0 to 9; make test-all: all)')
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
-		'-j4=beside each other' \
+		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'fuzz/replay=FUZZ_STARVE=$(STARVE) $(ASAN)/fuzz/replay tests/fuzz/corpus' \

@@ -40,11 +40,9 @@ static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 		return;
 	}
 	if (!procs_paused_until(c->procs, im)) {
-		uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		struct binary *b = resolver_binary(c->resolver, im, m);
 		bool trampolines = b && !binary_trampolines(b, &at);
 		f->plain = b && !made && !trampolines;
-		procs_looked(c->procs, im, begin_ns);
 	}
 	labelling_mapped(c->labelling, im, m);
 }
