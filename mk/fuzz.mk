@@ -8,8 +8,9 @@
 FUZZ_CLANG ?= clang-14
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 FUZZ := $(FUZZ_NAMES:%=$(BUILD)/fuzz/%)
-# With a look at what inputs reach; the rest comes from libascribe.a, as it is. What fills a buffer
-# (util/buf.h) while a target runs is among these: util/room.h must be the same for all of them.
+# With a look at what inputs reach; the rest comes from libascribe.a, as it is. Whatever fills a
+# buffer while a target runs must be among these: its inline functions tell AddressSanitizer which
+# bytes may be used (util/room.h).
 FUZZ_SRC := $(filter $(patsubst %,user/%,elf/% export/% fleet/% hist/% http/% import/% \
 	labels/% mcp/% opt/% pods/% proc/% push/% query/% \
 	store/% symbols/% unwind/% util/%),$(LIB_SRC))

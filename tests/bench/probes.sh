@@ -31,7 +31,7 @@ beside() { # file, word, command...
 	done
 	sleep 0.5
 	load "$to"
-	# bpftrace sleeps on where the signal comes just before it waits for events.
+	# Send it until it ends: bpftrace misses one that comes just before it waits for events.
 	while kill -INT $tracer 2>/dev/null; do
 		for _ in $(seq 50); do
 			kill -0 $tracer 2>/dev/null || break

@@ -32,7 +32,7 @@ static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 		return;
 	/*
 	 * Opened at the first sight of a file: later its process may be gone, and its container
-	 * with it. Where looks at its image must wait, it waits for them, or for a stack.
+	 * with it. Where looks at its image must wait, a look or a stack opens it later.
 	 */
 	bool made = resolver_note_code(c->resolver, im, m);
 	if (f->path[0] != '/') {
