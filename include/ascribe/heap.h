@@ -17,7 +17,7 @@
  *
  * Header-only; needs libc, gcc or clang, x86-64 or aarch64 Linux; C11 or C++11. All files of a
  * program share 580 KiB of zeros, most of which are never touched. Programs and libraries that are
- * there at start have room for its thread-local 24 bytes; see docs/labels.md for later ones.
+ * there at start have room for its thread-local 16 bytes; see docs/labels.md for later ones.
  *
  * 1. The bytes between two samples of a thread are distributed exponentially, with the mean
  *    ASCRIBE_HEAP_MEAN. So an allocation of S bytes is sampled with probability 1 - exp(-S / MEAN),
@@ -35,7 +35,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
-#include <unistd.h>
 
 #define ASCRIBE_HEAP_MEAN (512 * 1024) /* bytes */
 
@@ -193,24 +192,19 @@ ASCRIBE_HEAP_FN_ bool ascribe_heap_table_remove_(void *p)
 
 struct ascribe_heap_mine_ {
 	uint64_t left;	 /* bytes until the next sample; 0: the thread has not drawn yet */
-	uint64_t random; /* state of xorshift64; 0: none yet */
-	pid_t pid;	 /* that the state is of: the child of a fork draws its own numbers */
+	uint64_t random; /* state of xorshift64 */
 };
 ASCRIBE_HEAP_SHARED_ __attribute__((
 	tls_model("initial-exec"))) __thread struct ascribe_heap_mine_ ascribe_heap_mine_;
 
+/* The time is mixed in, so that threads and the children of a fork draw their own numbers. */
 ASCRIBE_HEAP_FN_ uint64_t ascribe_heap_draw_bits_(void)
 {
-	uint64_t x = ascribe_heap_mine_.random;
-	const pid_t pid = getpid();
-	if (!x || ascribe_heap_mine_.pid != pid) {
-		struct timespec now = { 0, 0 };
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		x ^= ((uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec) * ASCRIBE_HEAP_GOLDEN_;
-		x ^= ((uintptr_t)&ascribe_heap_mine_ ^ (uint64_t)pid << 40) * 0xbf58476d1ce4e5b9ull;
-		x |= !x;
-		ascribe_heap_mine_.pid = pid;
-	}
+	uint64_t x = ascribe_heap_mine_.random ^ (uintptr_t)&ascribe_heap_mine_;
+	struct timespec now = { 0, 0 };
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	x ^= ((uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec) * ASCRIBE_HEAP_GOLDEN_;
+	x |= !x;
 	x ^= x << 13;
 	x ^= x >> 7;
 	x ^= x << 17;

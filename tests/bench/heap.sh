@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What sampling allocations costs a program: `make bench-heap`, as root. CPU time of the program
-# alone, medians of interleaved runs: as it is; with the library that nobody listens to; recorded;
-# and with heaptrack.
+# What sampling allocations costs a program: `make bench-heap`, as root. The share of its CPU time
+# that is spent in the library and in its probes, by perf: its time with and without them differs by
+# less than two equal runs do. Beside it, CPU time with heaptrack and without. Medians of
+# interleaved runs.
 set -u
 build=$(realpath "$1")
 runs=${RUNS:-5}
@@ -43,18 +44,27 @@ one() { # load, how
 	esac
 }
 preload="env LD_PRELOAD=$lib"
+perf="perf record -q --buildid-mmap -e cpu-clock -F 999 -g -o $dir/perf.data --"
+# Percent of the CPU time: in the library; in its probes, with all that they call.
+share() {
+	perf script -i perf.data -F ip,sym,dso 2>/dev/null | awk -v RS= '
+		{ n++ }
+		/uprobe|exc_int3|exc_debug/ { probes++; next }
+		$0 ~ /^[^\n]*libascribe-heap/ { lib++ }
+		END { print 100 * lib / n, 100 * probes / n }'
+}
 echo "$(uname -sr), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg); $runs runs"
 for _ in $(seq "$runs"); do
 	for load in redis python map; do
 		one $load "" >>$load.none
-		one $load "$preload" >>$load.preload
 		"$build/ascribe" record -a -d 600s -o store -e heap >said 2>&1 &
 		recorder=$!
 		for _ in $(seq 400); do
 			grep -q recording said && break
 			sleep 0.05
 		done
-		one $load "$preload" >>$load.recorded
+		one $load "$perf $preload" >/dev/null
+		share >>$load.share
 		kill -INT $recorder
 		wait $recorder
 		"$build/ascribe" stat store --json | jq .fired >>$load.samples
@@ -76,14 +86,15 @@ for _ in $(seq "$runs"); do
 	rm -rf store
 done
 for load in redis python map; do
-	base=$(median $load.none)
-	echo "$load: $base s; sampled $(median $load.samples) times"
-	for how in preload recorded heaptrack; do
-		[ -s $load.$how ] && awk -v how=$how -v x="$(median $load.$how)" -v b="$base" \
-			'BEGIN { c = 100 * (x - b) / b; printf "  %-10s %.2f s  %+.1f%%%s%s\n", how, x, c,
-			(how == "recorded" ? "  promised 1%" : ""),
-			(how == "recorded" && c > 1 ? "  MISSED" : "") }'
-	done
+	echo "$load: $(median $load.none) s; sampled $(median $load.samples) times"
+	[ -s $load.heaptrack ] && awk -v x="$(median $load.heaptrack)" -v b="$(median $load.none)" \
+		'BEGIN { printf "  heaptrack  %.2f s  %+.1f%%\n", x, 100 * (x - b) / b }'
+	awk '{ print $1 }' $load.share >library
+	awk '{ print $2 }' $load.share >probes
+	awk '{ print $1 + $2 }' $load.share >both
+	awk -v l="$(median library)" -v p="$(median probes)" -v c="$(median both)" 'BEGIN {
+		printf "  sampled    %.2f%% in the library, %.2f%% in probes: %.2f%%  promised 1%%%s\n",
+		l, p, c, (c > 1 ? "  MISSED" : "") }'
 done
 for how in none preload recorded; do
 	echo "malloc and free of 64 bytes, $how: $(median pairs.$how) ns"

@@ -141,9 +141,13 @@ check "a child of a fork: its own" a=fork.json -- \
 ok "frees of what the parent allocated are no frees of the child's" \
 	test "$(jq .flagged.heap_free_unknown stat.json)" -ge 15
 
-# ---- signal handlers; a malloc in the program; setuid ----
+# ---- signal handlers; no system calls; a malloc in the program; setuid ----
 record -o signals -e "heap:$loads/heap_odd" -- "$loads/heap_odd" signals
 ok "signal handlers" grep -q whole record.out
+record -o strict -e "heap:$loads/heap_odd" -- "$loads/heap_odd" strict
+ok "where no system call is allowed" grep -q whole record.out
+strict=$("$ascribe" report strict -m alloc_space --json 2>/dev/null | jq .samples)
+ok "its 200 MB are seen: $strict" test "$strict" -gt 140000000 -a "$strict" -lt 260000000
 record -o own -e heap -- env LD_PRELOAD="$lib" "$loads/heap_own"
 ok "a program with a malloc of its own runs" grep -q own record.out
 own=$("$ascribe" report own -m alloc_space --json 2>/dev/null | jq .samples)

@@ -3,14 +3,20 @@
  * Allocations as no honest program makes them; the sampler is compiled in. heap_odd lies: fire the
  * probes with sizes that cannot be, with an address that was never freed, and with frees of what
  * never was. heap_odd signals: allocate in a signal handler, in the middle of other allocations,
- * and see that errno and all blocks are as they were.
+ * and see that errno and all blocks are as they were. heap_odd strict: allocate where no system
+ * call is allowed but write and exit.
  */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #include "../../lib/heap.c"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 static void lie(uintptr_t ptr, size_t size, uint64_t bytes)
@@ -75,7 +81,41 @@ static int signals(void)
 	return 0;
 }
 
+static void allocate(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		char *volatile p = malloc(100000);
+		*p = 1;
+		free(p);
+	}
+}
+
+static int strict(void)
+{
+	static const char said[] = "whole\n";
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	mallopt(M_TRIM_THRESHOLD, 32 << 20);
+	while (!otel_memory_alloc_semaphore)
+		usleep(1000);
+	allocate();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		return 1;
+	allocate();
+	syscall(SYS_exit, write(1, said, sizeof(said) - 1) != sizeof(said) - 1);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
-	return argc > 1 && !strcmp(argv[1], "lies") ? lies() : signals();
+	const char *what = argc > 1 ? argv[1] : "signals";
+	return !strcmp(what, "lies") ? lies() : !strcmp(what, "strict") ? strict() : signals();
 }
