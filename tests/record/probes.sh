@@ -145,6 +145,11 @@ exits 1 'probed has no function a::b.int, long. in' "$ascribe" record -d 1s -o x
 exits 1 'has no static probe a:b: readelf -n' "$ascribe" record -d 1s -o x -e "usdt:$probed:a:b"
 exits 1 'no instruction begins at run.*: objdump' \
 	"$ascribe" record -d 1s -o x -e "uprobe:$probed:run+$((at + 1))"
+if [ "$(uname -m)" = x86_64 ] && printf '6.18\n%s\n' "$(uname -r)" | sort -CV; then
+	exits 1 'nop of 5 bytes stands at nops: .*the children of a fork crash' \
+		"$ascribe" record -d 1s -o x -e "uprobe:$probed:nops"
+	exits 0 '' "$ascribe" record -d 1s -o x -e "uprobe:$probed:nops+5"
+fi
 exits 1 'run is not as long as' "$ascribe" record -d 1s -o x -e "uprobe:$probed:run+0x10000"
 exits 1 'memcpy is, is chosen' "$ascribe" record -d 1s -o x \
 	-e "uprobe:$(ldd ./probed | sed -n 's/.*=> \(.*libc\.so[^ ]*\).*/\1/p'):memcpy"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/probe.h"
+#include "sampler/probe_support.h"
 
 #include "elf/function.h"
 #include "elf/usdt.h"
@@ -234,7 +235,7 @@ int probe_parse(struct probe_spec *ret, const char *event, struct err *err)
 
 /* n may be 0: the build id says where else to look. */
 struct answer {
-	uint64_t n, build_id_len;
+	uint64_t n, has_nops, build_id_len;
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	struct probe_place place[PROBE_PLACES_MAX];
 };
@@ -255,8 +256,19 @@ struct search {
 	struct answer *a;
 };
 
-static int add_place(struct answer *a, const struct probe_place *at)
+/* Does a nop of 5 bytes stand there? See probe_support_is_deadly. */
+static bool is_nops(const struct elf_image *img, uint64_t vaddr)
 {
+	static const uint8_t nops[] = { 0x0f, 0x1f, 0x44, 0, 0 };
+	uint8_t have[sizeof(nops)];
+	return img->machine == EM_X86_64 && !elf_image_read_at(img, vaddr, have, sizeof(have)) &&
+	       !memcmp(have, nops, sizeof(nops));
+}
+
+static int add_place(const struct search *s, uint64_t vaddr, const struct probe_place *at)
+{
+	struct answer *a = s->a;
+	a->has_nops |= is_nops(s->img, vaddr);
 	for (size_t i = 0; i < a->n; i++)
 		if (a->place[i].offset == at->offset)
 			return 0;
@@ -300,7 +312,7 @@ static int take_function(void *ctx, const struct elf_function *f)
 	int rc = instructions_begin_at(s->img, f->vaddr, s->p->offset);
 	rc = rc ? rc : elf_image_offset(s->img, f->vaddr + s->p->offset, &at.offset);
 	rc = rc ? rc : locate(s->p, NULL, &at.arguments);
-	return rc ? rc : add_place(s->a, &at);
+	return rc ? rc : add_place(s, f->vaddr + s->p->offset, &at);
 }
 
 static int take_static(void *ctx, const struct elf_usdt *u)
@@ -317,7 +329,7 @@ static int take_static(void *ctx, const struct elf_usdt *u)
 	if (!rc && u->semaphore)
 		rc = elf_image_offset(s->img, u->semaphore, &at.semaphore);
 	rc = rc ? rc : locate(s->p, u->arguments, &at.arguments);
-	return rc ? rc : add_place(s->a, &at);
+	return rc ? rc : add_place(s, u->vaddr, &at);
 }
 
 static bool has_symbol(void *ctx, const char *symbol)
@@ -473,6 +485,12 @@ static int cannot(const struct probe_spec *p, int rc, struct err *err)
 	case -ERANGE:
 		return err_set(err, rc, "%s: %s is not as long as %llu bytes", p->file, p->name,
 			       (unsigned long long)p->offset);
+	case -EADDRNOTAVAIL:
+		return err_set(err, rc,
+			       "%s: a nop of 5 bytes stands at %s: hit there, the children of a "
+			       "fork crash since Linux 6.18%s",
+			       p->file, p->name,
+			       p->kind == PROBE_FUNCTION ? "; add 5 to its offset" : "");
 	case -E2BIG:
 		return err_set(err, rc, "%s has the %s %s at more than %d places, or is too large",
 			       p->file, what, p->name, PROBE_PLACES_MAX);
@@ -540,6 +558,9 @@ int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, int deb
 	*ret = (struct probe_found){ 0 };
 	if (!rc && !is_answer(spec, &reply))
 		rc = -EBADMSG;
+	if (!rc && ((const struct answer *)(const void *)reply.data)->has_nops &&
+	    probe_support_is_deadly())
+		rc = -EADDRNOTAVAIL;
 	if (!rc)
 		take(spec, (const void *)reply.data, ret);
 	buf_fini(&reply);

@@ -102,6 +102,7 @@ struct probe_found {
  * Find the places of an event in the file that fd has open. debug: its debug file, or -1; of
  * another build it is left out. On failure ret->n is 0. -ENOENT: the file has no such function or
  * probe, ret->build_id is filled; -EDOM: the argument cannot be had; -E2BIG: too many places;
+ * -EADDRNOTAVAIL: programs would crash there;
  * -EBADMSG: it is no ELF file, or a damaged one; -ETIMEDOUT.
  */
 int probe_find(struct sandbox *s, const struct probe_spec *spec, int fd, int debug,

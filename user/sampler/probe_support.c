@@ -37,6 +37,16 @@ static bool may_preempt(const struct utsname *u)
 	       has_word("/proc/cmdline", "preempt=lazy");
 }
 
+bool probe_support_is_deadly(void)
+{
+#ifdef __x86_64__
+	struct utsname u;
+	return !uname(&u) && is_since(&u, 6, 18);
+#else
+	return false;
+#endif
+}
+
 int probe_support_find(struct probe_support *ret, struct err *err)
 {
 	struct utsname u;

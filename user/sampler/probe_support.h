@@ -15,6 +15,12 @@ struct probe_support {
 	bool guard; /* the program can forbid that it is preempted (bpf/sample.bpf.c: on_probe) */
 };
 
+/*
+ * Must no probe be on a nop of 5 bytes? Since Linux 6.18 x86-64 makes a call of it that is hit,
+ * into a page that the child of a fork does not get: it crashes.
+ */
+bool probe_support_is_deadly(void);
+
 /* -ENOTSUP: this kernel may preempt the program, which has no way to forbid that. */
 int probe_support_find(struct probe_support *ret, struct err *err);
 
