@@ -47,30 +47,22 @@ public class Truth {
 	}
 }
 JAVA
-# What a recording says: judge.py FOLDED DEPTH SHARE TOLERANCE. Virtual threads have no CPU clock:
+# What a recording says: judge FOLDED DEPTH SHARE TOLERANCE. Virtual threads have no CPU clock:
 # their truth is of elapsed time, which others on the CPU shift. What is in neither function is in
 # what calls them, which takes longer until it is compiled: a busy host compiles late.
 cat >judge.py <<'PY'
 import sys
-depth, truth, tolerance = int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
-least = .7
-all = named = chains = three = one = 0
-for line in open(sys.argv[1]):
-    stack, n = line.rstrip('\n').rsplit(' ', 1)
-    frames, n = stack.split(';'), int(n)
+least, tolerance = .7, float(sys.argv[4])
+
+def sample_of(frames):
     if not any(f.split('(')[0].endswith('Truth.work') for f in frames):
-        continue
-    all += n
-    named += n * (not any(f in ('[java]', '[anon]', '[unknown]') for f in frames))
+        return None
     names = [f.split('(')[0].split(' ')[-1] for f in frames]
-    is_three, is_one = 'Truth.three' in names, 'Truth.one' in names
-    if not (is_three or is_one):
-        continue
-    three += n * is_three
-    one += n * is_one
+    what = 'three' if 'Truth.three' in names else 'one' if 'Truth.one' in names else None
     lambdas = [f for f in names if f.startswith('Truth.lambda$work$')]
-    chains += n * (names.count('Truth.deep') == depth + 1 and len(lambdas) == 1 and
-                   names.index('Truth.work') < names.index('Truth.deep'))
+    return (not {'[java]', '[anon]', '[unknown]'} & set(frames), what,
+            names.count('Truth.deep') == depth + 1 and len(lambdas) == 1 and
+            names.index('Truth.work') < names.index('Truth.deep'))
 PY
 
 javac --release 17 Truth.java 2>javac.err || skip "javac: $(cat javac.err)"

@@ -7,25 +7,19 @@
 . "$here/runtime.bash"
 load=$(realpath "$here/php/load.php")
 
-# What a recording says: judge.py FOLDED DEPTH SHARE. Samples before main() count as all others.
+# What a recording says: judge FOLDED DEPTH SHARE. Samples before main() count as all others.
 cat >judge.py <<'PY'
-import sys
 least, tolerance = .8, .01
-depth, truth = int(sys.argv[2]), float(sys.argv[3])
-all = named = chains = three = one = 0
-for line in open(sys.argv[1]):
-    stack, n = line.rstrip('\n').rsplit(' ', 1)
-    names, n = stack.split(';'), int(n)
+
+def sample_of(names):
     if 'php_module_startup' in names or '_dl_start' in names:
-        continue
-    all += n
-    is_three, is_one = 'App\\Walk::three' in names, 'App\\Walk::one' in names
-    three += n * is_three
-    one += n * is_one
-    named += n * (not any(f in ('[php]', '[anon]', '[unknown]', 'execute_ex') for f in names))
-    chains += n * ((is_three or is_one) and names.count('App\\Walk::down') == depth + 1 and
-                   names.count('{main}') == 1 and names.index('{main}') < names.index('App\\main') <
-                   names.index('App\\timed') < names.index('App\\Walk::down'))
+        return None
+    what = ('three' if 'App\\Walk::three' in names else
+            'one' if 'App\\Walk::one' in names else None)
+    return (not {'[php]', '[anon]', '[unknown]', 'execute_ex'} & set(names), what,
+            names.count('App\\Walk::down') == depth + 1 and names.count('{main}') == 1 and
+            names.index('{main}') < names.index('App\\main') < names.index('App\\timed') <
+            names.index('App\\Walk::down'))
 PY
 parts() { # part, pattern
 	ok "$what: $1" seen parts.folded ";App.timed;[^<]*App.Parts::$1;$2" "$(clock took "$1")" 60

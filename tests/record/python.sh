@@ -8,29 +8,21 @@
 . "$(dirname "$0")/lib.bash"
 . "$here/runtime.bash"
 
-# What a recording says: judge.py FOLDED DEPTH SHARE ROOT.
+# What a recording says: judge FOLDED DEPTH SHARE ROOT.
 cat >judge.py <<'PY'
-import sys
 least, tolerance = .9, .01
-depth, truth, root = int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
-all = named = chains = three = one = 0
-for line in open(sys.argv[1]):
-    stack, n = line.rstrip('\n').rsplit(' ', 1)
-    names, n = stack.split(';'), int(n)
+
+def sample_of(names):
     if 'walk' not in names:
-        continue
-    all += n
+        return None
     at = names.index('walk')
-    named += n * (root in names[:at] and
-                  not any(f in ('[python]', '[anon]', '[unknown]') for f in names))
+    named = sys.argv[4] in names[:at] and not {'[python]', '[anon]', '[unknown]'} & set(names)
     if 'burn' not in names:
-        continue
+        return named, None, False
     what = 'three' if 'Walk.three' in names else 'one'
-    three += n * (what == 'three')
-    one += n * (what == 'one')
     # Nothing in between: no native frame of the bytecode function is left.
     want = ['walk', *['Walk.down'] * (depth + 1), 'Walk.' + what, 'burn']
-    chains += n * (names[at:at + len(want)] == want)
+    return named, what, names[at:at + len(want)] == want
 PY
 
 # Each CPython of a version that is read, once.

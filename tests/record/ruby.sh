@@ -6,32 +6,26 @@
 . "$(dirname "$0")/lib.bash"
 . "$here/runtime.bash"
 
-# What a recording says: judge.py FOLDED DEPTH SHARE ROOT. Names with and without classes count.
+# What a recording says: judge FOLDED DEPTH SHARE ROOT. Names with and without classes count.
 cat >judge.py <<'PY'
-import re, sys
+import re
 least, tolerance = .9, .01
-depth, truth, root = int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
-all = named = chains = three = one = 0
-for line in open(sys.argv[1]):
-    stack, n = line.rstrip('\n').rsplit(' ', 1)
-    names = [re.sub(r'(^| )[A-Z][\w:]*[#.]', r'\1', f) for f in stack.split(';')]
-    n = int(n)
+
+def sample_of(names):
+    root = sys.argv[4]
+    names = [re.sub(r'(^| )[A-Z][\w:]*[#.]', r'\1', f) for f in names]
     if 'walk' not in names:
-        continue
-    all += n
+        return None
     # Of a child, code that only its parent ran may not be in its memory.
     at = names.index(root) if root in names else 0
-    named += n * (root in names and
-                  not any(f in names[at:] for f in ('[ruby]', '[anon]', '[unknown]')))
+    named = root in names and not {'[ruby]', '[anon]', '[unknown]'} & set(names[at:])
     if 'burn' not in names:
-        continue
+        return named, None, False
     what = 'three' if 'three' in names else 'one'
-    three += n * (what == 'three')
-    one += n * (what == 'one')
     # Nothing in between: no native frame of the bytecode function is left.
     want = [root, 'main', 'walk', 'timed', 'block in walk', *['down'] * (depth + 1),
             'block (2 levels) in walk', what, 'burn']
-    chains += n * (names[at:at + len(want)] == want)
+    return named, what, names[at:at + len(want)] == want
 PY
 parts() { # part, pattern
 	ok "$what: $1" seen parts.folded ";(App::Parts#)?$1;$2" "$(clock took "$1")" 60

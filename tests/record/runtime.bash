@@ -32,5 +32,5 @@ rooted() { # store, percent
 		END { print got "% rooted"; exit !(got >= min) }'
 }
 
-# judge.py, which a test writes, counts the samples of a program of two parts; verdict.py judges.
-judge() { cat judge.py "$here/verdict.py" | python3 -I -S - "$@"; } # what judge.py asks for
+# judge.py, which a test writes, looks at a sample; verdict.py counts and judges.
+judge() { cat judge.py "$here/verdict.py" | python3 -I -S - "$@"; }

@@ -72,22 +72,16 @@ work(+process.argv[2], +process.argv[3], +process.argv[4]).then(() => console.lo
 JS
 three_at=$(grep -n 'function three' truth.js | cut -d: -f1)
 
-# What a recording says: judge.py FOLDED DEPTH SHARE. All of its samples count.
+# What a recording says: judge FOLDED DEPTH SHARE. All of its samples count.
 cat >judge.py <<'PY'
-import sys
 least, tolerance = .8, .01
-depth, truth = int(sys.argv[2]), float(sys.argv[3])
-all = named = chains = three = one = 0
-for line in open(sys.argv[1]):
-    stack, n = line.rstrip('\n').rsplit(' ', 1)
-    names, n = stack.split(';'), int(n)
-    all += n
-    named += n * (not any(f in ('[node]', '[anon]', '[unknown]') or f.startswith('Builtins_Interpreter') for f in names))
-    is_three, is_one = 'three' in names, 'one' in names
-    three += n * is_three
-    one += n * is_one
-    chains += n * ((is_three or is_one) and names.count('down') == depth + 1 and names.count('work') == 1 and
-                   names.index('work') < names.index('down'))
+
+def sample_of(names):
+    named = not any(f in ('[node]', '[anon]', '[unknown]') or
+                    f.startswith('Builtins_Interpreter') for f in names)
+    what = 'three' if 'three' in names else 'one' if 'one' in names else None
+    return (named, what, names.count('down') == depth + 1 and names.count('work') == 1 and
+            names.index('work') < names.index('down'))
 PY
 truth() { # what, iterations, command...
 	local what=$1 n=$2
