@@ -12,27 +12,11 @@ static __always_inline const struct ruby_layout *ruby_layout(__u64 i)
 	return &ruby_layouts[i];
 }
 
-/* Return the execution context of the current thread, 0 for none. */
-__noinline __u64 ruby_context(__u64 at, __u32 layout)
-{
-	__u64 tp = thread_pointer(bpf_get_current_task_btf());
-	if (!tp)
-		return 0;
-	if (SCRIPT_LAYOUT_WAY(layout) == RUBY_BY_TP)
-		return script_word(tp + at);
-	/* The table is glibc's (bpf/tls.bpf.h) */
-	__u64 module = script_word(at), offset = script_word(at + 8), table = script_word(tp + 8);
-	if (!module || module > script_word(table - 16))
-		return 0;
-	table = script_word(table + 16 * module);
-	return table && table != ~0ull ? script_word(table + offset) : 0;
-}
-
 /* Return the innermost frame of the current thread, 0 for none. */
 __noinline __u64 ruby_first(__u64 at, __u32 layout)
 {
 	struct script_cpu *c = script_cpu();
-	at = ruby_context(at, layout);
+	at = script_local(at, SCRIPT_LAYOUT_WAY(layout));
 	if (!c || !at || bpf_probe_read_user(&c->ruby.context, sizeof(c->ruby.context), (void *)at))
 		return 0;
 	c->ruby.end = c->ruby.context.stack + 8 * c->ruby.context.words;

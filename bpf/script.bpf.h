@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Read the frames of an interpreter from its own chain, and store them after the user frames of the
- * sample: CPython's (python.bpf.h), PHP's (php.bpf.h) and Ruby's (ruby.bpf.h). User space finds the
- * processes that are one, and where the chain begins. Each piece of code is described to user space
- * once, in the sample that first sees it.
+ * sample: CPython's (python.bpf.h), PHP's (php.bpf.h), Ruby's (ruby.bpf.h) and Perl's
+ * (perl.bpf.h). User space finds the processes that are one, and where the chain begins. Each piece
+ * of code is described to user space once, in the sample that first sees it.
  *
  * All of this is the process's own memory: a process can only falsify its own frames. Each loop has
  * a bound.
@@ -14,6 +14,7 @@
 #include "common.bpf.h"
 #include "labels.bpf.h"
 #include "table.bpf.h"
+#include "perl_wire.h"
 #include "php_wire.h"
 #include "python_wire.h"
 #include "ruby_wire.h"
@@ -52,6 +53,21 @@ struct script_cpu {
 			struct ruby_location location;
 			struct ruby_object object;
 		} ruby;
+		struct {
+			struct perl_now now;
+			struct perl_stack stack; /* in hand; sub: the next one */
+			__u64 outer_cop;	 /* where the next frame is at */
+			__u32 is_program;
+			__u32 entry;   /* the frame before was called from C */
+			__u32 follows; /* the frame before was of the stack in hand, too */
+			__u32 unused;
+			struct perl_context context;
+			struct perl_cop cop;
+			struct perl_code code;
+			struct perl_glob glob; /* with the names of the code; 0: it has none */
+			struct perl_stash stash;
+			struct perl_name name;
+		} perl;
 	};
 	struct wire_record head;
 	struct wire_script code;
@@ -119,6 +135,25 @@ static __always_inline int script_send(struct script_cpu *c, const struct image 
 	return (int)ring_send(&c->head, sizeof(c->head) + size, false);
 }
 
+/* Return what a thread-local variable holds in the current thread, 0 for nothing. */
+__noinline __u64 script_local(__u64 at, __u64 way)
+{
+	__u64 tp = thread_pointer(bpf_get_current_task_btf());
+	if (!tp)
+		return 0;
+	if (way == SCRIPT_BY_SLOT)
+		at = script_word(at);
+	if (way == SCRIPT_BY_SLOT || way == SCRIPT_BY_TP)
+		return script_word(tp + at);
+	/* The table is glibc's (bpf/tls.bpf.h) */
+	__u64 module = script_word(at), offset = script_word(at + 8), table = script_word(tp + 8);
+	if (!module || module > script_word(table - 16))
+		return 0;
+	table = script_word(table + 16 * module);
+	return table && table != ~0ull ? script_word(table + offset) : 0;
+}
+
+#include "perl.bpf.h"
 #include "php.bpf.h"
 #include "python.bpf.h"
 #include "ruby.bpf.h"
@@ -133,6 +168,8 @@ static __always_inline int script_step(const struct image *im, __u32 key, __u32 
 		return php_step(im, key, from, layout);
 	case SCRIPT_RUBY:
 		return ruby_step(im, key, from, layout);
+	case SCRIPT_PERL:
+		return perl_step(im, key, from);
 	default:
 		return python_step(im, key, from, layout);
 	}
@@ -145,6 +182,8 @@ static __always_inline __u64 script_first(__u64 at, __u32 layout)
 		return php_first(at, layout);
 	case SCRIPT_RUBY:
 		return ruby_first(at, layout);
+	case SCRIPT_PERL:
+		return perl_first(at, layout);
 	default:
 		return python_first(at, layout);
 	}

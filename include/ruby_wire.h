@@ -29,17 +29,8 @@ static const struct ruby_layout ruby_layouts[RUBY_LAYOUTS] = {
 	{ 0x0303, 56, 64, 24, 152, 128, 0 },
 };
 
-/*
- * A binary_script.version, and how code of the file finds ruby_current_ec, the context of a thread:
- * its thread-local variable.
- */
+/* A binary_script.version; the way is to ruby_current_ec, the context of a thread. */
 #define RUBY_VERSION(major, minor, way) ((__u32)(major) << 16 | (__u32)(minor) << 8 | (way))
-#define RUBY_WAY_MASK 0xffu
-enum ruby_way {
-	RUBY_NO_WAY,  /* not known */
-	RUBY_BY_PAIR, /* binary_script.at: vaddr of {module, offset} for the table of glibc */
-	RUBY_BY_TP,   /* binary_script.at: offset from the thread pointer */
-};
 
 struct ruby_context { /* rb_execution_context_t, its beginning */
 	__u64 stack, words;

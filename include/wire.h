@@ -293,7 +293,7 @@ struct proc_entry {
 	 * piece
 	 */
 	__u64 ranges;
-	/* CPython's runtime, PHP's globals, or as enum ruby_way has it; 0: none */
+	/* CPython's runtime, PHP's globals, or as enum script_way has it; 0: none */
 	__u64 script_at;
 	__u64 script_layout; /* SCRIPT_LAYOUT of script_wire.h */
 };

@@ -50,7 +50,7 @@ OFTEN := $(addprefix tests/, \
 	record/python_bad.sh \
 	record/locks.sh record/latency.sh record/tracks.sh record/waker.sh record/hotspot.sh \
 	record/v8.sh record/php.sh record/php_bad.sh record/ruby.sh record/ruby_bad.sh \
-	record/v8_bad.sh record/hotspot_bad.sh \
+	record/perl.sh record/perl_bad.sh record/v8_bad.sh record/hotspot_bad.sh \
 	record/jit.sh record/blame.sh record/filter.sh record/gate.sh \
 	models/check.sh \
 	cli/terminal.sh)
@@ -93,7 +93,8 @@ BESIDE := $(addprefix tests/, \
 	http/rights.sh http/keeper.sh record/deep.sh record/unwind_perf.sh record/async.sh \
 	record/blocking.sh record/probes_blocked.sh record/storm.sh http/api.sh http/pyroscope.sh \
 	http/install.sh http/flood.sh record/python.sh record/php.sh record/renew.sh \
-	record/ruby.sh record/ruby_bad.sh record/php_bad.sh record/v8_bad.sh \
+	record/ruby.sh record/ruby_bad.sh record/perl.sh record/perl_bad.sh \
+	record/php_bad.sh record/v8_bad.sh \
 	record/hotspot_bad.sh record/unwind_jit.sh record/leaderless.sh http/handover.sh \
 	record/python_bad.sh \
 	record/python_waits.sh record/otel.sh record/pprof.sh record/metrics.sh record/loading.sh \

@@ -5,13 +5,14 @@
  * the relocations, as below; what is left is the file's data. The input itself is asked, too, as a
  * file.
  *
- * Covers: symbols/dynsym.c symbols/hotspot.c symbols/php.c symbols/python.c symbols/ruby.c
- * symbols/unnamed.c symbols/v8.c symbols/variables.c
+ * Covers: symbols/dynsym.c symbols/hotspot.c symbols/perl.c symbols/php.c symbols/python.c
+ * symbols/ruby.c symbols/unnamed.c symbols/v8.c symbols/variables.c
  */
 #include "elf/image.h"
 #include "fuzz/elf_file.h"
 #include "sandbox/sandbox.h"
 #include "symbols/hotspot.h"
+#include "symbols/perl.h"
 #include "symbols/php.h"
 #include "symbols/python.h"
 #include "symbols/ruby.h"
@@ -105,6 +106,7 @@ static void ask_image(const struct elf_image *img)
 	struct binary_script s;
 	struct binary_hotspot hotspot;
 	struct binary_v8 v8;
+	perl_find(img, &s);
 	php_find(img, &s);
 	python_find(img, &s);
 	if (!ruby_find(img, &s))

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "perl_wire.h"
 #include "php_wire.h"
 #include "ruby_wire.h"
 
@@ -99,6 +100,30 @@ static void test_ruby(void **state)
 	expect(&w, " in App::Walk.", "/srv/a.rb");
 }
 
+static void test_perl(void **state)
+{
+	(void)state;
+	struct wire_script w = record_of(SCRIPT_PERL, PERL_SUB);
+	expect(&w, "[unknown]", "");
+	set(&w, SCRIPT_FILE, 0, "/srv/a.pm", 9);
+	set(&w, SCRIPT_NAME, 1, "gr\xf6\xdf\x65", 5);
+	expect(&w, "gr\xc3\xb6\xc3\x9f\x65", "/srv/a.pm");
+	set(&w, SCRIPT_CLASS, 1, "App::Walk", 9);
+	set(&w, SCRIPT_NAME, 1, "__ANON__", 8);
+	expect(&w, "App::Walk::__ANON__", "/srv/a.pm");
+	w = record_of(SCRIPT_PERL, PERL_FILE);
+	set(&w, SCRIPT_FILE, 0, "/srv/a.pm", 9);
+	expect(&w, "require(a.pm)", "/srv/a.pm");
+	static const char *const names[] = { [PERL_MAIN] = "{main}",
+					     [PERL_EVAL] = "{eval}",
+					     [PERL_SORT] = "{sort}",
+					     [PERL_REGEX] = "{regex}" };
+	for (w.kind = PERL_EVAL; w.kind <= PERL_REGEX; w.kind++)
+		expect(&w, names[w.kind], "/srv/a.pm");
+	w.kind = PERL_MAIN;
+	expect(&w, names[w.kind], "/srv/a.pm");
+}
+
 static void test_wrong(void **state)
 {
 	(void)state;
@@ -120,10 +145,10 @@ static void test_wrong(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_python),
-					    cmocka_unit_test(test_php),
-					    cmocka_unit_test(test_kinds),
-					    cmocka_unit_test(test_ruby),
-					    cmocka_unit_test(test_wrong) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_python), cmocka_unit_test(test_php),
+		cmocka_unit_test(test_kinds),  cmocka_unit_test(test_ruby),
+		cmocka_unit_test(test_perl),   cmocka_unit_test(test_wrong)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "perl_wire.h"
 #include "php_wire.h"
 #include "python_wire.h"
 #include "ruby_wire.h"
@@ -46,6 +47,8 @@ const struct runtime_advice runtime_advice[N_RUNTIMES] = {
 			  "ascribe knows " PHP_KNOWN },
 	[RUNTIME_RUBY] = { "Ruby", "a Ruby of an unknown version: Ruby methods have no names",
 			   "ascribe knows " RUBY_KNOWN },
+	[RUNTIME_PERL] = { "Perl", "a Perl of an unknown version: Perl subs have no names",
+			   "ascribe knows " PERL_KNOWN },
 };
 
 static const struct how {
@@ -57,6 +60,7 @@ static const struct how {
 	[RUNTIME_PYTHON] = { "python3*", NULL, NULL, "libpython3" },
 	[RUNTIME_PHP] = { "php*", NULL, NULL, "libphp" },
 	[RUNTIME_RUBY] = { "ruby*", NULL, NULL, "libruby" },
+	[RUNTIME_PERL] = { "perl*", NULL, NULL, "libperl" },
 };
 
 /* Strings, each with a NUL; one more at the end. The length, 0 when it cannot be read. */

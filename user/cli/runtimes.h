@@ -9,7 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum runtime { RUNTIME_JAVA, RUNTIME_NODE, RUNTIME_PYTHON, RUNTIME_PHP, RUNTIME_RUBY, N_RUNTIMES };
+enum runtime {
+	RUNTIME_JAVA,
+	RUNTIME_NODE,
+	RUNTIME_PYTHON,
+	RUNTIME_PHP,
+	RUNTIME_RUBY,
+	RUNTIME_PERL,
+	N_RUNTIMES
+};
 
 /* What is missing, and what to do about it. */
 struct runtime_advice {

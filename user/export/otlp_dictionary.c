@@ -175,11 +175,10 @@ static int add_function(struct otlp_dictionary *d, uint32_t id, const struct sto
 /* The value of profile.frame.type, of the semantic conventions; NULL: it has no name there. */
 static const char *frame_type(const struct export_source *src, const struct store_frame *f)
 {
-	static const char *const runtimes[][2] = { { "[python]", "cpython" },
-						   { "[node]", "v8js" },
-						   { "[java]", "jvm" },
-						   { "[php]", "php" },
-						   { "[ruby]", "ruby" } };
+	static const char *const runtimes[][2] = {
+		{ "[python]", "cpython" }, { "[node]", "v8js" }, { "[java]", "jvm" },
+		{ "[php]", "php" },	   { "[ruby]", "ruby" }, { "[perl]", "perl" }
+	};
 	size_t len;
 	const char *module = store_string(src->store, f->module, &len);
 	if (f->kind == FRAME_KERNEL)

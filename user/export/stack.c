@@ -75,7 +75,8 @@ enum export_kind export_frame_kind(const struct store *s, uint32_t frame)
 	if (!len)
 		return EXPORT_OTHER;
 	if (!strcmp(module, "[jit]") || !strcmp(module, "[python]") || !strcmp(module, "[node]") ||
-	    !strcmp(module, "[java]") || !strcmp(module, "[php]") || !strcmp(module, "[ruby]"))
+	    !strcmp(module, "[java]") || !strcmp(module, "[php]") || !strcmp(module, "[ruby]") ||
+	    !strcmp(module, "[perl]"))
 		return EXPORT_JIT;
 	if (!strcmp(module, "[vdso]") || is_library(module))
 		return EXPORT_LIBRARY;

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <linux/types.h>
 #include <stdio.h>
+#include "perl_wire.h"
 #include "php_wire.h"
 #include "python_wire.h"
 #include "ruby_wire.h"
@@ -148,6 +149,7 @@ static void print_scripts(const struct script_unknown s[SCRIPT_LANGUAGES])
 		[SCRIPT_PYTHON] = { "Python", "CPython", PYTHON_KNOWN },
 		[SCRIPT_PHP] = { "PHP", "PHP", PHP_KNOWN },
 		[SCRIPT_RUBY] = { "Ruby", "Ruby", RUBY_KNOWN },
+		[SCRIPT_PERL] = { "Perl", "Perl", PERL_KNOWN },
 	};
 	for (unsigned i = 0; i < SCRIPT_LANGUAGES; i++)
 		if (s[i].processes)

@@ -29,7 +29,7 @@ struct resolver {
 	struct v8s *v8s;
 	struct resolver_detail detail;
 	struct user_frame user[USER_FRAMES_MAX]; /* of the stack in hand */
-	bool eval[USER_FRAMES_MAX];
+	uint8_t eval[USER_FRAMES_MAX];		 /* enum eval_kind */
 };
 
 /* ---- life ---- */
@@ -366,6 +366,8 @@ static int push_users(struct resolver *r, struct building *b, struct resolver_fl
 {
 	int rc = 0;
 	for (uint32_t i = b->n_user, k = b->n_evals; !rc && i-- > 0;) {
+		if (r->eval[i] == EVAL_PART)
+			continue;
 		k -= r->eval[i];
 		if (r->eval[i] && !b->wants) {
 			rc = push_script(r, b, k);

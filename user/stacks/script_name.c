@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/script_name.h"
 
+#include "perl_wire.h"
 #include "php_wire.h"
 #include "ruby_wire.h"
 #include "util/utf8.h"
@@ -59,6 +60,14 @@ static int add_text(struct buf *out, const struct wire_script *w, enum script_te
 static int add_kind(struct buf *out, const struct wire_script *w, const struct buf *file)
 {
 	const char *path = (const char *)file->data, *slash = strrchr(path, '/');
+	if (SCRIPT_LANGUAGE(w->id) == SCRIPT_PERL && w->kind == PERL_FILE)
+		return buf_printf(out, "require(%s)", slash ? slash + 1 : path);
+	if (SCRIPT_LANGUAGE(w->id) == SCRIPT_PERL && w->kind != PERL_SUB)
+		return buf_printf(out, "%s",
+				  w->kind == PERL_MAIN	 ? "{main}"
+				  : w->kind == PERL_EVAL ? "{eval}"
+				  : w->kind == PERL_SORT ? "{sort}"
+							 : "{regex}");
 	if (SCRIPT_LANGUAGE(w->id) != SCRIPT_PHP || w->kind == PHP_FUNCTION)
 		return buf_printf(out, "[unknown]");
 	if (w->kind == PHP_INCLUDE)
@@ -91,7 +100,7 @@ static int add_ruby(struct buf *f, const struct wire_script *w)
 	return rc || label->bytes ? rc : buf_printf(f, "[unknown]");
 }
 
-/* Add a function of PHP or Python, with its class. */
+/* Add a function of PHP, Perl or Python, with its class. */
 static int add_function(struct script_name *n, const struct wire_script *w)
 {
 	struct buf *f = &n->function;

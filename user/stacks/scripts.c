@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/scripts.h"
 
+#include "perl_wire.h"
 #include "php_wire.h"
 #include "python_wire.h"
 #include "ruby_wire.h"
@@ -19,7 +20,7 @@
 
 #define CODES_MAX (1u << 17) /* of all processes; 48 bytes each */
 
-static const char *const modules[SCRIPT_LANGUAGES] = { "[python]", "[php]", "[ruby]" };
+static const char *const modules[SCRIPT_LANGUAGES] = { "[python]", "[php]", "[ruby]", "[perl]" };
 
 struct code {
 	uint64_t start_ns, code;
@@ -115,17 +116,34 @@ static int php_layout_of(uint32_t version)
 
 static int ruby_layout_of(uint32_t version)
 {
-	for (int i = 0; i < RUBY_LAYOUTS && version & RUBY_WAY_MASK; i++)
+	for (int i = 0; i < RUBY_LAYOUTS && version & SCRIPT_WAY_MASK; i++)
 		if (ruby_layouts[i].version && ruby_layouts[i].version == version >> 8)
+			return i;
+	return -1;
+}
+
+static int perl_layout_of(uint32_t version)
+{
+	for (int i = 0; i < PERL_LAYOUTS && version & SCRIPT_WAY_MASK; i++)
+		if (perl_layouts[i].version &&
+		    perl_layouts[i].version == PERL_VERSION_MINOR(version) &&
+		    perl_layouts[i].size == PERL_VERSION_SIZE(version))
 			return i;
 	return -1;
 }
 
 static int layout_of(const struct binary_script *s)
 {
-	return s->language == SCRIPT_PHP    ? php_layout_of(s->version)
-	       : s->language == SCRIPT_RUBY ? ruby_layout_of(s->version)
-					    : python_layout_of(s->version);
+	switch (s->language) {
+	case SCRIPT_PHP:
+		return php_layout_of(s->version);
+	case SCRIPT_RUBY:
+		return ruby_layout_of(s->version);
+	case SCRIPT_PERL:
+		return perl_layout_of(s->version);
+	default:
+		return python_layout_of(s->version);
+	}
 }
 
 /*
@@ -156,6 +174,16 @@ bool script_is_known(const struct binary_script *s)
 	return layout_of(s) >= 0;
 }
 
+/* Is it a build of a known version, with other options? */
+static bool is_other_perl(uint32_t v)
+{
+	bool known = false;
+	for (int i = 0; i < PERL_LAYOUTS; i++)
+		known |=
+			perl_layouts[i].version && perl_layouts[i].version == PERL_VERSION_MINOR(v);
+	return known && perl_layout_of(v) < 0;
+}
+
 void script_version(const struct binary_script *s, char ret[SCRIPT_VERSION_MAX])
 {
 	uint32_t v = s->version;
@@ -168,7 +196,10 @@ void script_version(const struct binary_script *s, char ret[SCRIPT_VERSION_MAX])
 								      : " of an unusual build");
 	else if (s->language == SCRIPT_RUBY)
 		snprintf(ret, SCRIPT_VERSION_MAX, "%u.%u%s", v >> 16, v >> 8 & 0xff,
-			 v & RUBY_WAY_MASK ? "" : " of an unusual build");
+			 v & SCRIPT_WAY_MASK ? "" : " of an unusual build");
+	else if (s->language == SCRIPT_PERL)
+		snprintf(ret, SCRIPT_VERSION_MAX, "5.%u%s", PERL_VERSION_MINOR(v),
+			 is_other_perl(v) ? " of an unusual build" : "");
 	else if (PHP_API(v) == PHP_NO_API)
 		snprintf(ret, SCRIPT_VERSION_MAX, "without API");
 	else
@@ -176,12 +207,29 @@ void script_version(const struct binary_script *s, char ret[SCRIPT_VERSION_MAX])
 			 v & PHP_ZTS ? ",TS" : "", v & PHP_DEBUG ? ",debug" : "");
 }
 
-/* Return how the chain of a thread is found, for SCRIPT_LAYOUT. */
-static uint64_t way_of(const struct binary_script *s)
+/* Return how code of the file finds its thread-local variable. */
+static enum script_way local_way(const struct binary_script *s)
 {
-	return s->language == SCRIPT_RUBY     ? s->version & RUBY_WAY_MASK
-	       : s->language == SCRIPT_PYTHON ? PYTHON_WAY(s->version)
-					      : 0;
+	return s->language == SCRIPT_RUBY || s->language == SCRIPT_PERL
+		       ? (enum script_way)(s->version & SCRIPT_WAY_MASK)
+		       : SCRIPT_NO_WAY;
+}
+
+/* Does the process run a program of Perl? Else it is a server, say, with Perl in it. */
+static bool is_perl_program(const struct binary_script *s, const struct proc_image *im)
+{
+	const char *base = im->exe ? strrchr(im->exe->path, '/') : NULL;
+	return local_way(s) == SCRIPT_BY_TP || (base && !strncmp(base + 1, "perl", 4));
+}
+
+/* Return how the chain of a thread is found, for SCRIPT_LAYOUT. */
+static uint64_t way_of(const struct binary_script *s, const struct proc_image *im)
+{
+	if (s->language == SCRIPT_PYTHON)
+		return PYTHON_WAY(s->version);
+	if (s->language == SCRIPT_PERL && is_perl_program(s, im))
+		return local_way(s) | PERL_IS_PROGRAM;
+	return local_way(s);
 }
 
 bool scripts_locate(struct resolver *r, const struct proc_image *im, struct proc_entry *e,
@@ -191,11 +239,11 @@ bool scripts_locate(struct resolver *r, const struct proc_image *im, struct proc
 	const struct proc_map *m = find_script(r, im, ret_unknown, &bias);
 	int layout = m ? layout_of(ret_unknown) : -1;
 	bool known = m && layout >= 0 && ret_unknown->at;
-	const uint64_t way = way_of(ret_unknown);
-	if (ret_unknown->language == SCRIPT_RUBY && way == RUBY_BY_TP)
+	if (m && local_way(ret_unknown) == SCRIPT_BY_TP)
 		bias = 0;
 	e->script_at = known ? bias + ret_unknown->at : 0;
-	e->script_layout = known ? SCRIPT_LAYOUT(ret_unknown->language, layout, way) : 0;
+	e->script_layout =
+		known ? SCRIPT_LAYOUT(ret_unknown->language, layout, way_of(ret_unknown, im)) : 0;
 	return m && !known;
 }
 

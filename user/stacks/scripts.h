@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of CPython, PHP and Ruby: find the processes that are one, for bpf/script.bpf.h, and name
- * the code on their stacks. A process chooses the names of its own code, and can falsify only its
- * own frames. Of a process with several interpreters, the first one mapped counts. Not thread-safe.
+ * Frames of CPython, PHP, Ruby and Perl: find the processes that are one, for bpf/script.bpf.h,
+ * and name the code on their stacks. A process chooses the names of its own code, and can falsify
+ * only its own frames. Of a process with several interpreters, the first one mapped counts. Not
+ * thread-safe.
  */
 #ifndef ASCRIBE_STACKS_SCRIPTS_H
 #define ASCRIBE_STACKS_SCRIPTS_H

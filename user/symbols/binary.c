@@ -227,7 +227,8 @@ int binary_trampolines(const struct binary *b, uint64_t *ret_vaddr)
 const char *binary_script_eval(uint32_t language)
 {
 	static const char *const names[SCRIPT_LANGUAGES] = { "_PyEval_EvalFrameDefault",
-							     "execute_ex", "vm_exec_core" };
+							     "execute_ex", "vm_exec_core",
+							     "Perl_runops_standard" };
 	return names[language < SCRIPT_LANGUAGES ? language : 0];
 }
 

@@ -58,7 +58,7 @@ static int read_version(const struct elf_image *img, struct search *f)
 	if (rc || sscanf(text, "%3u.%3u.", &major, &minor) != 2 || !major || major > 255 ||
 	    minor > 255)
 		return -ENOENT;
-	f->s.version = RUBY_VERSION(major, minor, RUBY_NO_WAY);
+	f->s.version = RUBY_VERSION(major, minor, SCRIPT_NO_WAY);
 	return 0;
 }
 
@@ -71,7 +71,8 @@ static int32_t number_at(const uint8_t *code)
 	return v;
 }
 
-static enum ruby_way find_context(const struct elf_image *img, uint64_t function, uint64_t *ret_at)
+static enum script_way find_context(const struct elf_image *img, uint64_t function,
+				    uint64_t *ret_at)
 {
 	/* lea {module, offset}(%rip), %rdi; call __tls_get_addr; mov (%rax), %rax */
 	static const uint8_t lea[] = { 0x66, 0x48, 0x8d, 0x3d }, load[] = { 0x48, 0x8b, 0x00 },
@@ -81,21 +82,21 @@ static enum ruby_way find_context(const struct elf_image *img, uint64_t function
 	static const uint8_t load_tp[] = { 0x64, 0x48, 0x8b, 0x04, 0x25 };
 	uint8_t code[CODE_BYTES];
 	if (img->machine != EM_X86_64 || elf_image_read_at(img, function, code, sizeof(code)))
-		return RUBY_NO_WAY;
+		return SCRIPT_NO_WAY;
 	for (size_t i = 0; i + 19 <= sizeof(code) && code[i] != 0xc3; i++) {
 		const uint8_t *p = code + i;
 		if (!memcmp(p, lea, 4) &&
 		    (!memcmp(p + 8, call, 4) || !memcmp(p + 8, call_got, 4)) &&
 		    !memcmp(p + 16, load, 3)) {
 			*ret_at = function + i + 8 + (uint64_t)(int64_t)number_at(p + 4);
-			return RUBY_BY_PAIR;
+			return SCRIPT_BY_PAIR;
 		}
 		if (!memcmp(p, load_tp, sizeof(load_tp))) {
 			*ret_at = (uint64_t)(int64_t)number_at(p + sizeof(load_tp));
-			return RUBY_BY_TP;
+			return SCRIPT_BY_TP;
 		}
 	}
-	return RUBY_NO_WAY;
+	return SCRIPT_NO_WAY;
 }
 
 /* ---- the bytecode function ---- */

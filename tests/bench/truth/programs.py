@@ -212,8 +212,8 @@ def interpreted():
                 chain='(^|;)<main>;trials;.*run;(down;)+(.*;)?' + MARK + '(;|$)')
     rows += [Program('Ruby', '', ('ruby',), 'ruby $SRC/truth.rb ARGS', **ruby),
              Program('Ruby, YJIT', '', ('ruby', 'ruby --yjit -e 1'), 'ruby --yjit $SRC/truth.rb ARGS', **ruby),
-             Program('Perl', '', ('perl',), 'perl $SRC/truth.pl ARGS', source='truth.pl', root='_start|main',
-                     **script)]
+             Program('Perl', '', ('perl',), 'perl $SRC/truth.pl ARGS', source='truth.pl', root='_start|main|{main}',
+                     chain='(^|;){main};trials;run;by;' + MARK + '(;|$)', **script)]
     return rows
 
 

@@ -1,0 +1,2 @@
+# Run by load.pl.
+App::burn($App::Parts::n) + 1;
