@@ -61,7 +61,8 @@ lint-ddl:
 		{ echo "run make $(DDL)" >&2; exit 1; }; done
 
 # Tables in documents stand between two marks: that of processes is made of user/sandbox/roles.c,
-# that of faults and attacks of tests/counts. docs, mark, what prints it.
+# that of faults and attacks of tests/counts. docs, mark, what prints it. docs/benchmarks.md is made
+# as a whole.
 with_table = { sed '/^<!-- $(2) -->$$/q' docs/$(1).md; $(3); \
 	sed -n '/^<!-- end of $(2) -->$$/,$$p' docs/$(1).md; }
 ROLES := $(BUILD)/tools/roles
@@ -77,10 +78,14 @@ docs/reliability.md: tools/reliability tests/counts
 docs/security.md docs/reliability.md: docs/%.md:
 	$(Q)$($*_table) >$(BUILD)/$*.md && cp $(BUILD)/$*.md $@
 
+docs/benchmarks.md: $(wildcard tools/bench* tests/bench/figures/*.toml) docs/benchmarks.tsv
+	$(Q)tools/benchmarks write
+
 lint-tables: $(ROLES)
 	$(Q)$(security_table) | cmp - docs/security.md && \
 		$(reliability_table) | cmp - docs/reliability.md || \
 		{ echo "run make -B docs/security.md docs/reliability.md" >&2; exit 1; }
+	$(Q)tools/benchmarks check
 
 tidy: $(TIDY) ## clang-tidy over the program, for what .clang-tidy selects; minutes
 
