@@ -32,7 +32,7 @@ $(BUILD)/bench/bench_hist: tests/bench/bench_hist.c tests/bench/bench.c $(HDR_DI
 
 bench-hist: $(BUILD)/bench/bench_hist
 bench-hist: ## histograms beside HdrHistogram_c and a bare atomic add; HDR=its source tree
-	$(Q)$<
+	$(Q)$(KEEP) $<
 
 .PHONY: bench-hist
 -include $(BUILD)/bench/bench_hist.d

@@ -16,6 +16,10 @@ bench-store: ## bytes, time and memory of the store on a generated load
 	$(Q)tools/deps bench
 	$(Q)$(MAKE) --no-print-directory $(BUILD)/bench/bench_store $(BUILD)/ascribe $(BUILD)/demo
 	$(Q)WINDOWS='$(WINDOWS)' HIGH_WINDOWS='$(HIGH_WINDOWS)' STACKS='$(STACKS)' YEAR='$(YEAR)' \
-		BUILD=$(BUILD) bash tests/bench/bench_store.sh
+		BUILD=$(BUILD) $(KEEP) bash tests/bench/bench_store.sh
 
-.PHONY: bench-store
+bench-store-curves: $(BUILD)/bench/bench_store
+bench-store-curves: ## a store by stacks, label sets and age (30 minutes)
+	$(Q)BUILD=$(BUILD) $(KEEP) bash tests/bench/store_curves.sh
+
+.PHONY: bench-store bench-store-curves

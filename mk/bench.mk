@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Figures. Each prints the figure, what was promised, and what it is compared with, in one run.
+# Figures. Each target measures some beside what they are compared with. tools/benchmarks keeps them
+# in docs/benchmarks.tsv (KEEP= does not), of which docs/benchmarks.md is made.
+#   make bench [BENCHES="sample labels"]
+
+KEEP ?= tools/benchmarks run
+BENCHES ?= sample own drain labels unwind churn separation idle rates sched hist probes symbols \
+	truth serve page export store store-curves fleet
 
 BENCH_TOGGLED := $(BUILD)/bench/bench_switch $(BUILD)/bench/bench_pg
 BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so \
@@ -76,10 +82,20 @@ $(BENCH_PROGRAMS): $(BUILD)/bench/%: tests/bench/%.c tests/bench/bench.c \
 		-o $@ $(filter %.c,$^) \
 		$(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-bench: ## every promised figure beside what it is compared with, as root (7 minutes)
+bench: ## measure, and make docs/benchmarks.md anew, as root; BENCHES="sample labels"; 4 hours
 	$(Q)tools/deps build bench
-	$(Q)$(MAKE) --no-print-directory bench-programs
-	$(Q)tests/bench/run $(BUILD)
+	$(Q)for p in $(BENCHES); do \
+		$(MAKE) --no-print-directory bench-$$p || failed="$$failed $$p"; done; \
+	tools/benchmarks write && [ -z "$$failed" ] || \
+		{ echo "bench: failed:$$failed" >&2; exit 1; }
+
+bench-sample bench-own bench-drain: bench-%: $(BUILD)/bench/bench_% $(BUILD)/bench/bench_load
+bench-sample bench-own bench-drain: bench-%: $(BUILD)/ascribe $(BUILD)/demo
+bench-sample: ## what a sample costs in BPF
+bench-own: ## what a recording costs, beside perf
+bench-drain: ## samples that do not run
+bench-sample bench-own bench-drain: bench-%:
+	$(Q)$(KEEP) $<
 
 bench-programs: $(BENCH_GO) $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load \
 	$(BENCH_PROGRAMS) $(BENCH_LABELS) $(BENCH_KINDS)
@@ -87,8 +103,8 @@ bench-programs: $(BENCH_GO) $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_
 bench-labels: $(BENCH_LABELS) $(BENCH_GO) $(BUILD)/bench/bench_foreign $(BENCH_KINDS) \
 	$(BUILD)/ascribe
 bench-labels: ## what labels cost the application, and a sample (root)
-	$(Q)for b in bench_attach bench_key bench_sets bench_filter \
-		bench_foreign; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
+	$(Q)for b in attach key sets filter foreign; do \
+		$(KEEP) $(BUILD)/bench/bench_$$b || exit 1; done
 
 $(BUILD)/bench/unwind_replay: tests/bench/unwind_replay.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
@@ -99,9 +115,9 @@ $(BUILD)/bench/unwind_replay: tests/bench/unwind_replay.c $(BUILD)/libascribe.a
 bench-unwind: $(BUILD)/bench/unwind_replay
 bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/chains
 bench-unwind: ## what unwinding by rules costs, and perf's stacks, as root
-	$(Q)tests/bench/unwind.sh $(BUILD)
-	$(Q)tests/bench/v8.sh $(BUILD)
-	$(Q)tests/bench/unwind_perf.sh $(BUILD)
+	$(Q)$(KEEP) tests/bench/unwind.sh $(BUILD)
+	$(Q)$(KEEP) tests/bench/v8.sh $(BUILD)
+	$(Q)$(KEEP) tests/bench/unwind_perf.sh $(BUILD)
 
 $(BUILD)/bench/bench_symbols: tests/bench/bench_symbols.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
@@ -112,9 +128,9 @@ $(BUILD)/bench/bench_symbols: tests/bench/bench_symbols.c $(BUILD)/libascribe.a
 bench-probes: $(BUILD)/ascribe $(BUILD)/tests/record/probed $(BUILD)/tests/record/latency
 bench-probes: $(BUILD)/tests/record/locks $(BUILD)/bench/heap_map $(BUILD)/bench/bench_tracks
 bench-probes: ## probes, allocations, latency, locks, tracks: each figure, as root
-	$(Q)echo "== a hit, beside bpftrace" && tests/bench/probes.sh $(BUILD)
-	$(Q)echo "== allocations, beside heaptrack" && tests/bench/heap.sh $(BUILD)
-	$(Q)echo "== latency and lock holders" && tests/bench/answers.sh $(BUILD)
+	$(Q)echo "== a hit, beside bpftrace" && $(KEEP) tests/bench/probes.sh $(BUILD)
+	$(Q)echo "== allocations, beside heaptrack" && $(KEEP) tests/bench/heap.sh $(BUILD)
+	$(Q)echo "== latency and lock holders" && $(KEEP) tests/bench/answers.sh $(BUILD)
 	$(Q)echo "== the flight recorder" && $(MAKE) --no-print-directory -s bench-tracks
 
 $(BUILD)/bench/bench_tracks: tests/bench/bench_tracks.c $(BUILD)/libascribe.a
@@ -123,7 +139,7 @@ $(BUILD)/bench/bench_tracks: tests/bench/bench_tracks.c $(BUILD)/libascribe.a
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 bench-tracks: $(BUILD)/bench/bench_tracks
 bench-tracks: ## what tracks, a freeze and a heat map cost
-	$(Q)dir=$$(mktemp -d) && echo "load $$(cut -d' ' -f1 /proc/loadavg)" && $< $$dir; \
+	$(Q)dir=$$(mktemp -d) && echo "load $$(cut -d' ' -f1 /proc/loadavg)" && $(KEEP) $< $$dir; \
 		rc=$$?; rm -rf $$dir; exit $$rc
 .PHONY: bench-tracks
 
@@ -134,14 +150,14 @@ $(BUILD)/bench/heap_map: tests/bench/heap_map.cpp
 
 bench-heap: $(BUILD)/ascribe $(BUILD)/bench/heap_map
 bench-heap: ## what sampling allocations costs redis, python3, a C++ map; heaptrack beside; as root
-	$(Q)tests/bench/heap.sh $(BUILD)
+	$(Q)$(KEEP) tests/bench/heap.sh $(BUILD)
 
 .PHONY: bench-heap
 
 bench-truth: $(BUILD)/ascribe $(BUILD)/libascribe-label.so
 bench-truth: ## are the stacks of 90 programs right, and perf's? as root (10 minutes)
 	$(Q)tools/deps bench
-	$(Q)/usr/bin/python3 tests/bench/truth.py $(BUILD)
+	$(Q)$(KEEP) /usr/bin/python3 tests/bench/truth.py $(BUILD)
 
 .PHONY: bench-truth
 
@@ -150,7 +166,7 @@ bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols \
 bench-symbols: ## names: 100,000 addresses against nm, the time of a million, memory
 	$(Q)ASCRIBE_SYMBOLS_FULL=1 $(BUILD)/tests/test_symbols
 	$(Q)ASCRIBE_SYMBOLS_FULL=1 $(BUILD)/tests/test_symbols_lines
-	$(Q)$< /usr/bin /usr/sbin /usr/lib
+	$(Q)$(KEEP) $< /usr/bin /usr/sbin /usr/lib
 
 .PHONY: bench-labels bench-unwind bench-probes bench-symbols bench-programs
 -include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) \
@@ -165,15 +181,15 @@ $(BUILD)/bench/serve_store: tests/bench/serve_store.c $(BUILD)/libascribe.a
 
 bench-serve: $(BUILD)/bench/serve_store $(BUILD)/bench/high_load $(BUILD)/ascribe
 bench-serve: ## the server's and the daemon's figures, as root (20 minutes)
-	$(Q)BUILD=$(BUILD) bash tests/bench/bench_serve.sh
+	$(Q)BUILD=$(BUILD) $(KEEP) bash tests/bench/bench_serve.sh
 
 bench-page: $(BUILD)/bench/serve_store $(BUILD)/ascribe
 bench-page: ## the page in Chromium: until it can be used, frames at 100,000 nodes, size
-	$(Q)BUILD=$(BUILD) bash tests/bench/bench_page.sh
+	$(Q)BUILD=$(BUILD) $(KEEP) bash tests/bench/bench_page.sh
 
 bench-export: $(BUILD)/bench/serve_store $(BUILD)/ascribe
 bench-export: ## exports of 10 million samples: time and memory of each format
-	$(Q)BUILD=$(BUILD) bash tests/bench/export.sh
+	$(Q)BUILD=$(BUILD) $(KEEP) bash tests/bench/export.sh
 
 .PHONY: bench-serve bench-page bench-export
 
@@ -189,32 +205,42 @@ $(BENCH_TOGGLED): $(BUILD)/bench/%: tests/bench/%.c tests/bench/toggle.c \
 bench-sched: ## what watching the scheduler (record --wall) costs, as root; RUNS=7
 	$(Q)$(MAKE) --no-print-directory $(BUILD)/ascribe $(BENCH_TOGGLED) \
 		$(BUILD)/tests/record/waits
-	$(Q)RUNS=$(or $(RUNS),7) bash tests/bench/sched.sh $(BUILD)
+	$(Q)RUNS=$(or $(RUNS),7) $(KEEP) bash tests/bench/sched.sh $(BUILD)
 
 .PHONY: bench-sched
 -include $(BENCH_TOGGLED:=.d)
 
 bench-churn: $(BUILD)/ascribe
 bench-churn: ## what recording costs beside compilers and short processes, against perf; RUNS=3
-	$(Q)BUILD=$(BUILD) RUNS=$(or $(RUNS),3) bash tests/bench/churn.sh
+	$(Q)BUILD=$(BUILD) RUNS=$(or $(RUNS),3) $(KEEP) bash tests/bench/churn.sh
 
 bench-memory: $(BUILD)/tests/hasty/ascribe $(BUILD)/tests/record/crowd
 bench-memory: ## memory-max of a daemon beside a flood of stacks, labels and waits, as root
 	$(Q)BUILD=$(BUILD) bash tests/bench/memory.sh
 
 bench-idle: $(BUILD)/ascribe $(BUILD)/tests/record/idle
-bench-idle: ## what 32,000 processes that do nothing cost, as root (2 minutes)
-	$(Q)BUILD=$(BUILD) bash tests/bench/idle.sh
+bench-idle: ## what 10 to 32,000 idle processes cost, and 60,000 threads, as root (15 minutes)
+	$(Q)BUILD=$(BUILD) $(KEEP) bash tests/bench/idle.sh
+
+$(BUILD)/bench/switches: tests/bench/switches.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -o $@ $<
+
+bench-rates: $(BUILD)/ascribe $(BUILD)/bench/switches $(BUILD)/tests/record/storm
+bench-rates: ## recorders by switches, short processes and CPUs; RUNS=3, as root (10 minutes)
+	$(Q)$(KEEP) /usr/bin/python3 tests/bench/rates.py $(BUILD)
 
 bench-separation: $(BUILD)/ascribe
 bench-separation: ## what it costs that a recorder is several processes, by perf; RUNS=3
-	$(Q)BUILD=$(BUILD) RUNS=$(or $(RUNS),3) bash tests/bench/separation.sh
+	$(Q)BUILD=$(BUILD) RUNS=$(or $(RUNS),3) $(KEEP) bash tests/bench/separation.sh
 
+.PHONY: bench-sample bench-own bench-drain bench-rates bench-fleet
 .PHONY: bench-churn bench-memory bench-idle bench-separation
 
 bench-fleet: $(BUILD)/ascribe $(BUILD)/tests/mkstore $(CLICKHOUSE_MODULES)/.fetched
 bench-fleet: ## ClickHouse under 1,000 simulated nodes: inserts, bytes, questions; 10 minutes
 	$(Q)rm -rf $(BUILD)/bench/fleet && mkdir -p $(BUILD)/bench/fleet
 	$(Q)$(BUILD)/tests/mkstore $(BUILD)/bench/fleet/store crowd >/dev/null
-	$(Q)ASCRIBE=$(BUILD)/ascribe python3 tests/bench/fleet.py \
+	$(Q)ASCRIBE=$(BUILD)/ascribe $(KEEP) python3 tests/bench/fleet.py \
 		$(BUILD)/bench/fleet $(BUILD)/bench/fleet/store

@@ -48,6 +48,6 @@ bench-kubernetes: $(BUILD)/ascribe
 bench-kubernetes: ## the agent on a real node with 110 pods: names, requests, CPU, memory (root)
 	$(Q)tools/deps kubernetes image
 	$(Q)tests/kubernetes/binaries >/dev/null
-	$(Q)BUILD=$(BUILD) bash tests/bench/kubernetes.sh
+	$(Q)BUILD=$(BUILD) $(KEEP) bash tests/bench/kubernetes.sh
 
 .PHONY: image image-arm64 test-kubernetes bench-kubernetes

@@ -44,9 +44,9 @@ def figures():
             for name, f in section["of"].items()}
 
 
-def results():
+def results(path="docs/benchmarks.tsv"):
     about, rows = {}, []
-    for line in open("docs/benchmarks.tsv"):
+    for line in open(path):
         if line.startswith("#"):
             head = re.match(r"# (machine|versions): (.*)", line)
             about |= {head[1]: head[2]} if head else {}
@@ -219,7 +219,8 @@ def picture(section, by):
 def part(id, section, by):
     rows = [r for v in by.values() for r in v]
     text = f"### {section['title']}\n\n"
-    lead = f"`{section['run']}`" + (f", {section['takes']}" if "takes" in section else "") + ". "
+    lead = f"`{section['run']}`" if "run" in section else "Measured by hand"
+    lead += (f", {section['takes']}" if "takes" in section else "") + ". "
     text += wrapped(lead + section.get("how", "") + " " + measured(rows)) + "\n"
     body, why = (curve(id, section, by) if "x" in section else plain(section, by))
     text += body

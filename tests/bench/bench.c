@@ -222,9 +222,3 @@ double bench_median(double *v, size_t n)
 	qsort(v, n, sizeof(*v), by_value);
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
-
-void bench_verdict(const char *what, double value, double limit, const char *unit)
-{
-	printf("  => %s: %.3g %s, promised <= %g %s: %s\n", what, value, unit, limit, unit,
-	       value <= limit ? "met" : "MISSED");
-}

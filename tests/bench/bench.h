@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the benchmarks share: loads, programs of ours and of others as children with what they cost,
- * medians, the verdict. A benchmark that cannot run says why and exits 1; a figure that is missed
- * is printed as MISSED.
+ * medians, figures. A benchmark that cannot run says why and exits 1.
  */
 #ifndef ASCRIBE_TESTS_BENCH_H
 #define ASCRIBE_TESTS_BENCH_H
+
+#include "figure.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,8 +61,5 @@ void bench_sleep_ms(unsigned ms);
 
 /* Sorts v. */
 double bench_median(double *v, size_t n);
-
-/* "  what   value unit   <= limit   met" */
-void bench_verdict(const char *what, double value, double limit, const char *unit);
 
 #endif

@@ -9,7 +9,7 @@
 struct bench_case {
 	const char *name;
 	void (*run)(long n);
-	double limit_ns; /* what we promise, 0: nothing */
+	const char *id; /* of the figure, NULL: none */
 };
 
 #ifdef __cplusplus

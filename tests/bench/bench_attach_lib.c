@@ -30,9 +30,9 @@ static void swap(long n)
 const struct bench_case *bench_library_cases(void)
 {
 	static const struct bench_case cases[] = {
-		{ "attach + detach, in a shared library", attach_detach, 2 },
-		{ "swap, in a shared library", swap, 1 },
-		{ NULL, NULL, 0 },
+		{ "attach + detach, in a shared library", attach_detach, "label/attach-library" },
+		{ "swap, in a shared library", swap, "label/swap-library" },
+		{ NULL, NULL, NULL },
 	};
 	return cases;
 }

@@ -99,14 +99,6 @@ static uint64_t cpu_ns(void)
 
 /* ---- one thread ---- */
 
-static double ratio(double v[N_CONTENDERS][ROUNDS], unsigned a, unsigned b)
-{
-	double r[ROUNDS];
-	for (unsigned i = 0; i < ROUNDS; i++)
-		r[i] = v[a][i] / v[b][i];
-	return bench_median(r, ROUNDS);
-}
-
 static void one_thread(bool all)
 {
 	static double ns[N_CONTENDERS][ROUNDS];
@@ -123,27 +115,17 @@ static void one_thread(bool all)
 	}
 	printf("record, one thread, %s: ns per value, median of %d rounds\n",
 	       all ? "values of 12 orders of magnitude alike" : "values around 200 us", ROUNDS);
-	double shared_ratio = ratio(ns, SHARED, ATOMIC), hdr_ratio = ratio(ns, HDR, MULTI),
-	       own_ratio = ratio(ns, HDR, OWN);
-	for (unsigned c = 0; c < N_CONTENDERS; c++) {
-		double copy[ROUNDS];
-		for (unsigned i = 0; i < ROUNDS; i++)
-			copy[i] = ns[c][i];
-		double median = bench_median(copy, ROUNDS);
-		printf("  %-40s %6.2f   %.2f .. %.2f\n", contenders[c].what, median, copy[0],
-		       copy[ROUNDS - 1]);
-		if (c == MULTI && !all)
-			bench_verdict("per-thread shard", median, 1.0, "ns");
-	}
-	printf("  hdr_record_value / per-thread shard %.2f, / hist_record_own %.2f\n", hdr_ratio,
-	       own_ratio);
-	if (!all) {
-		bench_verdict("per-thread shard, part of hdr_record_value", 1 / hdr_ratio, 0.5,
-			      "x");
-		bench_verdict("shared, beside a bare atomic add", shared_ratio, 1.1, "x");
-	} else {
-		printf("  shared / bare atomic add %.2f\n", shared_ratio);
-	}
+	for (unsigned c = 0; c < N_CONTENDERS; c++)
+		printf("  %-40s %6.2f\n", contenders[c].what, bench_median(ns[c], ROUNDS));
+	if (all)
+		return;
+	figure("hist/shard", "ascribe", ns[MULTI], ROUNDS, 1);
+	figure("hist/shard", "HdrHistogram_c", ns[HDR], ROUNDS, 1);
+	figure("hist/own", "ascribe", ns[OWN], ROUNDS, 1);
+	figure("hist/own", "HdrHistogram_c", ns[HDR], ROUNDS, 1);
+	figure("hist/shared", "ascribe", ns[SHARED], ROUNDS, 1);
+	figure("hist/shared", "HdrHistogram_c, atomic", ns[HDR_ATOMIC], ROUNDS, 1);
+	figure("hist/shared", "(a bare atomic add)", ns[ATOMIC], ROUNDS, 1);
 }
 
 /* ---- two threads ---- */
@@ -222,8 +204,8 @@ static void two_threads(void)
 		printf("  %-40s %6.2f x   %7.2f ns per value and thread\n",
 		       contenders[which[k]].what, bench_median(gain[k], PAIRS),
 		       bench_median(ns[k], PAIRS));
-	bench_verdict("two threads, sharded: one thread's part of their rate",
-		      1 / gain[0][PAIRS / 2], 1 / 1.9, "x");
+	figure("hist/two", "ascribe", gain[0], PAIRS, 1);
+	figure("hist/two", "HdrHistogram_c, atomic", gain[3], PAIRS, 1);
 }
 
 /* ---- questions ---- */
@@ -295,15 +277,15 @@ static void questions(void)
 		const char *what;
 		void (*f)(unsigned);
 		unsigned n;
-		double limit; /* us, 0: none */
+		const char *figure, *who; /* NULL: none */
 	} asked[] = {
-		{ "quantile of a snapshot", ask_quantile, 2000, 2 },
-		{ "hdr_value_at_percentile", ask_hdr_quantile, 100, 0 },
-		{ "rank of a value", ask_rank, 2000, 0 },
-		{ "merge of two snapshots", merge, 200, 5 },
-		{ "hdr_add", merge_hdr, 50, 0 },
-		{ "taking a snapshot", take, 200, 0 },
-		{ "mean and standard deviation", moments, 100, 0 },
+		{ "quantile of a snapshot", ask_quantile, 2000, "quantile", "ascribe" },
+		{ "hdr_value_at_percentile", ask_hdr_quantile, 100, "quantile", "HdrHistogram_c" },
+		{ "rank of a value", ask_rank, 2000, NULL, NULL },
+		{ "merge of two snapshots", merge, 200, "merge", "ascribe" },
+		{ "hdr_add", merge_hdr, 50, "merge", "HdrHistogram_c" },
+		{ "taking a snapshot", take, 200, "take", "ascribe" },
+		{ "mean and standard deviation", moments, 100, NULL, NULL },
 	};
 	enum { N = sizeof(asked) / sizeof(asked[0]) };
 	static double ns[N][ROUNDS];
@@ -325,10 +307,13 @@ static void questions(void)
 			ns[k][round] = time_of(asked[k].f, asked[k].n);
 	printf("questions, 1%%, every bucket in use: us, median of %d rounds\n", ROUNDS);
 	for (unsigned k = 0; k < N; k++) {
-		double us = bench_median(ns[k], ROUNDS) / 1000;
-		printf("  %-40s %8.3f\n", asked[k].what, us);
-		if (asked[k].limit > 0)
-			bench_verdict(asked[k].what, us, asked[k].limit, "us");
+		char id[64];
+		snprintf(id, sizeof(id), "hist/%s", asked[k].figure);
+		if (asked[k].figure)
+			figure(id, asked[k].who, ns[k], ROUNDS, 1000);
+		else
+			printf("  %-40s %8.3f\n", asked[k].what,
+			       bench_median(ns[k], ROUNDS) / 1000);
 	}
 	hist_snapshot_fini(&full);
 	hist_snapshot_fini(&part);
@@ -339,15 +324,15 @@ static void questions(void)
 
 static void memory(void)
 {
-	printf("memory, 1%%\n");
-	size_t all = hist_bytes(own); /* as questions() left it */
+	double all = (double)hist_bytes(own); /* as questions() left it */
 	fill(false);
 	setup();
 	run_own(1);
-	printf("  %-40s %6zu bytes\n  %-40s %6zu bytes\n  %-40s %6zu bytes\n",
-	       "0 .. 2^64 - 1, all in use", all, "the values around 200 us", hist_bytes(own),
-	       "HdrHistogram, 1 ns .. 1 h", hdr_get_memory_size(hdr));
-	bench_verdict("1% of the whole range", (double)all / 1024, 16, "KiB");
+	double some = (double)hist_bytes(own), theirs = (double)hdr_get_memory_size(hdr);
+	figure("part/hist", "ascribe", &all, 1, 1024);
+	figure("part/hist", "HdrHistogram_c", &theirs, 1, 1024);
+	figure("part/hist-some", "ascribe", &some, 1, 1024);
+	figure("part/hist-some", "HdrHistogram_c", &theirs, 1, 1024);
 }
 
 int main(void)

@@ -3,10 +3,8 @@
  * bench_key [ROUNDS]: what the key of a label set costs (include/ascribe/label_key.h), from the
  * labels' text on, in ns of CPU time per set. "key": a label is one text, as the agent's tags are;
  * so it is in the library, too, which keeps the hash of each key. "two texts": key and value hashed
- * afresh. Beside it, in the same rounds: sort, leave out what is there twice, hash the rest. What
- * was promised comes from the datadog-agent's own benchmark, measured once on the machine of
- * docs/benchmarks.md: a third of it from 8 labels on, less than it below. Exit status 1: a promise
- * was missed.
+ * afresh. Beside it, in the same rounds: sort, leave out what is there twice, hash the rest. The
+ * datadog-agent's own benchmark was measured once on the machine of docs/benchmarks.md.
  */
 #include <ascribe/label_key.h>
 
@@ -15,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "figure.h"
 
 #define LABELS_MAX 4096
 #define SIZES 13
@@ -153,22 +153,17 @@ static double measure(uint64_t (*run)(size_t), size_t n, long calls)
 	return (cpu_ns() - begin) / (double)calls;
 }
 
-static int double_cmp(const void *a, const void *b)
+static void tell(const char *name, const char *who, size_t n, const double *v, int rounds)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
+	char id[64];
+	snprintf(id, sizeof(id), "key/%s@%zu", name, n);
+	figure(id, who, v, (size_t)rounds, 1);
 }
 
-static double median(double *v, int n)
-{
-	qsort(v, (size_t)n, sizeof(*v), double_cmp);
-	return v[n / 2];
-}
-
-static int row(size_t n, size_t times, double theirs, int rounds, double *ret_ns)
+static void row(size_t n, size_t times, double theirs, int rounds)
 {
 	double text[ROUNDS_MAX], pair[ROUNDS_MAX], sort[ROUNDS_MAX];
-	double promised = theirs / (n >= 8 ? 3 : 1);
+	const char *name = times == 1 ? "key" : "twice";
 	make_labels(n, times);
 	long calls = 20 + (long)(200000 / n), sorts = 1 + (long)(20000 / n);
 	measure(run_text, n, calls);
@@ -177,36 +172,24 @@ static int row(size_t n, size_t times, double theirs, int rounds, double *ret_ns
 		pair[r] = measure(run_pair, n, calls);
 		sort[r] = measure(run_sort, n, sorts);
 	}
-	double ns = median(text, rounds);
-	printf("  %6zu %9zu %10.1f %8.2f %12.1f %12.1f", n, n / times, ns, ns / (double)n,
-	       median(pair, rounds), median(sort, rounds));
+	tell(name, "ascribe", n, text, rounds);
 	if (theirs > 0)
-		printf(" %10.1f  <= %.1f%s", theirs, promised, ns <= promised ? "" : "  MISSED");
-	putchar('\n');
-	if (ret_ns)
-		*ret_ns = ns;
-	return theirs > 0 && ns > promised;
+		tell(name, "the datadog-agent's key", n, &theirs, 1);
+	if (times > 1)
+		return;
+	tell("afresh", "ascribe", n, pair, rounds);
+	tell("sorted", "ascribe", n, sort, rounds);
 }
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 15, missed = 0;
-	double ns256 = 0, ns4096 = 0;
+	int rounds = argc > 1 ? atoi(argv[1]) : 15;
 	if (rounds < 1 || rounds > ROUNDS_MAX)
 		rounds = 15;
-	printf("The key of a label set, of labels of 18 to 22 bytes: ns per set, hashing included, median of %d rounds\n\n",
-	       rounds);
-	printf("  %6s %9s %10s %8s %12s %12s %10s  %s\n", "labels", "different", "key", "a label",
-	       "two texts", "sort+unique", "agent", "promised");
+	printf("The key of a label set, of labels of 18 to 22 bytes: ns per set, hashing included\n");
 	for (int i = 0; i < SIZES; i++)
-		missed |= row(1ul << i, 1, agent[0][i], rounds,
-			      i == 8	? &ns256
-			      : i == 12 ? &ns4096
-					: NULL);
-	puts("  every label twice:");
+		row(1ul << i, 1, agent[0][i], rounds);
 	for (int i = 1; i < SIZES; i++)
-		missed |= row(1ul << i, 2, agent[1][i], rounds, NULL);
-	printf("  4096 labels cost %.1f times what 256 do  <= 20%s\n", ns4096 / ns256,
-	       ns4096 <= 20 * ns256 ? "" : "  MISSED");
-	return missed | (ns4096 > 20 * ns256);
+		row(1ul << i, 2, agent[1][i], rounds);
+	return 0;
 }

@@ -5,13 +5,14 @@ import { api, build, launch, open, serve, stop } from '../e2e/lib.mjs';
 
 const N = Number(process.env.N || 15), median = v => v.slice().sort((a, b) => a - b)[v.length >> 1],
 	worst = v => Math.max(...v);
+const figure = (id, values) => console.log(['figure', id, 'ascribe', values.join(' ')].join('\t'));
 const browser = await launch();
 
 /*
  * Each in a window of its own, whose own controls are a page of the browser, too: they take 0.2 s
  * of CPU while the window opens. wait_ms: until the page is asked for.
  */
-async function loads(url, what, wait_ms) {
+async function loads(url, id, what, wait_ms) {
 	const drawn = [];
 	for (let i = 0; i < N; i++) {
 		const { page, context } = await open(browser, url, {}, wait_ms);
@@ -23,19 +24,21 @@ async function loads(url, what, wait_ms) {
 		await context.close();
 	}
 	const all = drawn.map(d => Math.max(...Object.values(d)));
+	if (id)
+		figure(id, all);
 	console.log(
 		`${what}: everything drawn after ${median(all).toFixed(0)} ms (median of ${N}; best ${Math.min(...all).toFixed(0)}, worst ${worst(all).toFixed(0)}); ` +
 		Object.keys(drawn[0]).map(k => `${k} ${median(drawn.map(d => d[k])).toFixed(0)}`)
 			.join(', '));
 }
 
-console.log('== from the address to everything drawn, on loopback (promised: 300 ms)');
+console.log('== from the address to everything drawn, on loopback');
 const day = await serve('day');
 const WINDOW_MS = 700;
 for (const [wait, how] of [[0, ''], [WINDOW_MS, ', in a window that is open already']]) {
-	await loads(`${day}/?from=1777708800`,
+	await loads(`${day}/?from=1777708800`, wait ? 'page/open' : 'page/hours',
 		'the last two hours of a day of 3,000 rows a window' + how, wait);
-	await loads(day + '/', 'all of the day' + how, wait);
+	await loads(day + '/', wait ? '' : 'page/day', 'all of the day' + how, wait);
 }
 await api(day, 'stat');
 
@@ -59,12 +62,12 @@ const data = graph(4000, 25);
 writeFileSync('big.html', readFileSync(`${build}/gen/web/flame.html`, 'utf8')
 	.replace('@FLAME_DATA@', () => JSON.stringify(data)));
 console.log(
-	`== zoom and pan, ${data.nodes.length / 3} nodes, 1280 x 800, software rendering (promised: 60 frames/s, 16.7 ms each)`);
+	`== zoom and pan, ${data.nodes.length / 3} nodes, 1280 x 800, software rendering`);
 const { page } = await open(browser, `file://${process.cwd()}/big.html`);
-for (const [what, move] of [['zoom in and out',
+for (const [id, what, move] of [['zoom', 'zoom in and out',
 	'v.zoomAt(v.width / 3, n % 120 < 60 ? 0.93 : 1 / 0.93)'],
-	['pan', 'n === 0 && v.zoomAt(v.width / 2, 0.2); v.pan(n % 160 < 80 ? 12 : -12)'],
-	['all of it drawn again', 'n === 0 && v.view(0, 1e9); v.redraw()']]) {
+	['pan', 'pan', 'n === 0 && v.zoomAt(v.width / 2, 0.2); v.pan(n % 160 < 80 ? 12 : -12)'],
+	['all', 'all of it drawn again', 'n === 0 && v.view(0, 1e9); v.redraw()']]) {
 	const got = await page.evaluate(([move, frames]) => new Promise(done => {
 		const v = window.page.flame.view, step = new Function('v', 'n', move),
 			draw = v.draw.bind(v), took = [], gaps = [];
@@ -90,6 +93,7 @@ for (const [what, move] of [['zoom in and out',
 	}), [move, 300]);
 	const sorted = got.took.slice().sort((a, b) => a - b),
 		p99 = sorted[Math.floor(sorted.length * 0.99)];
+	figure('page/' + id, [1000 * got.gaps.length / got.gaps.reduce((a, b) => a + b)]);
 	console.log(
 		`${what}: drawing ${median(got.took).toFixed(1)} ms (99%: ${p99.toFixed(1)}), a frame every ${median(got.gaps).toFixed(1)} ms, ` +
 		`${(1000 * got.gaps.length / got.gaps.reduce((a, b) => a + b)).toFixed(1)} frames/s`);

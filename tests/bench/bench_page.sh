@@ -5,8 +5,8 @@
 # nodes is zoomed and panned. BUILD; N: page loads (default 15); DAY: a store that bench/serve_store
 # made before.
 . "$(dirname "$0")/../e2e/lib.bash"
-echo "== size (promised: 70 kB)"
-BUILD=$BUILD bash "$here/bundle.sh"
+printf 'figure\tpart/page\tascribe\t%s\n' \
+	"$(BUILD=$BUILD bash "$here/bundle.sh" | awk '/bytes/ { print $1 / 1000 }')"
 if [ -n "${DAY:-}" ]; then
 	ln -s "$DAY" day
 else

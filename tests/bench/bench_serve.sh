@@ -6,6 +6,7 @@
 # bench/serve_store made before, for flame and high. ROUNDS: how often the readers ask for 30 s
 # (default 1). SECONDS_HIGH: how long beside the load of high (default 300).
 set -u
+. "$(dirname "$0")/figure.bash"
 build=$(realpath "${BUILD:-build}")
 # A day of windows is 8,640 times waiting for a disk: in memory, where there is such a place.
 dir=$(TMPDIR=$([ -d /dev/shm ] && echo /dev/shm || echo /tmp) mktemp -d)
@@ -31,7 +32,7 @@ start() { # log, command...
 rss_kib() { awk '/VmRSS/ { print $2 }' "/proc/$1/status"; }
 
 flame() {
-	echo "== flame graph API: 24 hours, 20,000 nodes (promised: 60 ms of server time)"
+	echo "== flame graph API: 24 hours, 20,000 nodes"
 	if [ -n "${DAY:-}" ]; then
 		ln -s "$DAY" day
 	else
@@ -53,6 +54,8 @@ times.sort()
 print('nodes %d of %d, %d KiB; client: median %.1f ms, worst %.1f ms; server: median %.1f ms, p99 %.1f ms, best of the client %.1f ms' % (
     len(d['nodes']) // 3, len(d['nodes']) // 3 + d['pruned'], size // 1024, times[n // 2] * 1e3, times[-1] * 1e3,
     h['quantiles']['0.5'] / 1e6, h['quantiles']['0.99'] / 1e6, times[0] * 1e3))
+print('figure', 'asked/flame', 'ascribe', h['quantiles']['0.5'] / 1e6, sep='\t')
+print('figure', 'asked/flame99', 'ascribe', h['quantiles']['0.99'] / 1e6, sep='\t')
 PY
 	python3 flame.py "$url"
 	echo "resident after it: $(rss_kib "$pid") KiB"
@@ -60,7 +63,7 @@ PY
 }
 
 readers() {
-	echo "== 50 readers beside a writer (promised: no lost window, p99 250 ms)"
+	echo "== 50 readers beside a writer"
 	"$build/bench/serve_store" live write >live.txt &
 	writer=$!
 	pids+=("$writer")
@@ -99,6 +102,9 @@ for t in threading.enumerate():
 times.sort(), later.sort()
 q = lambda x, v=times: v[min(len(v) - 1, int(len(v) * x))] * 1e3
 print('%d answers, %d bad %s; median %.1f ms, p99 %.1f ms, worst %.1f ms' % (len(times), len(bad), bad[:2], q(0.5), q(0.99), times[-1] * 1e3))
+print('figure', 'asked/readers', 'ascribe', q(0.99), sep='\t')
+print('figure', 'asked/readers-warm', 'ascribe', q(0.99, later), sep='\t')
+print('figure', 'kept/refused', 'ascribe', len(bad), sep='\t')
 print('after the first 12 s: %d answers; median %.1f ms, p99 %.1f ms, worst %.1f ms' % (len(later), q(0.5, later), q(0.99, later), later[-1] * 1e3))
 for p, v in sorted(by.items()):
     v.sort()
@@ -108,7 +114,10 @@ PY
 	kill -TERM "$writer"
 	wait "$writer"
 	cat live.txt
-	echo "in the store: $("$build/ascribe" report live --json --by comm 2>/dev/null | jq .windows) windows; server resident: $(rss_kib "$pid") KiB"
+	stored=$("$build/ascribe" report live --json --by comm 2>/dev/null | jq .windows)
+	written=$(sed -n 's/^\([0-9]*\) windows of.*/\1/p' live.txt)
+	figure kept/windows ascribe $((written - stored))
+	echo "server resident: $(rss_kib "$pid") KiB"
 	awk '{ printf "CPU of the server: %.1f s\n", ($14 + $15) / 100 }' "/proc/$pid/stat"
 	kill "$pid"
 }
@@ -116,7 +125,7 @@ PY
 daemon() {
 	[ "$(id -u)" = 0 ] || return
 	seconds=${SECONDS_DAEMON:-120}
-	echo "== the daemon at 19 Hz, $seconds s, two busy CPUs (promised: 0.15% of one CPU, 64 MiB)"
+	echo "== the daemon at 19 Hz, $seconds s, two busy CPUs"
 	for _ in 1 2; do openssl speed -seconds 1000 sha256 >/dev/null 2>&1 & pids+=($!); done
 	start log3 "$build/ascribe" daemon -s "$dir/own" -l 127.0.0.1:0 --anonymous
 	sleep 20
@@ -125,7 +134,8 @@ daemon() {
 	sleep "$seconds"
 	after=$(cpu "$pid")
 	share=$(awk "BEGIN { printf \"%.3f\", ($after - $before) / 10 / $seconds }")
-	echo "CPU: $share% of one CPU; resident $(rss_kib "$pid") KiB"
+	figure daemon/cpu ascribe "$share"
+	figure daemon/memory ascribe "$(rss_kib "$pid" | awk '{ print $1 / 1024 }')"
 	kill -TERM "$pid"
 	wait "$pid"
 	"$build/ascribe" stat own 2>/dev/null | grep 'own cost'
@@ -133,7 +143,7 @@ daemon() {
 
 high() {
 	[ "$(id -u)" = 0 ] || return
-	echo "== a day of high cardinality: 2,800 new query ids in each of 8,640 windows, then a daemon that goes on there (promised: 64 MiB resident, no growth)"
+	echo "== a day of high cardinality: 2,800 new query ids in each of 8,640 windows, then a daemon that goes on there"
 	if [ -n "${HIGH:-}" ]; then
 		cp -r "$HIGH" high
 	else
@@ -162,6 +172,7 @@ def watch(what, until):
             for q in page: ask(q)
     n = max(1, len(v) // 4)
     mid = lambda x: sorted(x)[len(x) // 2]
+    print('figure', 'daemon/high' + ('-asked' if 'asked' in what else ''), 'ascribe', mid(v), sep='\t')
     print('%s: resident median %.1f MiB (first quarter %.1f, last %.1f), most %.1f' % (what, mid(v), mid(v[:n]), mid(v[-n:]), max(v)))
 time.sleep(20)
 watch('recording alone', begun + seconds / 2)

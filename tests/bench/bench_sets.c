@@ -19,6 +19,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "figure.h"
+
 #define LABELS_MAX 256
 #define SETS 64 /* a few hundred KiB of texts with 16 labels each */
 #define SIZES 7
@@ -131,22 +133,18 @@ static double measure(size_t n, bool sort, long calls)
 	return (cpu_ns() - begin) / (double)calls / SETS;
 }
 
-static int double_cmp(const void *a, const void *b)
+static void tell(const char *name, const char *who, size_t n, const double *v, int rounds)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
+	char id[64];
+	snprintf(id, sizeof(id), "row/%s@%zu", name, n);
+	figure(id, who, v, (size_t)rounds, 1);
 }
 
-static double median(double *v, int n)
-{
-	qsort(v, (size_t)n, sizeof(*v), double_cmp);
-	return v[n / 2];
-}
-
-/* Lists of n labels as they are in `sets` now; the medians. */
-static double measure_both(size_t n, int rounds, double *ret_sorted)
+/* Lists of n labels as they are in `sets` now. */
+static void measure_both(const char *name, size_t n, int rounds)
 {
 	double found[ROUNDS_MAX], sorted[ROUNDS_MAX];
+	char sorted_name[32];
 	long calls = 1 + (long)(4000 / n);
 	if (setpool_init(&pool))
 		abort();
@@ -156,8 +154,9 @@ static double measure_both(size_t n, int rounds, double *ret_sorted)
 		sorted[r] = measure(n, true, calls);
 	}
 	setpool_fini(&pool);
-	*ret_sorted = median(sorted, rounds);
-	return median(found, rounds);
+	snprintf(sorted_name, sizeof(sorted_name), "%s-sorted", name);
+	tell(name, "ascribe", n, found, rounds);
+	tell(sorted_name, "ascribe", n, sorted, rounds);
 }
 
 int main(int argc, char **argv)
@@ -165,19 +164,14 @@ int main(int argc, char **argv)
 	int rounds = argc > 1 ? atoi(argv[1]) : 15;
 	if (rounds < 1 || rounds > ROUNDS_MAX)
 		rounds = 15;
-	printf("The label set of a row, one of %d: ns per row, median of %d rounds\n\n", SETS,
-	       rounds);
-	printf("  %6s %12s %12s %12s %12s %10s\n", "labels", "of a row", "sort first",
-	       "18-22 bytes", "sort first", "agent");
+	printf("The label set of a row, one of %d: ns per row\n", SETS);
 	for (int i = 0; i < SIZES; i++) {
 		size_t n = sizes[i];
-		double sorted, plain_sorted;
 		make_rows(n);
-		double ns = measure_both(n, rounds, &sorted);
+		measure_both("row", n, rounds);
 		make_plain(n);
-		double plain = measure_both(n, rounds, &plain_sorted);
-		printf("  %6zu %12.1f %12.1f %12.1f %12.1f %10.1f\n", n, ns, sorted, plain,
-		       plain_sorted, agent[i]);
+		measure_both("text", n, rounds);
+		tell("agent", "the datadog-agent's key", n, &agent[i], 1);
 	}
 	return 0;
 }

@@ -3,6 +3,8 @@
  * What tracks cost: `make bench-tracks`. Ten minutes of two busy CPUs at 99 Hz, as the recorder
  * takes and writes them, with instants and without, in turn. Then a freeze of them, and a heat map.
  */
+#include "figure.h"
+
 #include "collect/instants.h"
 #include "query/heat.h"
 #include "store/ops/copy.h"
@@ -123,18 +125,6 @@ static double record(const char *dir, bool tracks, uint64_t *ret_bytes)
 	return (double)used / WINDOWS;
 }
 
-static int by_value(const void *pa, const void *pb)
-{
-	const double *a = pa, *b = pb;
-	return (*a > *b) - (*a < *b);
-}
-
-static double median(double *v)
-{
-	qsort(v, RUNS, sizeof(*v), by_value);
-	return v[RUNS / 2];
-}
-
 static double ms_since(uint64_t begin)
 {
 	return (double)(clock_ns(CLOCK_MONOTONIC) - begin) / 1e6;
@@ -142,7 +132,7 @@ static double ms_since(uint64_t begin)
 
 int main(int argc, char **argv)
 {
-	double with[RUNS], without[RUNS], frozen[RUNS], drawn[RUNS];
+	double with[RUNS], without[RUNS], more[RUNS], frozen[RUNS], drawn[RUNS], size;
 	char dir[300], to[300];
 	uint64_t bytes = 0, none;
 	struct err err = { 0 };
@@ -171,15 +161,13 @@ int main(int argc, char **argv)
 		query_heat_free(h);
 		store_close(s);
 	}
-	double more = (median(with) - median(without)) / 1e3, share = more / 1e7 * 100;
-	printf("two CPUs at 99 Hz: %.0f us of CPU time a window more: %.4f%% of a CPU  promised "
-	       "0.05%%%s\n",
-	       more, share, share <= 0.05 ? "" : "  MISSED");
-	printf("ten minutes of tracks: %.2f MiB, %.1f bytes a sample  promised 16 MiB%s\n",
-	       (double)bytes / (1 << 20), (double)bytes / (WINDOWS * CPUS * SAMPLES),
-	       bytes <= 16u << 20 ? "" : "  MISSED");
-	printf("frozen: %.1f ms  promised 100 ms%s\n", median(frozen),
-	       median(frozen) <= 100 ? "" : "  MISSED");
-	printf("heat map of ten minutes, of one label value: %.1f ms\n", median(drawn));
+	for (int i = 0; i < RUNS; i++)
+		more[i] = with[i] - without[i];
+	/* Of the CPU time in a window, in percent */
+	figure("track/cpu", "ascribe", more, RUNS, (double)WINDOW_NS / 100);
+	figure("track/freeze", "ascribe", frozen, RUNS, 1);
+	figure("track/heat", "ascribe", drawn, RUNS, 1);
+	size = (double)bytes;
+	figure("part/tracks", "ascribe", &size, 1, 1 << 20);
 	return 0;
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Compare what recording costs beside compilers, interpreters and short processes: ascribe against
-# `perf record -a -g` with `perf script`. Runs are interleaved; medians are printed. CPU time is
+# `perf record -a -g` with `perf script`. Runs are interleaved; all are told. CPU time is
 # that of the recorder's cgroup, so its children count, and of its BPF programs, which run in other
 # processes' time. Arguments: none. RUNS=3 SECONDS_EACH=20 BUILD=build.
 set -eu
@@ -25,6 +25,7 @@ trap at_exit EXIT
 sysctl -qw kernel.bpf_stats_enabled=1
 
 . "$(dirname "$0")/churn_load.bash"
+. "$(dirname "$0")/figure.bash"
 start_load "$dir"
 
 # The time that the BPF programs of a recorder have run for, in microseconds: its own, since others
@@ -90,21 +91,15 @@ for _ in $(seq "$runs"); do
 	ascribe_once waker-19 -F 19 --wall --waker
 done
 
-python3 - "$dir" "$each" <<'EOF'
-import statistics, sys
-dir, each = sys.argv[1], float(sys.argv[2])
-def runs(name):
-    return [[float(x) for x in line.split()] for line in open(f"{dir}/{name}.runs")]
-def percent(name, column=0):
-    return statistics.median(r[column] for r in runs(name)) / each / 1e4
-print(f"{'':12}{'of one CPU':>12}{'of it BPF':>12}{'memory':>12}")
-for name in "ascribe-19", "perf-19", "ascribe-99", "perf-99", "wall-19", "waker-19":
-    memory = statistics.median(r[2] for r in runs(name))
-    print(f"{name:12}{percent(name):11.2f}%{percent(name, 1):11.2f}%" + (f"{memory:8.1f} MiB" if memory else ""))
-bad = 0
-for what, has, most in (("19 Hz, times perf", percent("ascribe-19") / percent("perf-19"), 1), ("99 Hz, times perf", percent("ascribe-99") / percent("perf-99"), 1),
-                        ("--wall, % of a CPU", percent("wall-19"), 1.5), ("--wall --waker, % of a CPU", percent("waker-19"), 2.5)):
-    print(f"{what:30}{has:8.2f}   (aim {most})")
-    bad |= has > most
-sys.exit(bad)
-EOF
+# Of microseconds in so many seconds, the percent of a CPU.
+told() { # name, figure, who, column, by
+	# shellcheck disable=SC2046 # a word for each run
+	figure "churn/$2" "$3" $(awk -v c="$4" -v by="$5" '{ print $c / by }' "$dir/$1.runs")
+}
+for name in hz19:ascribe-19 hz99:ascribe-99 wall:wall-19 waker:waker-19; do
+	told "${name#*:}" "${name%:*}" ascribe 1 "$((each * 10000))"
+	told "${name#*:}" "${name%:*}-bpf" ascribe 2 "$((each * 10000))"
+	told "${name#*:}" "${name%:*}-memory" ascribe 3 1
+done
+told perf-19 hz19 "perf -g" 1 "$((each * 10000))"
+told perf-99 hz99 "perf -g" 1 "$((each * 10000))"

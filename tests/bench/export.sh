@@ -4,6 +4,8 @@
 # that bench/serve_store made before, of which the first 4.8 hours are read; FORMATS. The 46 GB of
 # perf-script are thrown away: no memory would hold them.
 set -eu
+. "$(dirname "$0")/figure.bash"
+most=
 BUILD=$(realpath "${BUILD:-build}")
 dir=$(TMPDIR=/dev/shm mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -22,5 +24,8 @@ for format in ${FORMATS:-folded speedscope firefox csv perf-script pprof otlp}; 
 		2>/dev/null || true
 	bytes=$(stat -c %s "$out" 2>/dev/null || echo no)
 	echo "$format: $(tail -1 "$dir/time"), $bytes bytes"
+	figure "export/$format" ascribe "$(sed -n '$s/ s, CPU.*//p' "$dir/time")"
+	most="$most $(sed -n '$s/.*, \([0-9]*\) KiB/\1/p' "$dir/time")"
 	rm -f "$dir/out"
 done
+figure export/memory ascribe "$(tr ' ' '\n' <<<"$most" | sort -n | tail -1 | awk '{ print $1 / 1024 }')"

@@ -29,6 +29,10 @@ def cpu(pid):
     return (int(v[11]) + int(v[12])) / os.sysconf('SC_CLK_TCK')
 
 
+def figure(id, value):
+    print('figure', id, 'ascribe', value, sep='\t')
+
+
 def timed(what, f, times=1, unit=''):
     best = None
     for _ in range(times):
@@ -75,10 +79,12 @@ def size(table):
     ask(f'OPTIMIZE TABLE {table} FINAL')
     n, b = map(int, ask(f"SELECT sum(rows), sum(bytes_on_disk) FROM system.parts WHERE active AND table = '{table}' FORMAT TabSeparated").split())
     a_sample = '' if table == 'ascribe_stacks' else f", {b / int(ask(f'SELECT sum(samples) FROM {table}')):.2f} a sample"
+    if table == 'ascribe_samples':
+        figure('part/fleet', b / int(ask(f'SELECT sum(samples) FROM {table}')))
     print(f'{table}: {n} rows, {b} bytes: {b / n:.2f} a row{a_sample}', flush=True)
 
 
-def question(what, *a):
+def question(id, what, *a):
     """The best of three: seconds, and CPU seconds of the engine and of ascribe."""
     best = None
     for _ in range(3):
@@ -90,6 +96,8 @@ def question(what, *a):
         seen = cpu(server.pid) - a0, used.ru_utime + used.ru_stime - question.before, time.time() - t
         question.before = used.ru_utime + used.ru_stime
         best = min(best or seen, seen)
+    if id:
+        figure('fleet/' + id, best[0] + best[1])
     print(f'{what}: {best[0]:.2f} CPU s of the engine, {best[1]:.2f} of ascribe, {best[2]:.3f} s, {len(out[0])} bytes', flush=True)
 
 
@@ -104,6 +112,8 @@ try:
         ask(f'ALTER TABLE {t} REMOVE TTL')
     for name, memory in ('first', '64MiB'), ('again', '64MiB'), ('small', '16MiB'):
         used, said = push('--cursor', scratch + '/' + name, '--memory', memory)
+        if name != 'again':
+            figure('fleet/push' if name == 'first' else 'fleet/push16', used.ru_utime + used.ru_stime)
         print(f'push, a window of 100,000 rows, {memory}: {used.ru_utime + used.ru_stime:.3f} CPU s, {used.ru_maxrss / 1024:.0f} MiB resident: {said}')
     for t in 'samples', 'samples_1m', 'samples_1h', 'samples_1d', 'stacks', 'sets', 'series', 'events', 'windows':
         ask(f'TRUNCATE TABLE ascribe_{t}')
@@ -115,6 +125,7 @@ try:
     for i in range(n):
         windows('ascribe_samples', hour + i * 10, ROWS, i)
     used, took = cpu(server.pid) - a - n * gen[1], time.time() - t
+    figure('fleet/insert', n * 10 * 2 / used)
     print(f'{n} windows of {NODES} nodes, {ROWS} rows each: {used:.2f} CPU s without making them: on 2 CPUs {n * 10 * 2 / used:.0f} times faster than they arrive ({took:.1f} s here)')
     size('ascribe_samples')
     ask("""INSERT INTO ascribe_windows (time, host, start, end, windows, fired, stored, outside, own_cpu_ns, own_rss, lost, flagged)
@@ -128,10 +139,10 @@ try:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     question.before = used.ru_utime + used.ru_stime
     service = ['--where', '{service="service7"}']
-    question('flame graph of a service over an hour', 'flame', '--json', *service, '--from', str(hour), '--to', str(hour + 3600))
-    question('the same, ends within minutes', 'flame', '--json', *service, '--from', str(hour + 30), '--to', str(hour + 3570))
-    question('of one host and a service', 'flame', '--json', '--where', '{service="service7",host="node-1"}', '--from', str(hour), '--to', str(hour + 3600))
-    question('top functions of the fleet over a day', 'report', '--json', '-n', '100', '--from', str(hour // 86400 * 86400), '--to', str(hour // 86400 * 86400 + 86400))
-    question('by service over a day', 'report', '--by', 'service', '--json', '--from', str(hour // 86400 * 86400), '--to', str(hour // 86400 * 86400 + 86400))
+    question('flame', 'flame graph of a service over an hour', 'flame', '--json', *service, '--from', str(hour), '--to', str(hour + 3600))
+    question('', 'the same, ends within minutes', 'flame', '--json', *service, '--from', str(hour + 30), '--to', str(hour + 3570))
+    question('', 'of one host and a service', 'flame', '--json', '--where', '{service="service7",host="node-1"}', '--from', str(hour), '--to', str(hour + 3600))
+    question('top', 'top functions of the fleet over a day', 'report', '--json', '-n', '100', '--from', str(hour // 86400 * 86400), '--to', str(hour // 86400 * 86400 + 86400))
+    question('by', 'by service over a day', 'report', '--by', 'service', '--json', '--from', str(hour // 86400 * 86400), '--to', str(hour // 86400 * 86400 + 86400))
 finally:
     server.kill()

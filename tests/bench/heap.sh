@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # What sampling allocations costs a program: `make bench-heap`, as root. The share of its CPU time
 # that is spent in the library and in its probes, by perf: its time with and without them differs by
-# less than two equal runs do. Beside it, CPU time with heaptrack and without. Medians of
-# interleaved runs.
+# less than two equal runs do. Beside it, CPU time with heaptrack and without. Runs are
+# interleaved.
 set -u
+. "$(dirname "$0")/figure.bash"
 build=$(realpath "$1")
 runs=${RUNS:-5}
 lib=$build/libascribe-heap.so
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
-median() { sort -g "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 cat >objects.py <<'PY'
 d = {}
 for i in range(1200000):
@@ -85,25 +85,20 @@ for _ in $(seq "$runs"); do
 	wait $recorder
 	rm -rf store
 done
+column() { awk -v c="$1" '{ printf "%.4g ", $c }' "$2"; }
+more() { # file, file before, factor, divisor (0: the second): of each pair of runs
+	paste "$1" "$2" | awk -v f="$3" -v by="$4" '{ printf "%.4g ", f * ($1 - $2) / (by ? by : $2) }'
+}
 for load in redis python map; do
-	echo "$load: $(median $load.none) s; sampled $(median $load.samples) times"
-	[ -s $load.heaptrack ] && awk -v x="$(median $load.heaptrack)" -v b="$(median $load.none)" \
-		'BEGIN { printf "  heaptrack  %.2f s  %+.1f%%\n", x, 100 * (x - b) / b }'
-	awk '{ print $1 }' $load.share >library
-	awk '{ print $2 }' $load.share >probes
-	awk '{ print $1 + $2 }' $load.share >both
-	awk -v l="$(median library)" -v p="$(median probes)" -v c="$(median both)" 'BEGIN {
-		printf "  sampled    %.2f%% in the library, %.2f%% in probes: %.2f%%  promised 1%%%s\n",
-		l, p, c, (c > 1 ? "  MISSED" : "") }'
+	figure heap/$load ascribe "$(awk '{ printf "%.4g ", $1 + $2 }' $load.share)"
+	figure heap/$load "(in the library)" "$(column 1 $load.share)"
+	figure heap/$load "(in its probes)" "$(column 2 $load.share)"
+	[ ! -s $load.heaptrack ] ||
+		figure heap/$load heaptrack "$(more $load.heaptrack $load.none 100 0)"
+	echo "$load: samples: $(paste -sd' ' $load.samples)"
 done
-for how in none preload recorded; do
-	echo "malloc and free of 64 bytes, $how: $(median pairs.$how) ns"
-done
-awk -v a="$(median pairs.recorded)" -v b="$(median pairs.none)" 'BEGIN {
-	printf "of one that is not sampled: %+.1f ns  promised 8%s\n", a - b,
-	(a - b <= 8 ? "" : "  MISSED") }'
+figure heap/malloc ascribe "$(more pairs.recorded pairs.none 1 1)"
+figure heap/malloc "(with the library alone)" "$(more pairs.preload pairs.none 1 1)"
+figure heap/malloc "(without)" "$(paste -sd' ' pairs.none)"
 # 1 - exp(-1) of the blocks of 512 KiB are sampled: two probes each.
-awk -v a="$(median large.recorded)" -v b="$(median large.none)" \
-	'BEGIN { ns = (a - b) / (1 - exp(-1))
-	printf "a sampled allocation and its free: %.0f ns  promised 5000%s\n", ns,
-	ns <= 5000 ? "" : "  MISSED" }'
+figure heap/sampled ascribe "$(more large.recorded large.none 1 0.63212)"

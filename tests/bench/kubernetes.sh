@@ -5,6 +5,7 @@
 # more where tests/kubernetes/binaries builds.
 # PODS=110 NEW=20 SECONDS_EACH=330 (a watch is renewed after 300 s)
 # PARTS: of shipped, least (memory), slow (CPU).
+. "$(dirname "$0")/figure.bash"
 . "$(dirname "$0")/../kubernetes/lib.bash"
 pods=${PODS:-110} new=${NEW:-20} seconds=${SECONDS_EACH:-330}
 start_node
@@ -74,7 +75,9 @@ metrics() {
 		"http://$(agent '{.items[0].status.podIP}'):4041/metrics"
 }
 metric() { awk -v m="$2" '$1 == m { print $2 }' "$1"; } # file, name
-show() { printf '%-64s %-8s %s\n' "$@"; } # figure, goal, measured
+show() { printf '%-64s %s\n' "$@"; }
+# Of the agent as it is shipped alone.
+tell() { [ "$shown" != shipped ] || figure "$1" ascribe "${@:2}"; }
 
 # Of a histogram in two files of metrics: how many came between, and a bound of all of them.
 waited() { # before, after, name
@@ -103,24 +106,27 @@ measure() { # seconds
 	metrics >after.metrics
 	ran=$(echo "$(metric after.metrics ascribe_bpf_run_seconds_sum)" \
 		"$(metric before.metrics ascribe_bpf_run_seconds_sum)" | awk '{ print $1 - $2 }')
-	show "CPU over $1 s, % of one: agent + its BPF programs" 0.2 "$(
-		echo "$from $(usage) $began $EPOCHREALTIME $ran" |
-			awk '{ s = ($4 - $3) / 100
-				printf "%.2f + %.3f", ($2 - $1) / 1e6 / s, $5 / s }')"
-	show "memory by the agent's own account, MiB" 64 \
-		"$(metric after.metrics ascribe_memory_used_bytes | awk '{ printf "%.1f", $1 / 1048576 }')"
+	read -r cpu bpf <<<"$(echo "$from $(usage) $began $EPOCHREALTIME $ran" |
+		awk '{ s = ($4 - $3) / 100; printf "%.2f %.3f", ($2 - $1) / 1e6 / s, $5 / s }')"
+	show "CPU over $1 s, % of one: agent + its BPF programs" "$cpu + $bpf"
+	tell kubernetes/cpu "$cpu"
+	tell kubernetes/bpf "$bpf"
+	tell part/idle-pods \
+		"$(metric after.metrics ascribe_memory_used_bytes | awk '{ print $1 / 1048576 }')"
 	sed -n 's/^ascribe_memory_bytes{part="\(.*\)"} /\1 /p' after.metrics | sort -k2nr |
 		awk '{ printf "%s%s %.1f", (NR > 1 ? ", " : "    "), $1, $2 / 2^20 } END { print "" }'
-	show "memory of its cgroup, MiB: now, most, now without cache" 64 "$(
+	read -r now most uncached <<<"$(
 		echo "$(memory usage_in_bytes) $(memory max_usage_in_bytes)" \
 			"$(memory stat | awk '$1 == "total_cache" { print $2 }')" |
-			awk '{ printf "%.1f, %.1f, %.1f", $1 / 2^20, $2 / 2^20, ($1 - $3) / 2^20 }')"
-	show "steps of what is given up for memory, for CPU" "0, 0" \
+			awk '{ printf "%.1f %.1f %.1f", $1 / 2^20, $2 / 2^20, ($1 - $3) / 2^20 }')"
+	show "memory of its cgroup, MiB: now, most" "$now, $most"
+	tell part/idle-pods-cgroup "$uncached"
+	show "steps of what is given up for memory, for CPU" \
 		"$(metric after.metrics ascribe_memory_step), $(metric after.metrics ascribe_cpu_step)"
 }
 
 first_figures() {
-	show "first window after the start, s" 12 "$(first_window "$begin")"
+	tell kubernetes/window "$(first_window "$begin")"
 }
 
 # How long after its first process each was known: median, most.
@@ -151,13 +157,15 @@ new_pods() {
 		kubectl delete pod "new-$i" --wait=false >/dev/null
 	done
 	sleep 12 # their window
-	show "new pods known after their first process: median, most, s" 0.2 "$(known_after 1)"
-	show "new containers likewise, s" 0.2 "$(known_after 2)"
+	show "new pods known after their first process: median, most, s" "$(known_after 1)"
+	IFS=', ' read -r middle last <<<"$(known_after 2)"
+	tell kubernetes/container "$middle"
+	tell kubernetes/container-most "$last"
 	in_agent ascribe report /var/lib/ascribe -n 0 --json \
 		--by pod_uid,pod,container_id,container |
 		jq --rawfile ids new.ids '($ids | [splits("[ \n]+")]) as $ids | [.rows[] |
 			select(.key.container_id as $c | $c != "" and ($ids | index($c)))]' >new.json
-	show "of them with samples; samples; without pod, without container" "" "$(jq -r '
+	show "of them with samples; samples; without pod, without container" "$(jq -r '
 		def of(f): map(select(f).samples) | add // 0;
 		[(map(.key.pod_uid) | unique | length), of(true), of(.key.pod | not),
 			of(.key.container | not)] | join(", ")' new.json)"
@@ -169,11 +177,11 @@ shipped() {
 	first_figures
 	sleep 20
 	metrics >first.metrics
-	show "pods with names" "$((pods + 1))" "$(metric first.metrics ascribe_pods)"
+	show "pods with names, of $((pods + 1))" "$(metric first.metrics ascribe_pods)"
 	echo >none
-	show "pods at the start: named after their first sample, s" 1 \
+	show "pods at the start: named after their first sample, s" \
 		"$(waited none first.metrics ascribe_pod_wait_seconds)"
-	show "containers at the start likewise, s" "" \
+	show "containers at the start likewise, s" \
 		"$(waited none first.metrics ascribe_container_wait_seconds)"
 	new_pods
 	measure "$seconds"
@@ -194,11 +202,11 @@ slow() {
 	first_figures
 	sleep 30
 	measure 120
-	show "restarts" 0 "$(agent '{.items[0].status.containerStatuses[0].restartCount}')"
+	show "restarts" "$(agent '{.items[0].status.containerStatuses[0].restartCount}')"
 }
 
-show FIGURE GOAL MEASURED
 for part in ${PARTS:-shipped least slow}; do
+	shown=$part
 	$part
 done
 good "the figures are above"

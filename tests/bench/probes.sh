@@ -4,6 +4,7 @@
 # program alone, medians of interleaved runs: without a probe, with bpftrace that only counts, and
 # with each hit's label and stack; then both with the sum of an argument.
 set -u
+. "$(dirname "$0")/figure.bash"
 build=$(realpath "$1")
 runs=${RUNS:-7}
 hits=${HITS:-1000000}
@@ -12,7 +13,6 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 cp "$build/tests/record/probed" probed
 where=$dir/probed
-median() { sort -g "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 # CPU nanoseconds of a hit.
 load() { # file
 	local TIMEFORMAT='%U %S' used
@@ -53,9 +53,13 @@ for _ in $(seq "$runs"); do
 		-e "uprobe:$where:hit:arg1=count"
 	rm -rf store
 done
-for of in none bpftrace ascribe bpftrace_sum ascribe_sum; do
-	[ -s $of ] && echo "$of: $(median $of) ns a hit"
+values() { paste -sd' ' "$1"; }
+figure probe/hit "(no probe)" "$(values none)"
+for of in "hit ascribe" "hit bpftrace" "sum ascribe_sum" "sum bpftrace_sum"; do
+	file=${of#* } who=ascribe
+	[ -s "$file" ] || continue
+	[ "${file%%_*}" = ascribe ] || who="bpftrace, which counts alone"
+	figure "probe/${of% *}" "$who" "$(values "$file")"
 done
-[ -s bpftrace ] && awk -v a="$(median ascribe)" -v b="$(median bpftrace)" -v n="$(median none)" \
-	'BEGIN { printf "with label and stack / bare count: %.2f  promised 1.5%s\n",
-	(a - n) / (b - n), (a - n) / (b - n) <= 1.5 ? "" : "  MISSED" }'
+[ ! -s bpftrace ] || figure probe/added ascribe "$(paste ascribe bpftrace none |
+	awk '{ printf "%.4g ", ($1 - $3) / ($2 - $3) }')"

@@ -4,6 +4,7 @@
 # (tests/bench/toggle.h) or of interleaved runs. CPU time of the load alone counts, so that others
 # on the machine add noise but no cost.
 set -u
+. "$(dirname "$0")/figure.bash"
 build=$(realpath "$1")
 runs=${RUNS:-7}
 dir=$(mktemp -d)
@@ -24,10 +25,6 @@ profiled() {
 	wait $recorder
 }
 
-judge() { # what, figure, promised at most, unit
-	awk -v w="$1" -v x="$2" -v p="$3" -v u="$4" 'BEGIN { printf "%-58s %8.2f %-3s  promised %g%s%s\n", w, x, u, p, u, x <= p ? "" : "  MISSED" }'
-}
-
 # What a load's CPU time grows by, nanoseconds and percent: bench_switch or bench_pg beside a
 # program that does nothing, and beside a recorder.
 toggled() { # command...
@@ -46,7 +43,8 @@ toggled() { # command...
 
 echo "== context switches: 2 threads on each CPU wake each other through pipes; switched on and off every 30 ms"
 toggled "$build/bench/bench_switch" $((runs * 3))
-judge "a switch costs more, --wall" "$(both more)" 250 ns
+figure switch/wall ascribe "$(both more)"
+figure switch/wall "(a program that does nothing)" "$(cat n.more)"
 
 others="bpftrace perf"
 for o in $others; do
@@ -92,14 +90,17 @@ for _ in $(seq "$runs"); do
 	rm -f ./*.json perf.data*
 done
 echo "unprofiled $(median plain.ns) ns of CPU a switch, $(median rate) switches a second; runs differ by more than what is looked for"
-judge "a switch costs more, --wall, run beside run" "$(median wall.more)" 250 ns
-for k in "samples sampling alone, 99 Hz" \
-	"waker --wall --waker" "latency --latency, threads without labels" \
-	"labelled --wall, threads with labels" "weighed --latency, threads with labels" \
-	"bpftrace bpftrace: off-CPU time by command, a histogram each, no stack" \
-	"perf perf record -e sched:sched_switch, no stack" "perfsched perf sched record"; do
-	[ ! -f "${k%% *}.more" ] || printf '%-76s %8.0f ns\n' "${k#* }" "$(median "${k%% *}.more")"
-done
+told() { # file, id, who
+	# shellcheck disable=SC2046 # a word for each run
+	[ ! -f "$1.more" ] || figure "switch/$2" "$3" $(cat "$1.more")
+}
+told wall wall-run ascribe
+told waker waker ascribe
+told latency latency-run ascribe
+told weighed latency-labels-run ascribe
+told bpftrace wall "bpftrace, off-CPU time by command"
+told perf wall "perf record -e sched:sched_switch"
+told perfsched wall "perf sched record"
 
 pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)
 if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
@@ -116,7 +117,7 @@ if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
 		echo "== PostgreSQL, pgbench's $kind, 4 clients: CPU of the server for each transaction; switched on and off every 30 ms"
 		toggled "$build/bench/bench_pg" "host=$dir/data user=postgres dbname=postgres" \
 			$((runs * 6)) $kind
-		judge "pgbench costs more, --wall" "$(both percent)" 2 %
+		figure switch/$kind ascribe "$(both percent)"
 	done
 else
 	echo "no postgres here"
@@ -133,8 +134,9 @@ python3 - <<'END'
 import json
 t = json.load(open('truth.json'))['worker']
 off, runq = (json.load(open(f'{m}.json'))['seconds'] for m in ('off', 'runq'))
-print(f"running {t['run']:.4f} + queue {runq:.4f} + blocked {off:.4f} = {t['run'] + runq + off:.4f} s, wall {t['wall']:.4f} s: "
-      f"{100 * abs((t['run'] + runq + off) / t['wall'] - 1):.3f}%, promised 0.5%")
+print(f"running {t['run']:.4f} + queue {runq:.4f} + blocked {off:.4f} = {t['run'] + runq + off:.4f} s, "
+      f"wall {t['wall']:.4f} s")
+print('figure', 'latency/sum', 'ascribe', 100 * abs((t['run'] + runq + off) / t['wall'] - 1), sep='\t')
 END
 "$build/ascribe" blame sums --by comm --json 2>/dev/null >blame.json
 "$build/ascribe" report sums --metric runq --json 2>/dev/null >all.json

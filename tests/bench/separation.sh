@@ -102,8 +102,7 @@ for line in open(f"{dir}/pss"):
 parser = min((kib for l in looks for comm, kib in l if comm == "ascribe-parser"), default=0)
 beside = [sum(parser if comm == "ascribe-parser" else kib for comm, kib in l if comm != "ascribe") / 1024
           for l in looks]
-print(f"CPU of the separation: {statistics.median(shares):.1f}% of all (aim 10%)")
-print(f"memory of the separation: {statistics.median(beside):.1f} MiB, at most {max(beside):.1f} (aim 8);",
-      f"the recorder has {statistics.median(k for l in looks for c, k in l if c == 'ascribe') / 1024:.1f}")
-sys.exit(statistics.median(shares) > 10 or statistics.median(beside) > 8)
+print("figure", "separation/cpu", "ascribe", " ".join(map(str, shares)), sep="\t")
+print("figure", "separation/memory", "ascribe", " ".join(map(str, beside)), sep="\t")
+print(f"the recorder has {statistics.median(k for l in looks for c, k in l if c == 'ascribe') / 1024:.1f} MiB")
 EOF

@@ -40,9 +40,9 @@ EVERY = programs.programs()
 # Build ids in mappings: without them Linux mixes up perf's records with those of a recorder that has them.
 PERF = ['perf', 'record', '-q', '--buildid-mmap', '-N', '-F', '999', '-e', 'cpu-clock', '-k', 'CLOCK_MONOTONIC']
 TOOLS = {'ascribe': [ascribe, 'record', '-q', '-F', '999', '-e', 'cpu-clock', '-o', 'ascribe.data', '--'],
-         'perf fp': [*PERF, '-g', '-o', 'fp.data', '--'],
+         'perf -g': [*PERF, '-g', '-o', 'fp.data', '--'],
          'perf dwarf': [*PERF, '--call-graph', 'dwarf', '-o', 'dwarf.data', '--']}
-FILES = {'perf fp': 'fp.data', 'perf dwarf': 'dwarf.data'}
+FILES = {'perf -g': 'fp.data', 'perf dwarf': 'dwarf.data'}
 
 
 def in_parallel(work, items):
@@ -260,7 +260,7 @@ def main():
 
 
 def table(every, why, results):
-    print(f'{"program":38} samples  named rooted  whole  share seen [inside]      lines labels | perf fp: named rooted whole'
+    print(f'{"program":38} samples  named rooted  whole  share seen [inside]      lines labels | perf -g: named rooted whole'
           ' | dwarf: named rooted whole')
     for number, program in every:
         if (number, 'ascribe') not in results:
@@ -279,6 +279,7 @@ def table(every, why, results):
 
 
 def sums(every, results):
+    whole_run = len(sys.argv) == 2
     for tool in TOOLS:
         rows = [r for (n, t), (r, _) in results.items() if t == tool]
         if not rows:
@@ -287,13 +288,17 @@ def sums(every, results):
                 for k, of in (('named', 'expected'), ('rooted', 'samples'), ('whole', 'expected'))}
         named = [r for r in rows if r['named'] >= 0.97 * r['expected'] > 0]
         inside, trials = sum(r['inside'] for r in named), sum(r['trials'] for r in named)
+        for what, n in (*most.items(), ('inside', 100 * inside / max(trials, 1))) if whole_run else ():
+            print('figure', 'truth/' + what, tool, n, sep='\t')
         print(f'{tool}: of {len(rows)} programs, 97% of the samples are named in {most["named"]}, rooted in {most["rooted"]}, named with '
               f'all callers in {most["whole"]}; of the named ones {inside} of {trials} trials ({100 * inside / max(trials, 1):.1f}%) '
               'are inside the interval')
     ours = [(EVERY[n], r) for (n, t), (r, _) in results.items() if t == 'ascribe']
     for what, word in ('lines', 'right lines'), ('labels', 'right labels'):
         rows = [r for p, r in ours if getattr(p, what)]
+        print('figure', 'truth/' + what, 'ascribe', percent(sum(r[what] for r in rows), sum(r['named'] for r in rows)), sep='\t')
         print(f'{word}: {percent(sum(r[what] for r in rows), sum(r["named"] for r in rows))}% of {sum(r["named"] for r in rows)} samples')
+    print('figure', 'truth/other', 'ascribe', sum(r['mislabelled'] for _, r in ours), sep='\t')
     print(f'labels of another part: {sum(r["mislabelled"] for _, r in ours)} samples')
     print(f'not run: {sum((n, "ascribe") not in results for n, _ in every)} of {len(every)} programs')
 

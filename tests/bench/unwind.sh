@@ -4,6 +4,7 @@
 # library; how soon the processes of a busy host are known. Then, by the kernel's statistics, what
 # one more frame of a chain without frame pointers costs in the BPF program.
 set -u
+. "$(dirname "$0")/figure.bash"
 build=$(realpath "$1")
 dir=$(mktemp -d)
 crowd=()
@@ -17,9 +18,13 @@ PATH=$PATH:/usr/sbin
 llvm=$(ls /usr/lib/x86_64-linux-gnu/libLLVM*.so* /usr/lib/llvm-*/lib/libLLVM*.so* 2>/dev/null |
 	xargs -rn 1 realpath | sort -u |
 	xargs -r ls -S | head -1)
-[ -z "$llvm" ] || "$build/tests/test_unwind" "$llvm" | awk -v name="$llvm" '/files,/ {
-	printf "%s: %d rows, %.3f s, %s MB\n", name, $3, $6, $(NF - 1)
-	printf "=> promised <= 0.4 s and <= 6 MB: %s\n", $6 <= 0.4 && $(NF - 1) <= 6 ? "met" : "MISSED" }'
+[ -z "$llvm" ] || read -r rows seconds mb <<<"$("$build/tests/test_unwind" "$llvm" |
+	awk '/files,/ { print $3, $6, $(NF - 1) }')"
+[ -z "$llvm" ] || {
+	echo "$llvm: $rows rows"
+	figure rules/llvm ascribe "$seconds"
+	figure part/rules ascribe "$mb"
+}
 
 # ---- a host that is busy when recording begins: what is known after 2 s, and what there was to
 # know ----
@@ -52,7 +57,8 @@ read -r known rows cpu <<<"$("$build/ascribe" record --explain -p "$tgids" -F 99
 	2>&1 |
 	sed -n 's/.*unwind rules of \([0-9]*\) files, \([0-9]*\) rows, compiled in \([0-9.]*\) s.*/\1 \2 \3/p')"
 echo "${#crowd[@]} busy processes map $mapped files: rules of $known and $rows rows known when 2 s are over, $cpu s of CPU"
-awk -v a="$known" -v b="$mapped" 'BEGIN { printf "=> promised all within 2 s: %s\n", a >= b ? "met" : "MISSED" }'
+figure edges/known ascribe "$(awk -v a="$known" -v b="$mapped" 'BEGIN { print 100 * a / b }')"
+figure unwind/known-cpu ascribe "$cpu"
 kill "${crowd[@]}" 2>/dev/null
 wait "${crowd[@]}" 2>/dev/null
 crowd=()
@@ -82,5 +88,5 @@ cost() { # depth -> "ns per sample, frames per sample" of the loaded program
 read -r few_ns few <<<"$(cost 10)"
 read -r many_ns many <<<"$(cost 90)"
 echo "$few frames: $few_ns ns a sample; $many frames: $many_ns ns a sample"
-awk -v a="$few_ns" -v b="$many_ns" -v x="$few" -v y="$many" 'BEGIN { v = (b - a) / (y - x)
-	printf "=> %.0f ns a frame, promised <= 300 ns: %s\n", v, v <= 300 ? "met" : "MISSED" }'
+figure unwind/frame ascribe "$(awk -v a="$few_ns" -v b="$many_ns" -v x="$few" -v y="$many" \
+	'BEGIN { print (b - a) / (y - x) }')"

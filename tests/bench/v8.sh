@@ -44,5 +44,6 @@ for what in same other; do
 			{ n = $NF; frames += n * (gsub(/;/, ";")); all += n }
 			END { gsub(/[][]/, "", from); gsub(/[][]/, "", to); split(from, f, ","); split(to, t, ",");
 			us = (t[1] - f[1]) / (t[2] - f[2]) / 1000
-			printf "%s stack: %.2f us a sample, %.1f frames; promised <= 6 us: %s\n", what, us, frames / all, us <= 6 ? "met" : "MISSED" }'
+			printf "%s stack: %.1f frames\n", what, frames / all
+			printf "figure\tunwind/v8-%s\tascribe\t%.3g\n", what, us }'
 done

@@ -6,17 +6,19 @@
 #include "query/diff.h"
 #include "query/series.h"
 
+static const struct range {
+	const char *name;
+	int64_t s;
+} ranges[] = { { "10 s", 10 },	    { "1 m", 60 },	 { "10 m", 600 },   { "1 h", 3600 },
+	       { "6 h", 21600 },    { "24 h", 86400 },	 { "7 d", 604800 }, { "30 d", 2592000 },
+	       { "1 y", 31536000 }, { "5 y", 157680000 } };
+#define N_RANGES (sizeof(ranges) / sizeof(ranges[0]))
+
 static int64_t span(const char *name)
 {
-	static const struct {
-		const char *name;
-		int64_t s;
-	} v[] = { { "10 s", 10 },    { "1 m", 60 },	  { "10 m", 600 },
-		  { "1 h", 3600 },   { "6 h", 21600 },	  { "24 h", 86400 },
-		  { "7 d", 604800 }, { "30 d", 2592000 }, { "1 y", 31536000 } };
-	for (size_t i = 0; i < 9; i++)
-		if (!strcmp(v[i].name, name))
-			return v[i].s * 1000000000;
+	for (size_t i = 0; i < N_RANGES; i++)
+		if (!strcmp(ranges[i].name, name))
+			return ranges[i].s * 1000000000;
 	return 0;
 }
 
@@ -28,6 +30,7 @@ enum kind {
 };
 
 struct question {
+	const char *id; /* of its figures */
 	const char *name;
 	enum kind kind;
 	const char *where, *than; /* selectors; than: DIFF's baseline */
@@ -155,16 +158,22 @@ static struct timing ask(struct store *s, const char *dir, const struct question
 	return best;
 }
 
-static void print(const char *range, const struct question *q, const struct timing *warm,
+static void print(const struct range *range, const struct question *q, const struct timing *warm,
 		  const struct timing *opened)
 {
+	char id[64];
 	printf("  %-5s %-16s %9.2f ms  just opened %9.2f ms, %6.1f MiB  %4" PRIu64
 	       " blocks %8zu %s%s\n",
-	       range, q->name, warm->ms, opened->ms, opened->peak_mib, warm->blocks, warm->rows,
+	       range->name, q->name, warm->ms, opened->ms, opened->peak_mib, warm->blocks,
+	       warm->rows,
 	       q->kind == CHART	   ? "steps"
 	       : q->kind == BY_KEY ? "rows"
 				   : "nodes",
 	       opened->bounded ? ", cut" : "");
+	snprintf(id, sizeof(id), "Q/%s@%" PRId64, q->id, range->s);
+	figure(id, "ascribe", &warm->ms, 1, 1);
+	snprintf(id, sizeof(id), "Q/%s-opened@%" PRId64, q->id, range->s);
+	figure(id, "ascribe", &opened->ms, 1, 1);
 	fflush(stdout);
 }
 
@@ -189,6 +198,7 @@ static void time_strings(struct store *s)
 	printf("  names              %u strings of %" PRIu64
 	       " bytes; id -> string %.1f ns (sum %" PRIu64 ")\n",
 	       n - 1, raw, ns, sum & 1);
+	figure("Q/name", "ascribe", &ns, 1, 1);
 	free(ids);
 }
 
@@ -223,18 +233,16 @@ static void whole_range(struct store *s, int64_t *first, int64_t *last)
 
 void query_store(const char *dir, const char *only)
 {
-	static const char *const names[] = { "10 s", "1 m", "10 m", "1 h", "6 h",
-					     "24 h", "7 d", "30 d", "1 y" };
 	char one[128];
 	const struct question questions[] = {
-		{ "flame graph", FLAME, .key = NULL },
-		{ "by container", BY_KEY, .key = "container" },
-		{ "chart", CHART, .key = "container" },
-		{ "one query_id", FLAME, .where = one },
-		{ "one tenant", FLAME, .where = "tenant=\"tenant-3\"" },
-		{ "two tenants", DIFF, .where = "tenant=\"tenant-3\"",
+		{ "flame", "flame graph", FLAME, .key = NULL },
+		{ "container", "by container", BY_KEY, .key = "container" },
+		{ "chart", "chart", CHART, .key = "container" },
+		{ "id", "one query_id", FLAME, .where = one },
+		{ "tenant", "one tenant", FLAME, .where = "tenant=\"tenant-3\"" },
+		{ "diff", "two tenants", DIFF, .where = "tenant=\"tenant-3\"",
 		  .than = "tenant=\"tenant-5\"" },
-		{ "by tenant", BY_KEY, .key = "tenant" },
+		{ "by", "by tenant", BY_KEY, .key = "tenant" },
 	};
 	size_t n = query_id(dir, one, sizeof(one)) ? 7 : 3;
 	int64_t first, last;
@@ -242,13 +250,13 @@ void query_store(const char *dir, const char *only)
 	check(store_open(&s, dir, &err), "open");
 	whole_range(s, &first, &last);
 	puts("  range what               warm CPU");
-	for (size_t i = 0; i < 9; i++) {
+	for (size_t i = 0; i < N_RANGES; i++) {
+		const int64_t length = ranges[i].s * 1000000000;
 		/* Not on a round time: the worst covers begin and end between slots. */
-		int64_t to = last - (last - first > span(names[i]) ? 7 * WINDOW_NS : 0),
-			from = to - span(names[i]);
+		int64_t to = last - (last - first > length ? 7 * WINDOW_NS : 0), from = to - length;
 		if (from < first)
 			break;
-		if (only && strcmp(only, names[i]))
+		if (only && strcmp(only, ranges[i].name))
 			continue;
 		for (size_t k = 0; k < n; k++) {
 			if (store_is_full(s)) { /* as the server does */
@@ -257,7 +265,7 @@ void query_store(const char *dir, const char *only)
 			}
 			struct timing opened = ask(NULL, dir, &questions[k], from, to);
 			struct timing warm = ask(s, NULL, &questions[k], from, to);
-			print(names[i], &questions[k], &warm, &opened);
+			print(&ranges[i], &questions[k], &warm, &opened);
 		}
 	}
 	time_strings(s);

@@ -3,6 +3,7 @@
 #ifndef BENCH_STORE_H
 #define BENCH_STORE_H
 
+#include "../figure.h"
 #include "store/store.h"
 #include "store/writer.h"
 
@@ -20,7 +21,7 @@
 #define T0 1767225600000000000ll
 #define SAMPLES 30000
 #define TENANTS 200
-#define QUERIES 2800
+#define QUERIES_MAX 2800
 #define ZIPF 1.05
 #define LOW_HOME 0.52
 #define HIGH_HOME 0.2

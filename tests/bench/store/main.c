@@ -18,9 +18,9 @@
  * fresh UUID each; HIGH_HOME of a query's samples are of one stack: about 24,000 rows. thin: 20
  * samples, where only the blocks count. STACKS: a directory of folded stacks from real programs
  * (*.folded, root first), of which 34,670 are taken. Without it as many are made up, 22 frames deep
- * on average, of 9,921 functions. CONTAINERS and N_STACKS in the environment: other numbers of
- * them. real: each file of STACKS is a window, with its own samples, in turns. All from fixed
- * seeds.
+ * on average, of 9,921 functions. CONTAINERS, QUERIES (at most 2,800) and N_STACKS in the
+ * environment: other numbers of them. real: each file of STACKS is a window, with its own samples,
+ * in turns. All from fixed seeds.
  */
 #include "export/export.h"
 #include "query/query.h"

@@ -78,6 +78,13 @@ struct substrate {
 	uint64_t written, size, payload;
 };
 
+static void tell(const char *name, const char *who, double v)
+{
+	char id[64];
+	snprintf(id, sizeof(id), "W/%s", name);
+	figure(id, who, &v, 1, 1);
+}
+
 static void print_substrate(const char *name, const struct substrate *r, uint64_t n, uint64_t live)
 {
 	printf("  %-28s %7.2f MB for %" PRIu64 " live of %" PRIu64
@@ -238,12 +245,11 @@ void compare(const char *dir, const char *scratch, uint64_t windows)
 	store_close(s);
 	double samples = (double)windows * SAMPLES;
 	printf("  rows per window    %" PRIu64 "\n", rows / (2 * windows));
-	printf("  pprof.gz           %7.3f bytes per sample, %5.1f ms per window (of %" PRIu64
-	       " windows)\n",
-	       (double)n_pprof / samples, pprof_ms / (double)windows, windows);
-	printf("  folded.gz          %7.3f bytes per sample, %5.1f ms per window%s\n",
-	       (double)n_folded / samples, folded_ms / (double)windows,
-	       " (labels but comm are not in it)");
+	/* Labels but comm are not in the folded stacks. */
+	tell("bytes", "pprof.gz", (double)n_pprof / samples);
+	tell("bytes", "folded.gz", (double)n_folded / samples);
+	tell("window", "pprof.gz", pprof_ms / (double)windows);
+	tell("window", "folded.gz", folded_ms / (double)windows);
 	struct blob *v = make_blobs(n_blobs, (size_t)(level0 / (have ? have : 1)));
 	struct substrate r = in_files(scratch, v, n_blobs, live);
 	printf("  blobs of the size of our blocks, %.1f KB, each synced, on %s:\n",
@@ -251,8 +257,10 @@ void compare(const char *dir, const char *scratch, uint64_t windows)
 	print_substrate("append, unlink (as we do)", &r, n_blobs, live);
 	r = in_sqlite(scratch, v, n_blobs, live);
 	print_substrate("SQLite, WAL, FULL", &r, n_blobs, live);
+	tell("written", "SQLite", (double)r.written / (double)r.payload);
 	r = in_lmdb(scratch, v, n_blobs, live);
 	print_substrate("LMDB", &r, n_blobs, live);
+	tell("written", "LMDB", (double)r.written / (double)r.payload);
 	for (uint64_t i = 0; i < n_blobs; i++)
 		free(v[i].data);
 	free(v);
