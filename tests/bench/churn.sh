@@ -13,9 +13,10 @@ cgroups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 group=$cgroups/ascribe-bench-$$
 mkdir "$group"
 stats_before=$(sysctl -n kernel.bpf_stats_enabled)
-loads=()
+loads=() pid=
 
 at_exit() {
+	[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null || :
 	for pid in "${loads[@]}"; do kill -TERM -- "-$pid" 2>/dev/null || :; done
 	sysctl -qw kernel.bpf_stats_enabled="$stats_before"
 	rmdir "$group" 2>/dev/null || :
@@ -30,9 +31,10 @@ start_load "$dir"
 
 # The time that the BPF programs of a recorder have run for, in microseconds: its own, since others
 # may record, too.
-bpf_us() {
-	awk '/^prog_id:/ { id = $2 } /^run_time_ns:/ { ns[id] = $2 } END { for (id in ns) sum += ns[id]; print int(sum / 1000) }' \
-		/proc/"$1"/fdinfo/* 2>/dev/null
+bpf_us() { # descriptors come and go while they are read
+	cat /proc/"$1"/fdinfo/* 2>/dev/null |
+		awk '/^prog_id:/ { id = $2 } /^run_time_ns:/ { ns[id] = $2 }
+			END { for (id in ns) sum += ns[id]; print int(sum / 1000) }'
 }
 
 usage_us() { sed -n 's/^usage_usec //p' "$group/cpu.stat"; }

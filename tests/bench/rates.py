@@ -3,7 +3,7 @@
 
 switches  context switches a second, by record --wall
 short     short processes a second, by record
-cpus      CPUs, by record --claim-cpus: tables for so many CPUs, of which all but those of this host
+cpus      CPUs, by daemon --claim-cpus: tables for so many CPUs, of which all but those of this host
           stay empty
 
 A recorder runs in a cgroup of its own. Counted are its CPU time and its children's, and that of its
@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -54,16 +55,17 @@ def record(options, load=None):
     beside = subprocess.Popen([*load, str(seconds + 4)], cwd=directory, stdout=subprocess.PIPE, text=True) if load else None
     begun = time.monotonic()
     enter = lambda: open(group + '/cgroup.procs', 'w').write(str(os.getpid()))
-    p = subprocess.Popen([build + '/ascribe', 'record', '-a', *options, '-d', f'{seconds + 2}s', '-o', store], stderr=subprocess.PIPE,
-                         text=True, preexec_fn=enter)
+    command = ['record', '-a', '-o', store] if '--claim-cpus' not in options else ['daemon', '-s', store, '-l', f'unix:{directory}/socket']
+    p = subprocess.Popen([build + '/ascribe', *command, *options], stderr=subprocess.PIPE, text=True, preexec_fn=enter)
     for line in p.stderr:
-        if line.startswith('ascribe: recording'):
+        if re.match('ascribe: (recording|.* on unix:)', line):
             break
     start = time.monotonic() - begun
     time.sleep(1)
     before, at = used(p.pid), time.monotonic()
     time.sleep(seconds)
     percent = 100 * (used(p.pid) - before) / (time.monotonic() - at)
+    p.send_signal(signal.SIGINT)
     p.stderr.read()
     if p.wait():
         sys.exit(f'rates: record {" ".join(options)} ended with {p.returncode}')
