@@ -242,47 +242,52 @@ def by_figure(rows):
     return found
 
 
-def first_screen(asked, by):
-    """The leading figures, what is behind others, and counts of all."""
-    lines, losing, bars = [], [], []
-    goals = [0, 0]
-    ahead = [0, 0]
+def middle(rows):
+    return number(statistics.median(rows.values))
+
+
+def measured_figures(asked, by):
+    """Title of the question, section, figure, our row and all rows; of figures that are no curves."""
     for question in asked.values():
-        title = question["question"]
         for id, section in sections(question).items():
-            if "x" in section:
-                continue
-            for name, figure in section["of"].items():
+            for name, figure in section["of"].items() if "x" not in section else ():
                 rows = by.get(id, {}).get(name, [])
-                ours = next((r for r in rows if r.who == OURS), None)
-                if not ours:
-                    continue
-                best, ratio = rival(figure, rows)
-                less, missed = behind(figure, rows)
-                if "goal" in figure:
-                    goals[0] += not missed
-                    goals[1] += 1
-                if best:
-                    ahead[0] += not less
-                    ahead[1] += 1
-                if less:
-                    losing.append(f"- **{section['title']}: {named(figure)}**: {number(statistics.median(ours.values))}, {best.who} "
-                                  f"{number(statistics.median(best.values))}. {figure.get('why', '')}".rstrip())
-                if figure.get("lead"):
-                    other = f"{best.who} {number(statistics.median(best.values))}" if best else f"goal: {goal_of(figure, ours.values)}" if "goal" in figure else ""
-                    lines.append((f"**{title}**" if title else "", f"[{figure['lead']}](#{anchor(section['title'])})",
-                                  f"{number(statistics.median(ours.values))} {figure.get('unit', '')}".strip(), other, times(ratio)))
-                    if ratio and ratio != float("inf"):
-                        bars.append((figure["lead"], best.who, ratio))
-                    title = ""
-    text = table(["", "", OURS, "the best of the others", "times better"], lines) + "\n"
-    text += f"Of {goals[1]} figures with a goal {goals[0]} reach it. Of {ahead[1]} that others can be asked for, ascribe is as good or better in {ahead[0]}.\n"
-    return wrapped_tail(text), losing, bars
+                for ours in (r for r in rows if r.who == OURS):
+                    yield question["question"], section, figure, ours, rows
 
 
-def wrapped_tail(text):
-    head, tail = text.rsplit("|\n\n", 1)
-    return head + "|\n\n" + wrapped(tail)
+def leading(found):
+    """The table of the first screen."""
+    lines, last = [], None
+    for title, section, figure, ours, rows in found:
+        if "lead" not in figure:
+            continue
+        best, ratio = rival(figure, rows)
+        goal = f"goal: {goal_of(figure, ours.values)}" if "goal" in figure else ""
+        lines.append((f"**{title}**" if title != last else "", f"[{figure['lead']}](#{anchor(section['title'])})",
+                      f"{middle(ours)} {figure.get('unit', '')}".strip(), f"{best.who} {middle(best)}" if best else goal, times(ratio)))
+        last = title
+    return table(["", "", OURS, "the best of the others", "times better"], lines)
+
+
+def bars(found):
+    return [(figure["lead"], *rival(figure, rows)) for _, _, figure, _, rows in found if "lead" in figure and rival(figure, rows)[0]]
+
+
+def losing(found):
+    """Where another is better, and why."""
+    for _, section, figure, ours, rows in found:
+        if behind(figure, rows)[0]:
+            best, _ = rival(figure, rows)
+            text = f"- **{section['title']}: {named(figure)}**: {middle(ours)}, {best.who} {middle(best)}."
+            yield f"{text} {figure.get('why', '')}".rstrip()
+
+
+def counts(found):
+    goals = [not behind(figure, rows)[1] for _, _, figure, _, rows in found if "goal" in figure]
+    beside = [not behind(figure, rows)[0] for _, _, figure, _, rows in found if rival(figure, rows)[0]]
+    return (f"Of {len(goals)} figures with a goal {sum(goals)} reach it. Of {len(beside)} that others can be asked for, "
+            f"ascribe is as good or better in {sum(beside)}.")
 
 
 def anchor(title):
@@ -295,14 +300,13 @@ def documents():
     about, rows = results()
     by = by_figure(rows)
     made = {}
-    leading, losing, bars = first_screen(asked, by)
-    made["docs/curves/ahead.svg"] = bench_picture.bars(bars)
+    found = list(measured_figures(asked, by))
+    made["docs/curves/ahead.svg"] = bench_picture.bars([(w, best.who, r) for w, best, r in bars(found) if r != float("inf")])
     with open("tests/bench/figures/head.toml", "rb") as f:
         head = tomllib.load(f)
-    text = "# Benchmarks\n\n" + wrapped(head["before"]) + "\n" + leading
+    text = "# Benchmarks\n\n" + wrapped(head["before"]) + "\n" + leading(found) + "\n" + wrapped(counts(found))
     text += "\n![Times better than the best of the others](curves/ahead.svg)\n"
-    if losing:
-        text += "\n**Not ahead:**\n\n" + wrapped("\n".join(losing))
+    text += "\n**Not ahead:**\n\n" + wrapped("\n".join(losing(found)))
     text += "\n" + wrapped(f"Machine: {about.get('machine')}. Versions: {about.get('versions')}. " + head["after"])
     for question in asked.values():
         text += f"\n## {question['question']}\n"

@@ -10,23 +10,23 @@ trap 'rm -rf "$dir"' EXIT
 # Figures of W (what is written) and Q (questions) by a script for sed; what it does not name is
 # dropped.
 as() { sed "$1; /^figure\t[QW]\//d"; }
-hour() { # section, x: an hour of windows of 10 s; settings are in the environment
+hour() { # kind, section, x: an hour of windows of 10 s; settings are in the environment
 	{
-		"$bench" write "$dir/store" "$kind" 360 10
+		"$bench" write "$dir/store" "$1" 360 10
 		"$bench" query "$dir/store" "1 h"
-	} | as "s/W\/bytes/$1-bytes\/bytes@$2/; s/W\/window/$1\/window@$2/; s/W\/writer/$1-memory\/writer@$2/
-		s/Q\/\(flame\|flame-opened\|container\|id\)@3600/$1\/\1@$2/"
+	} | as "s/W\/bytes/$2-bytes\/bytes@$3/; s/W\/window/$2\/window@$3/; s/W\/writer/$2-memory\/writer@$3/
+		s/Q\/\(flame\|flame-opened\|container\|id\)@3600/$2\/\1@$3/"
 	rm -rf "$dir"/store*
 }
 stacks() {
 	for n in ${STACKS:-1000 10000 100000 1000000 10000000}; do
-		kind=low N_STACKS=$n hour stacks "$n"
+		N_STACKS=$n hour low stacks "$n"
 	done
 }
 sets() {
-	CONTAINERS=1 kind=low hour sets 1
+	CONTAINERS=1 hour low sets 1
 	for n in ${SETS:-360 3600 36000 360000 1008000}; do
-		kind=high QUERIES=$((n / 360)) hour sets "$n"
+		QUERIES=$((n / 360)) hour high sets "$n"
 	done
 }
 age() {
