@@ -35,6 +35,7 @@ toggled() { # command...
 	"$@" $recorder >on.json
 	kill -INT $recorder
 	wait $recorder
+	[ -s nothing.json ] && [ -s on.json ] || return
 	field more <nothing.json >n.more
 	field percent <nothing.json >n.percent
 	echo "a program that does nothing: $(cat n.more) ns, $(cat n.percent)%; ours, more than one that returns at once: $(field more <on.json) ns, $(field percent <on.json)% (standard error $(field error <on.json)%)"
@@ -42,9 +43,10 @@ toggled() { # command...
 }
 
 echo "== context switches: 2 threads on each CPU wake each other through pipes; switched on and off every 30 ms"
-toggled "$build/bench/bench_switch" $((runs * 3))
-figure switch/wall ascribe "$(both more)"
-figure switch/wall "(a program that does nothing)" "$(cat n.more)"
+toggled "$build/bench/bench_switch" $((runs * 3)) && {
+	figure switch/wall ascribe "$(both more)"
+	figure switch/wall "(a program that does nothing)" "$(cat n.more)"
+}
 
 others="bpftrace perf"
 for o in $others; do
@@ -116,8 +118,7 @@ if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
 	for kind in select tpcb; do
 		echo "== PostgreSQL, pgbench's $kind, 4 clients: CPU of the server for each transaction; switched on and off every 30 ms"
 		toggled "$build/bench/bench_pg" "host=$dir/data user=postgres dbname=postgres" \
-			$((runs * 6)) $kind
-		figure switch/$kind ascribe "$(both percent)"
+			$((runs * 6)) $kind && figure switch/$kind ascribe "$(both percent)"
 	done
 else
 	echo "no postgres here"

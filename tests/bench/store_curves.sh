@@ -15,7 +15,7 @@ hour() { # kind, section, x: an hour of windows of 10 s; settings are in the env
 		"$bench" write "$dir/store" "$1" 360 10
 		"$bench" query "$dir/store" "1 h"
 	} | as "s/W\/bytes/$2-bytes\/bytes@$3/; s/W\/window/$2\/window@$3/; s/W\/writer/$2-memory\/writer@$3/
-		s/Q\/\(flame\|flame-opened\|container\|id\)@3600/$2\/\1@$3/"
+		s/Q\/\(flame\|flame-opened\|container\|id\|tenant\|diff\)@3600/$2\/\1@$3/"
 	rm -rf "$dir"/store*
 }
 stacks() {
