@@ -36,15 +36,18 @@ def line(x1, y1, x2, y2, kind):
 class Axis:
     """Values to places; by powers of ten where they span more than two of them."""
 
-    def __init__(self, values, begin, end, from_zero):
+    def __init__(self, values, begin, end, whole):
+        """whole: the axis begins at 0 or a power of ten, and ends at a round number."""
         self.begin, self.end = begin, end
         low, high = min(values), max(values)
         self.log = low > 0 and high / low > 30
-        if self.log:
+        if not whole:
+            self.low, self.high = (math.log10(low), math.log10(high)) if self.log else (low, high)
+        elif self.log:
             self.low, self.high = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
             self.ticks = [10.0 ** n for n in range(self.low, self.high + 1)]
         else:
-            low = 0 if from_zero else low
+            low = min(low, 0)
             step = 10.0 ** math.floor(math.log10((high - low) or 1))
             step = next(s for s in (step / 5, step / 2, step, 2 * step) if (high - low) / s <= 6)
             self.low, self.high = math.floor(low / step) * step, math.ceil(high / step + 1e-9) * step
@@ -52,7 +55,7 @@ class Axis:
             self.ticks = [self.low + n * step for n in range(count + 1)]
 
     def at(self, v):
-        v = math.log10(max(v, 10.0 ** self.low)) if self.log else v
+        v = max(math.log10(v), self.low) if self.log and v > 0 else self.low if self.log else v
         return self.begin + (v - self.low) / ((self.high - self.low) or 1) * (self.end - self.begin)
 
 
@@ -115,7 +118,7 @@ def curves(x_name, y_name, series, goal, limit, limit_at, x_tick):
         if x < WIDTH - RIGHT - 2:
             body.append(line(x, y, WIDTH - RIGHT + 6, placed[n] - 4, "grid"))
         body.append(f'<circle class="{kind}" cx="{WIDTH - RIGHT + 12}" cy="{placed[n] - 4:.1f}" r="4"/>')
-        body.append(text(WIDTH - RIGHT + 20, placed[n], cut(name, 36)))
+        body.append(text(WIDTH - RIGHT + 20, placed[n], cut(name.replace("`", ""), 36)))
     return svg(WIDTH, HEIGHT, body, f"{y_name} by {x_name}")
 
 
@@ -123,7 +126,7 @@ def bars(rows):
     """rows: (what, beside whom, times better); 1 is as good."""
     left, row, width = 400, 20, 800
     height = TOP + row * len(rows) + 26
-    axis = Axis([r for _, _, r in rows] + [1, 100], left, width - 60, False)
+    axis = Axis([r for _, _, r in rows] + [1, 100], left, width - 60, True)
     body = [text(left, 14, "times better than the best of the others; 1 is as good", "start")]
     for t in axis.ticks:
         body += [line(axis.at(t), TOP - 10, axis.at(t), height - 22, "grid"), text(axis.at(t), height - 8, number(t), "middle")]
