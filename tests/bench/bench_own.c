@@ -19,9 +19,10 @@
 #define LONG_S 50
 #define ROUNDS_MAX 20
 
-enum tool { OURS, PERF, N_TOOLS };
+enum tool { OURS, PERF, DWARF, N_TOOLS };
 static const char *const tool_name[N_TOOLS] = { "ascribe record -a -F 99",
-						"perf record -a -g -F 99" };
+						"perf record -a -g -F 99",
+						"perf record -a --call-graph dwarf -F 99" };
 
 struct result {
 	double short_s[ROUNDS_MAX], long_s[ROUNDS_MAX], rss[ROUNDS_MAX], after[ROUNDS_MAX];
@@ -57,11 +58,12 @@ static struct bench_cost run(const char *const *argv, const char *what)
  * perf 6.1 aborts at its end when some process has mapped a file with a build id longer than 20
  * bytes.
  */
-static struct bench_cost record_perf(const char *seconds)
+static struct bench_cost record_perf(enum tool t, const char *seconds)
 {
-	const char *const usual[] = { "perf", "record", "-q", "-a",    "-g",	"-F", "99",
+	const char *stacks = t == PERF ? "-g" : "--call-graph=dwarf";
+	const char *const usual[] = { "perf", "record", "-q", "-a",    stacks,	"-F", "99",
 				      "-o",   data,	"--", "sleep", seconds, NULL };
-	const char *const less[] = { "perf", "record", "-q", "-a", "-g",    "-F",    "99", "-B",
+	const char *const less[] = { "perf", "record", "-q", "-a", stacks,  "-F",    "99", "-B",
 				     "-N",   "-o",     data, "--", "sleep", seconds, NULL };
 	for (int i = 0; i < 3; i++) { /* a CPU that goes away is another of its ends */
 		struct bench_cost c =
@@ -70,7 +72,7 @@ static struct bench_cost record_perf(const char *seconds)
 			return c;
 		without_build_ids |= WIFSIGNALED(c.status);
 	}
-	return run(less, tool_name[PERF]);
+	return run(less, tool_name[t]);
 }
 
 static struct bench_cost record(enum tool t, unsigned s)
@@ -79,14 +81,17 @@ static struct bench_cost record(enum tool t, unsigned s)
 	snprintf(seconds, sizeof(seconds), "%u", s);
 	const char *const ours[] = { ascribe, "record", "-q", "-a",  "-F", "99",
 				     "-d",    seconds,	"-o", store, NULL };
-	return t == OURS ? run(ours, tool_name[t]) : record_perf(seconds);
+	return t == OURS ? run(ours, tool_name[t]) : record_perf(t, seconds);
 }
 
 /* From the recording to a table of functions: what perf has not done yet, symbols, included. */
 static struct bench_cost read_back(enum tool t)
 {
 	const char *const ours[] = { ascribe, "report", store, NULL };
-	const char *const perf[] = { "perf", "script", "-i", data, NULL };
+	/* Inlined calls take minutes with stacks of 8 KiB. */
+	const char *const perf[] = {
+		"perf", "script", "-i", data, t == DWARF ? "--no-inline" : NULL, NULL
+	};
 	if (t == OURS)
 		return run(ours, "ascribe report");
 	struct bench_cost c = bench_wait(bench_spawn(perf, NULL, "err"));
@@ -121,7 +126,7 @@ static void tell(const char *who, const struct result *r, size_t n)
 	figure("record/start", who, start, n, 1);
 	figure("record/memory", who, r->rss, n, 1);
 	if (!isnan(r->after[0]))
-		figure("read/table", strcmp(who, "ascribe") ? "perf script" : who, r->after, n, 1);
+		figure("read/table", who, r->after, n, 1);
 }
 
 int main(int argc, char **argv)
@@ -148,6 +153,7 @@ int main(int argc, char **argv)
 	       rounds);
 	tell("ascribe", &res[OURS], (size_t)rounds);
 	tell("perf -g", &res[PERF], (size_t)rounds);
+	tell("perf dwarf", &res[DWARF], (size_t)rounds);
 	if (without_build_ids)
 		puts("  perf aborted on a build id; it was then run with -B -N, which leaves out what it usually does at its end");
 	bench_cleanup();

@@ -64,15 +64,16 @@ ascribe_once() { # name, arguments: appends "percent MiB" to the name's file
 # on this host. Its cost until then is no measurement: run it again.
 # Since 5.12; else perf reads all files when it ends
 mmap_ids=$(perf record -h 2>&1 | grep -qe --buildid-mmap && echo --buildid-mmap || :)
-perf_once() { # name, rate
+perf_once() { # name, rate, how stacks are taken, options of perf script
 	local before after
 	for _ in 1 2 3; do
 		before=$(usage_us)
-		in_group perf record -q $mmap_ids -a -g -F "$2" -e cpu-clock -o "$dir/perf.data"
+		in_group perf record -q $mmap_ids -a --call-graph "$3" -F "$2" -e cpu-clock \
+			-o "$dir/perf.data"
 		sleep "$each"
 		kill -INT $pid
 		wait $pid || :
-		in_group perf script -i "$dir/perf.data"
+		in_group perf script "${@:4}" -i "$dir/perf.data"
 		if wait $pid; then
 			after=$(usage_us)
 			echo "$((after - before)) 0 0" >>"$dir/$1.runs"
@@ -86,9 +87,11 @@ perf_once() { # name, rate
 sleep 3
 for _ in $(seq "$runs"); do
 	ascribe_once ascribe-19 -F 19
-	perf_once perf-19 19
+	perf_once perf-19 19 fp
+	perf_once dwarf-19 19 dwarf --no-inline
 	ascribe_once ascribe-99 -F 99
-	perf_once perf-99 99
+	perf_once perf-99 99 fp
+	perf_once dwarf-99 99 dwarf --no-inline
 	ascribe_once wall-19 -F 19 --wall
 	ascribe_once waker-19 -F 19 --wall --waker
 done
@@ -103,5 +106,7 @@ for name in hz19:ascribe-19 hz99:ascribe-99 wall:wall-19 waker:waker-19; do
 	told "${name#*:}" "${name%:*}-bpf" ascribe 2 "$((each * 10000))"
 	told "${name#*:}" "${name%:*}-memory" ascribe 3 1
 done
+told dwarf-19 hz19 "perf dwarf" 1 "$((each * 10000))"
+told dwarf-99 hz99 "perf dwarf" 1 "$((each * 10000))"
 told perf-19 hz19 "perf -g" 1 "$((each * 10000))"
 told perf-99 hz99 "perf -g" 1 "$((each * 10000))"
