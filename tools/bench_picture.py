@@ -84,7 +84,7 @@ def cut(words, most):
 def curves(x_name, y_name, series, goal, limit, limit_at, x_tick):
     """series: (name, x -> values). The goal is a line; the first limit is marked where it is."""
     xs = sorted({x for _, p in series for x in p})
-    ys = [v for _, p in series for values in p.values() for v in (statistics.median(values),)] + ([goal] if goal else [])
+    ys = [v for _, p in series for values in p.values() for v in values] + ([goal] if goal else [])
     x_axis = Axis(xs + ([limit_at] if limit_at else []), LEFT, WIDTH - RIGHT, False)
     y_axis = Axis([y for y in ys if y > 0] or [1], HEIGHT - BOTTOM, TOP, True)
     body = []
