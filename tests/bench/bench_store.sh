@@ -4,7 +4,7 @@
 # is 8640, a year 3153600); STACKS: folded stacks of real programs. The stores are written in memory
 # where there is room, so that the disk is not what is measured; the substrates are compared in
 # TMPDIR. YEAR=0: without the long ones, which take half an hour.
-set -eu
+set -euo pipefail
 . "$(dirname "$0")/figure.bash"
 bench=${BUILD:-build}/bench/bench_store
 windows=${WINDOWS:-4320}
@@ -39,9 +39,11 @@ measure() {
 }
 # The names of the first three questions are sections; the load is the name.
 first3='s/Q\/\(flame\|container\|chart\)\(-opened\)\?@/\1'
-run "64 containers" low "$windows" 10 yes "s/W\//store\/low-/; s/Q\/name/store\/name/; $first3\/low\2@/"
+run "64 containers" low "$windows" 10 yes \
+	"s/W\/bytes/store\/low/; s/W\//store\/low-/; s/Q\/name/store\/name/; $first3\/low\2@/"
 run "and 2,800 fresh query ids in each window" high "$high_windows" 10 yes \
-	"s/W\//store\/high-/; $first3\/high\2@/; s/Q\/\([a-z-]*@\)/labels\/\1/"
+	"s/W\/bytes/store\/high/; s/W\//store\/high-/; $first3\/high\2@/
+	s/Q\/\(\(tenant\|diff\|id\)\(-opened\)\?\|by\)@/labels\/\1@/"
 per_sample() { # who, bytes
 	figure store/busy "$1" "$(awk -v b="$2" -v n="$samples" 'BEGIN { print b / n }')"
 }
@@ -71,5 +73,6 @@ fi
 # What long ranges need does not depend on how long the windows are: ten minutes each.
 run "a year, with what retention leaves of it" low 53000 600 no \
 	"/@[0-9]\{2,4\}\t/d; $first3\/low\2@/"
-run "a month of query ids" high 4500 600 no "s/Q\/\([a-z-]*@\)/month\/\1/"
+run "a month of query ids" high 4500 600 no \
+	"s/Q\/\(\(flame\|id\)\(-opened\)\?\|container\|tenant\|diff\)@/month\/\1@/"
 run "how many blocks, a year of windows of 10 s" thin 3200000 10 no ""

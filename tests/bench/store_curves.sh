@@ -3,7 +3,7 @@
 # How a store grows with its stacks, its label sets and its age: bytes, and CPU of writing and of
 # questions. PARTS: of stacks, sets, age. STACKS, SETS (an hour), AGES (hours): how many. The stores
 # are written in memory.
-set -eu
+set -euo pipefail
 bench=${BUILD:-build}/bench/bench_store
 dir=$(TMPDIR=/dev/shm mktemp -d)
 trap 'rm -rf "$dir"' EXIT
