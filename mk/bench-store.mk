@@ -19,7 +19,7 @@ bench-store: ## bytes, time and memory of the store on a generated load
 		BUILD=$(BUILD) $(KEEP) bash tests/bench/bench_store.sh
 
 bench-store-curves: $(BUILD)/bench/bench_store
-bench-store-curves: ## a store by stacks, label sets and age (30 minutes)
+bench-store-curves: ## a store by stacks, label sets and age (50 minutes)
 	$(Q)BUILD=$(BUILD) $(KEEP) bash tests/bench/store_curves.sh
 
 .PHONY: bench-store bench-store-curves
