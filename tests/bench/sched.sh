@@ -12,7 +12,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 export TZ=UTC
 
-field() { sed "s/.*\"$1\":\([0-9.]*\).*/\1/"; }
+field() { sed "s/.*\"$1\":\([-0-9.]*\).*/\1/"; }
 median() { sort -g "$1" | awk '{ v[NR] = $1 } END { printf "%.4g", NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
 # command... while recording with the options in $options; its output
