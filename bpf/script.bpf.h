@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Read the frames of an interpreter from its own chain, and store them after the user frames of the
- * sample: CPython's (python.bpf.h), PHP's (php.bpf.h), Ruby's (ruby.bpf.h) and Perl's
- * (perl.bpf.h). User space finds the processes that are one, and where the chain begins. Each piece
- * of code is described to user space once, in the sample that first sees it.
+ * sample: CPython's (python.bpf.h), PHP's (php.bpf.h), Ruby's (ruby.bpf.h), Perl's (perl.bpf.h) and
+ * LuaJIT's (luajit.bpf.h). User space finds the processes that are one, and where the chain begins.
+ * Each piece of code is described to user space once, in the sample that first sees it.
  *
  * All of this is the process's own memory: a process can only falsify its own frames. Each loop has
  * a bound.
@@ -13,8 +13,10 @@
 
 #include "common.bpf.h"
 #include "labels.bpf.h"
+#include "luajit_native.bpf.h"
 #include "table.bpf.h"
 #include "perl_wire.h"
+#include "luajit_wire.h"
 #include "php_wire.h"
 #include "python_wire.h"
 #include "ruby_wire.h"
@@ -22,6 +24,8 @@
 
 /* Descriptions for one stack, so that a process with ever new functions leaves room for others. */
 #define SCRIPT_SENT_MAX 256
+
+#define LUAJIT_INSNS 32 /* before a call, to search for what its function was called */
 
 struct script_cpu {
 	__u64 at;     /* address of the next frame */
@@ -68,6 +72,19 @@ struct script_cpu {
 			struct perl_stash stash;
 			struct perl_name name;
 		} perl;
+		struct {
+			__u64 state, bottom, top; /* of its stack */
+			__u64 i;		  /* the next state */
+			__u64 next;		  /* the caller's frame */
+			__u64 pc;		  /* of the bytecode; 0: not known */
+			__u64 call;		  /* the bytecode that called; 0: none did */
+			struct luajit_frame frame, caller;
+			struct luajit_code code, from; /* of both */
+			struct luajit_string string;
+			__u32 insn[LUAJIT_INSNS];
+			__u32 insn_call;
+			__u8 first; /* byte of the chunk's name */
+		} luajit;
 	};
 	struct wire_record head;
 	struct wire_script code;
@@ -154,6 +171,7 @@ __noinline __u64 script_local(__u64 at, __u64 way)
 }
 
 #include "perl.bpf.h"
+#include "luajit.bpf.h"
 #include "php.bpf.h"
 #include "python.bpf.h"
 #include "ruby.bpf.h"
@@ -170,6 +188,8 @@ static __always_inline int script_step(const struct image *im, __u32 key, __u32 
 		return ruby_step(im, key, from, layout);
 	case SCRIPT_PERL:
 		return perl_step(im, key, from);
+	case SCRIPT_LUAJIT:
+		return luajit_step(im, key, from);
 	default:
 		return python_step(im, key, from, layout);
 	}
@@ -184,6 +204,8 @@ static __always_inline __u64 script_first(__u64 at, __u32 layout)
 		return ruby_first(at, layout);
 	case SCRIPT_PERL:
 		return perl_first(at, layout);
+	case SCRIPT_LUAJIT:
+		return luajit_first();
 	default:
 		return python_first(at, layout);
 	}

@@ -138,6 +138,7 @@ __noinline int unwind_put(__u32 unused)
 }
 
 #include "hotspot.bpf.h"
+#include "luajit_native.bpf.h"
 #include "reuse.bpf.h"
 #include "v8.bpf.h"
 
@@ -148,7 +149,12 @@ static __always_inline int unwind_made(struct unwind_state *s)
 
 static __always_inline int unwind_unruled(struct unwind_state *s)
 {
-	return s->v8 ? v8_step(0) : -1;
+	return s->v8 ? v8_step(0) : s->vm_size ? luajit_leave(0) : -1;
+}
+
+static __always_inline int unwind_luajit(struct unwind_state *s, bool is_interpreter)
+{
+	return luajit_leave(is_interpreter);
 }
 
 #if defined(UNWIND_FOR_ARM64)
@@ -164,10 +170,12 @@ static __always_inline __u64 unwind_address_mask(void)
  */
 __noinline __u64 unwind_ranges_of(const struct image *im)
 {
-	if (!im)
+	struct unwind_state *s = unwind_state();
+	if (!im || !s)
 		return 0;
 	struct proc_entry *e = proc_find(im);
 	words_begin(im);
+	luajit_begin(s, e);
 	if (e && e->ranges)
 		return e->ranges;
 	struct task_struct *t = bpf_get_current_task_btf();
@@ -205,6 +213,8 @@ __noinline int unwind_prepare(__u64 ranges)
 		return -1;
 	unwind_begin(&c->state, unwind_registers(c->state.reg, &c->regs), ranges);
 	reuse_begin(c, t, ranges);
+	if (c->state.vm_size) /* each frame of LuaJIT is to be seen */
+		c->state.reuse = REUSE_OFF;
 	c->n = 0;
 	return 0;
 }

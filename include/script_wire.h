@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames of interpreters that keep a chain of their own: CPython (python_wire.h), PHP
- * (php_wire.h), Ruby (ruby_wire.h) and Perl (perl_wire.h). bpf/script.bpf.h walks the chain. Each
- * frame of a stack is a word that stands for a piece of code:
+ * Frames of interpreters that keep a chain of their own: CPython (python_wire.h), PHP (php_wire.h),
+ * Ruby (ruby_wire.h), Perl (perl_wire.h) and LuaJIT (luajit_wire.h). bpf/script.bpf.h walks the
+ * chain. Each frame of a stack is a word that stands for a piece of code:
  *
  *   63                        4 3        1 0
  *   number of the code         | language | called from C
@@ -13,7 +13,14 @@
 #ifndef ASCRIBE_SCRIPT_WIRE_H
 #define ASCRIBE_SCRIPT_WIRE_H
 
-enum script_language { SCRIPT_PYTHON, SCRIPT_PHP, SCRIPT_RUBY, SCRIPT_PERL, SCRIPT_LANGUAGES };
+enum script_language {
+	SCRIPT_PYTHON,
+	SCRIPT_PHP,
+	SCRIPT_RUBY,
+	SCRIPT_PERL,
+	SCRIPT_LUAJIT,
+	SCRIPT_LANGUAGES
+};
 
 #define SCRIPT_ENTRY 1ull
 #define SCRIPT_BITS 15ull
@@ -22,7 +29,8 @@ enum script_language { SCRIPT_PYTHON, SCRIPT_PHP, SCRIPT_RUBY, SCRIPT_PERL, SCRI
 
 /*
  * What proc_entry.script_layout says: the language, an index in its table of layouts, and how the
- * chain of a thread is found, where a language has several ways.
+ * chain of a thread is found, where a language has several ways. Of LuaJIT that is the size of the
+ * interpreter's code, which script_at is the start of.
  */
 #define SCRIPT_LAYOUT(language, index, way) ((__u64)(way) << 16 | (__u64)(language) << 8 | (index))
 #define SCRIPT_LAYOUT_LANGUAGE(layout) ((layout) >> 8 & 0xff)
@@ -55,7 +63,7 @@ struct wire_script_text {
 struct wire_script {
 	__u64 id; /* the word, without SCRIPT_ENTRY */
 	__u32 line;
-	__u32 kind; /* enum php_kind, ruby_kind, perl_kind */
+	__u32 kind; /* enum php_kind, ruby_kind, perl_kind, LUAJIT_KIND */
 	struct wire_script_text text[SCRIPT_TEXTS];
 };
 

@@ -29,6 +29,7 @@ struct unwind_state {
 	struct unwind_range range; /* the one that was found last */
 	__u32 first, n;		   /* the process's ranges */
 	__u32 v8;		   /* 1 + index of its V8's layout; 0: none (v8_wire.h) */
+	__u64 vm, vm_size;	   /* of the program: its LuaJIT's interpreter; size 0: none */
 	__u32 leaf;
 	__u32 exact; /* pc is the instruction itself, not behind a call */
 	__u32 by_fp; /* the last frame was found by the frame pointer */
@@ -78,6 +79,12 @@ static __always_inline int unwind_made(struct unwind_state *s);
  * frame pointer.
  */
 static __always_inline int unwind_unruled(struct unwind_state *s);
+
+/*
+ * The state's frame is of LuaJIT's interpreter, or may be of code that LuaJIT made. As unwind_step;
+ * -1: it is of none.
+ */
+static __always_inline int unwind_luajit(struct unwind_state *s, bool is_interpreter);
 
 /* n bytes at `at` of the process. 0, or negative when they cannot all be read. */
 static __always_inline long unwind_read(void *to, __u32 n, __u64 at);
@@ -373,7 +380,14 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 		return COUNTER_unwind_no_rule;
 	s->word = s->method = s->method_at = 0;
 	__u64 at = s->exact ? s->pc : s->pc - 1;
+	const bool in_vm = at - s->vm < s->vm_size;
+	int end = in_vm ? unwind_luajit(s, true) : -1;
+	if (end >= 0)
+		return end;
 	if (!is_code(s, at)) {
+		end = s->vm_size ? unwind_luajit(s, false) : -1;
+		if (end >= 0)
+			return end;
 		/* What a signal handler returns to may be the first of its mapping. */
 		if (!s->leaf && is_code(s, at + 1))
 			return unwind_by_fp(1);
@@ -382,11 +396,11 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 	if (s->range.page == UNWIND_PAGE_LATE)
 		return COUNTER_unwind_no_mapping;
 	if (s->range.page == UNWIND_PAGE_MADE) {
-		int end = unwind_made(s);
+		end = unwind_made(s);
 		return end < 0 ? unwind_by_fp(1) : end;
 	}
 	__u32 id = unwind_find_rule(s, at);
-	int end = id ? unwind_by_rule(s, id) : unwind_unruled(s);
+	end = id ? unwind_by_rule(s, id) : unwind_unruled(s);
 	return end < 0 ? unwind_by_fp(1) : end;
 }
 

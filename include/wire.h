@@ -293,7 +293,9 @@ struct proc_entry {
 	 * piece
 	 */
 	__u64 ranges;
-	/* CPython's runtime, PHP's globals, or as enum script_way has it; 0: none */
+	/* CPython's runtime, PHP's globals, as enum script_way has it, or LuaJIT's
+	 * interpreter; 0: none
+	 */
 	__u64 script_at;
 	__u64 script_layout; /* SCRIPT_LAYOUT of script_wire.h */
 };

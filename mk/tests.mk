@@ -51,6 +51,8 @@ OFTEN := $(addprefix tests/, \
 	record/locks.sh record/latency.sh record/tracks.sh record/waker.sh record/hotspot.sh \
 	record/v8.sh record/php.sh record/php_bad.sh record/ruby.sh record/ruby_bad.sh \
 	record/perl.sh record/perl_bad.sh record/v8_bad.sh record/hotspot_bad.sh \
+	record/luajit.sh record/luajit_bad.sh \
+	record/v8_bad.sh record/hotspot_bad.sh \
 	record/jit.sh record/blame.sh record/filter.sh record/gate.sh \
 	models/check.sh \
 	cli/terminal.sh)
@@ -96,7 +98,7 @@ BESIDE := $(addprefix tests/, \
 	record/ruby.sh record/ruby_bad.sh record/perl.sh record/perl_bad.sh \
 	record/php_bad.sh record/v8_bad.sh \
 	record/hotspot_bad.sh record/unwind_jit.sh record/leaderless.sh http/handover.sh \
-	record/python_bad.sh \
+	record/python_bad.sh record/luajit.sh record/luajit_bad.sh \
 	record/python_waits.sh record/otel.sh record/pprof.sh record/metrics.sh record/loading.sh \
 	http/clickhouse.sh http/clickhouse_lost.sh http/clickhouse_ask.sh http/push.sh \
 	http/push_daemon.sh http/tables.sh http/tokens.sh http/scope.sh http/scope_waits.sh \

@@ -3,10 +3,11 @@
 import { baseName } from './format.js';
 
 const KINDS = ['kernel', 'library', 'executable', 'run-time code', 'other', 'label', 'Python',
-	'JavaScript', 'Java', 'PHP', 'Ruby', 'Perl'];
-const HUES = [20, 150, 212, 285, 0, 0, 48, 95, 330, 245, 0, 180];
+	'JavaScript', 'Java', 'PHP', 'Ruby', 'Perl',
+	'LuaJIT'];
+const HUES = [20, 150, 212, 285, 0, 0, 48, 95, 330, 245, 0, 180, 265];
 const LANGUAGES = { '[python]': 6, '[node]': 7, '[java]': 8, '[php]': 9, '[ruby]': 10,
-	'[perl]': 11 };
+	'[perl]': 11, '[luajit]': 12 };
 
 /*
  * So many values have a colour of their own. It depends on the value alone, unless two want the

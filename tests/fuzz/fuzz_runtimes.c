@@ -13,6 +13,7 @@
 #include "sandbox/sandbox.h"
 #include "symbols/hotspot.h"
 #include "symbols/perl.h"
+#include "symbols/luajit.h"
 #include "symbols/php.h"
 #include "symbols/python.h"
 #include "symbols/ruby.h"
@@ -20,6 +21,7 @@
 #include "symbols/variables.h"
 
 #include <errno.h>
+#include "luajit_wire.h"
 
 enum {
 	PYTHON = 1, /* it has .PyRuntime */
@@ -111,6 +113,8 @@ static void ask_image(const struct elf_image *img)
 	python_find(img, &s);
 	if (!ruby_find(img, &s))
 		require(!s.eval == !s.eval_size);
+	if (!luajit_find(img, &s))
+		require(!s.eval == !s.eval_size && (s.eval || s.version == LUAJIT_UNUSUAL));
 	if (!hotspot_find(img, &hotspot))
 		for (size_t i = 0; i < HOTSPOT_SYMBOLS; i++)
 			require(hotspot.at[i] != 0);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "perl_wire.h"
+#include "luajit_wire.h"
 #include "php_wire.h"
 #include "ruby_wire.h"
 
@@ -124,6 +125,78 @@ static void test_perl(void **state)
 	expect(&w, names[w.kind], "/srv/a.pm");
 }
 
+/* What LuaJIT 2.1.0-beta3 has for f in: local upper, lower; local function f(a, b) */
+static const char upvalues[] = "upper\0lower";
+static const char locals[] = "a\0\x00\x19"
+			     "b\0\x00\x19"
+			     "c\0\x04\x15"
+			     "\x01\x03\x08\x02\x00\x08\x03\x00\x08"
+			     "i\0\x01\x06"
+			     "d\0\x01\x05"
+			     "\x04\x09\x06\x05\x00\x06\x06\x00\x06"
+			     "k\0\x01\x03"
+			     "v\0\x00\x03";
+
+static void expect_local(uint32_t slot, uint32_t position, const char *name)
+{
+	struct wire_script w = record_of(SCRIPT_LUAJIT, LUAJIT_KIND(LUAJIT_LOCAL, LUAJIT_LUA, 0));
+	set(&w, SCRIPT_FILE, LUAJIT_FILE_WIDTH('@', 2), "/srv/v.lua", 10);
+	/* Cut in the middle of a name: the rest is in the other text */
+	set(&w, SCRIPT_NAME, slot, locals, 5);
+	set(&w, SCRIPT_CLASS, position, locals + 5, sizeof(locals) - 5);
+	expect(&w, name, "/srv/v.lua");
+}
+
+static void test_luajit_variables(void **state)
+{
+	(void)state;
+	struct wire_script w = record_of(SCRIPT_LUAJIT, LUAJIT_KIND(LUAJIT_UPVALUE, LUAJIT_LUA, 0));
+	set(&w, SCRIPT_NAME, 0, upvalues, sizeof(upvalues));
+	expect(&w, "upper", "");
+	w.text[SCRIPT_NAME].width = 1;
+	expect(&w, "lower", "");
+	w.text[SCRIPT_NAME].width = UINT32_MAX;
+	expect(&w, ":0", "");
+	expect_local(0, 2, "a <v.lua:2>");
+	expect_local(1, 20, "b <v.lua:2>");
+	expect_local(2, 8, "c");
+	expect_local(3, 10, "(for index)");
+	expect_local(6, 12, "i");
+	expect_local(7, 12, "d");
+	expect_local(3, 19, "(for generator)");
+	expect_local(6, 19, "k");
+	expect_local(7, 19, "v");
+	expect_local(2, 3, "v.lua:2"); /* c is not there yet */
+	expect_local(9, 19, "v.lua:2");
+	expect_local(UINT32_MAX, UINT32_MAX, "v.lua:2");
+}
+
+static void test_luajit(void **state)
+{
+	(void)state;
+	struct wire_script w = record_of(SCRIPT_LUAJIT, LUAJIT_KIND(0, LUAJIT_CHUNK, 0));
+	set(&w, SCRIPT_FILE, LUAJIT_FILE_WIDTH('@', 0), "/srv/v.lua", 10);
+	expect(&w, "main chunk", "/srv/v.lua");
+	w.kind = LUAJIT_KIND(LUAJIT_NAMED, LUAJIT_LUA, 0);
+	set(&w, SCRIPT_NAME, 0, "gr\xc3\xb6\xc3\x9f\x65\n", 8);
+	expect(&w, "gr\xc3\xb6\xc3\x9f\x65?", "/srv/v.lua");
+	w.kind = LUAJIT_KIND(LUAJIT_METAMETHOD, LUAJIT_LUA, 0);
+	set(&w, SCRIPT_NAME, 56, "", 0); /* TGETV */
+	expect(&w, "__index", "/srv/v.lua");
+	w.text[SCRIPT_NAME].width = 34; /* MULVV */
+	expect(&w, "__mul", "/srv/v.lua");
+	w.text[SCRIPT_NAME].width = UINT32_MAX;
+	set(&w, SCRIPT_FILE, LUAJIT_FILE_WIDTH('l', 7), "ocal a\nb", 8);
+	expect(&w, "[string \"local a...\"]:7", "[string \"local a...\"]");
+	set(&w, SCRIPT_FILE, LUAJIT_FILE_WIDTH('=', 7), "stdin", 5);
+	expect(&w, "stdin:7", "stdin");
+	set(&w, SCRIPT_FILE, 0, "", 0);
+	w.kind = LUAJIT_KIND(0, LUAJIT_C, 1);
+	expect(&w, "[C]", "");
+	w.kind = LUAJIT_KIND(0, LUAJIT_BUILTIN, 36);
+	expect(&w, "[builtin#36]", "");
+}
+
 static void test_wrong(void **state)
 {
 	(void)state;
@@ -136,7 +209,10 @@ static void test_wrong(void **state)
 		assert_int_equal(script_name_read(&n, &w), 0);
 		w.text[which].bytes++;
 		assert_int_equal(script_name_read(&n, &w), -EBADMSG);
-		w.text[which].bytes = 1;
+		if (i / SCRIPT_TEXTS == SCRIPT_LUAJIT)
+			w.text[which].bytes = UINT32_MAX; /* any width */
+		else
+			w.text[which].bytes = 1;
 		w.text[which].width = 3;
 		assert_int_equal(script_name_read(&n, &w), -EBADMSG);
 		script_name_fini(&n);
@@ -145,10 +221,13 @@ static void test_wrong(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_python), cmocka_unit_test(test_php),
-		cmocka_unit_test(test_kinds),  cmocka_unit_test(test_ruby),
-		cmocka_unit_test(test_perl),   cmocka_unit_test(test_wrong)
-	};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_python),
+					    cmocka_unit_test(test_php),
+					    cmocka_unit_test(test_kinds),
+					    cmocka_unit_test(test_ruby),
+					    cmocka_unit_test(test_perl),
+					    cmocka_unit_test(test_luajit),
+					    cmocka_unit_test(test_luajit_variables),
+					    cmocka_unit_test(test_wrong) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

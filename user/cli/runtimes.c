@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "luajit_wire.h"
 #include "perl_wire.h"
 #include "php_wire.h"
 #include "python_wire.h"
@@ -49,6 +50,9 @@ const struct runtime_advice runtime_advice[N_RUNTIMES] = {
 			   "ascribe knows " RUBY_KNOWN },
 	[RUNTIME_PERL] = { "Perl", "a Perl of an unknown version: Perl subs have no names",
 			   "ascribe knows " PERL_KNOWN },
+	[RUNTIME_LUAJIT] = { "LuaJIT",
+			     "a LuaJIT of an unknown version: Lua functions have no names",
+			     "ascribe knows " LUAJIT_KNOWN },
 };
 
 static const struct how {
@@ -61,6 +65,7 @@ static const struct how {
 	[RUNTIME_PHP] = { "php*", NULL, NULL, "libphp" },
 	[RUNTIME_RUBY] = { "ruby*", NULL, NULL, "libruby" },
 	[RUNTIME_PERL] = { "perl*", NULL, NULL, "libperl" },
+	[RUNTIME_LUAJIT] = { "luajit*", NULL, NULL, "libluajit" },
 };
 
 /* Strings, each with a NUL; one more at the end. The length, 0 when it cannot be read. */

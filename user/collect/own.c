@@ -91,7 +91,8 @@ static int add_silence(struct store_writer *w, const struct reader_silence *s)
 static int add_native(struct own_metrics *o, struct store_writer *w, const struct own_counts *n)
 {
 	static const char *const what[OWN_RUNTIMES] = {
-		"HotSpot without ", "V8 without v8dbg_", "CPython ", "PHP ", "Ruby ", "Perl "
+		"HotSpot without ", "V8 without v8dbg_", "CPython ", "PHP ", "Ruby ", "Perl ",
+		"LuaJIT "
 	};
 	char name[128];
 	int rc = 0;

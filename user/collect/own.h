@@ -23,7 +23,16 @@
 
 #define OWN_METRICS "[ascribe]" /* the module of the buckets */
 
-enum own_runtime { OWN_HOTSPOT, OWN_V8, OWN_PYTHON, OWN_PHP, OWN_RUBY, OWN_PERL, OWN_RUNTIMES };
+enum own_runtime {
+	OWN_HOTSPOT,
+	OWN_V8,
+	OWN_PYTHON,
+	OWN_PHP,
+	OWN_RUBY,
+	OWN_PERL,
+	OWN_LUAJIT,
+	OWN_RUNTIMES
+};
 
 struct own_counts {
 	const struct reader_silence *silence; /* of this window */

@@ -76,7 +76,7 @@ enum export_kind export_frame_kind(const struct store *s, uint32_t frame)
 		return EXPORT_OTHER;
 	if (!strcmp(module, "[jit]") || !strcmp(module, "[python]") || !strcmp(module, "[node]") ||
 	    !strcmp(module, "[java]") || !strcmp(module, "[php]") || !strcmp(module, "[ruby]") ||
-	    !strcmp(module, "[perl]"))
+	    !strcmp(module, "[perl]") || !strcmp(module, "[luajit]"))
 		return EXPORT_JIT;
 	if (!strcmp(module, "[vdso]") || is_library(module))
 		return EXPORT_LIBRARY;

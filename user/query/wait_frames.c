@@ -169,7 +169,8 @@ static const char libc_files[] =
 static const char runtime_files[] =
 	"libstdc++* libc++* libunwind* libjvm* libjava* libnio* libnet.so libjli* libzip.so "
 	"libuv* libnode* "
-	"libpython* python2* python3* node ruby* libruby* perl libperl* php* libphp* libgomp* libtbb*";
+	"libpython* python2* python3* node ruby* libruby* perl libperl* php* libphp* luajit* libluajit* "
+	"libgomp* libtbb*";
 /* Clients: whoever waits in them waits for a server's answer. */
 static const char client_files[] =
 	"libpq.so* libmysqlclient* libmariadb* libhiredis* libcurl* libldap* libssh* libmongoc*";

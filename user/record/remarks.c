@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <linux/types.h>
 #include <stdio.h>
+#include "luajit_wire.h"
 #include "perl_wire.h"
 #include "php_wire.h"
 #include "python_wire.h"
@@ -150,6 +151,7 @@ static void print_scripts(const struct script_unknown s[SCRIPT_LANGUAGES])
 		[SCRIPT_PHP] = { "PHP", "PHP", PHP_KNOWN },
 		[SCRIPT_RUBY] = { "Ruby", "Ruby", RUBY_KNOWN },
 		[SCRIPT_PERL] = { "Perl", "Perl", PERL_KNOWN },
+		[SCRIPT_LUAJIT] = { "Lua", "LuaJIT", LUAJIT_KNOWN },
 	};
 	for (unsigned i = 0; i < SCRIPT_LANGUAGES; i++)
 		if (s[i].processes)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/script_name.h"
 
+#include "stacks/luajit_name.h"
+
 #include "perl_wire.h"
 #include "php_wire.h"
 #include "ruby_wire.h"
@@ -14,6 +16,7 @@ void script_name_fini(struct script_name *n)
 {
 	buf_fini(&n->function);
 	buf_fini(&n->file);
+	buf_fini(&n->raw);
 }
 
 /* Add characters of 1, 2 or 4 bytes as UTF-8, and invalid ones as question marks. */
@@ -116,10 +119,34 @@ static int add_function(struct script_name *n, const struct wire_script *w)
 	return rc;
 }
 
+/* Add what was read as it is, but all that follows a NUL. */
+static int add_raw(struct buf *out, struct buf *raw)
+{
+	const size_t n = raw->len ? strnlen((const char *)raw->data, raw->len) : 0;
+	for (size_t i = 0; i < n; i++)
+		if (raw->data[i] < 0x20 || raw->data[i] == 0x7f)
+			raw->data[i] = '?';
+	return n ? utf8_repair(out, (const char *)raw->data, n) : 0;
+}
+
+static int read_luajit(struct script_name *n, const struct wire_script *w)
+{
+	n->raw.len = 0;
+	int rc = luajit_name_file(w, &n->raw);
+	rc = rc ? rc : add_raw(&n->file, &n->raw);
+	rc = rc ? rc : buf_add_u8(&n->file, 0);
+	n->raw.len = 0;
+	rc = rc ? rc : luajit_name_function(w, (const char *)n->file.data, &n->raw);
+	rc = rc ? rc : add_raw(&n->function, &n->raw);
+	return rc ? rc : buf_add_u8(&n->function, 0);
+}
+
 int script_name_read(struct script_name *n, const struct wire_script *w)
 {
 	struct buf *f = &n->function;
 	f->len = n->file.len = 0;
+	if (SCRIPT_LANGUAGE(w->id) == SCRIPT_LUAJIT)
+		return read_luajit(n, w);
 	int rc = add_text(&n->file, w, SCRIPT_FILE);
 	rc = rc ? rc : buf_add_u8(&n->file, 0);
 	if (!rc && SCRIPT_LANGUAGE(w->id) == SCRIPT_RUBY)

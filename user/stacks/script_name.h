@@ -11,6 +11,7 @@
 /* The function, with its class, and the file; a file may be empty. Both end in a NUL: UTF-8. */
 struct script_name {
 	struct buf function, file;
+	struct buf raw; /* before it is UTF-8 */
 };
 void script_name_fini(struct script_name *n);
 

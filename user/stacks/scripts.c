@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/scripts.h"
 
+#include "luajit_wire.h"
 #include "perl_wire.h"
 #include "php_wire.h"
 #include "python_wire.h"
@@ -20,7 +21,8 @@
 
 #define CODES_MAX (1u << 17) /* of all processes; 48 bytes each */
 
-static const char *const modules[SCRIPT_LANGUAGES] = { "[python]", "[php]", "[ruby]", "[perl]" };
+static const char *const modules[SCRIPT_LANGUAGES] = { "[python]", "[php]", "[ruby]", "[perl]",
+						       "[luajit]" };
 
 struct code {
 	uint64_t start_ns, code;
@@ -132,6 +134,15 @@ static int perl_layout_of(uint32_t version)
 	return -1;
 }
 
+static int luajit_layout_of(uint32_t version)
+{
+	for (int i = 0; i < LUAJIT_LAYOUTS; i++)
+		if (luajit_layouts[i].hook &&
+		    version == LUAJIT_VERSION(luajit_layouts[i].hook, luajit_layouts[i].dispatch))
+			return i;
+	return -1;
+}
+
 static int layout_of(const struct binary_script *s)
 {
 	switch (s->language) {
@@ -141,6 +152,8 @@ static int layout_of(const struct binary_script *s)
 		return ruby_layout_of(s->version);
 	case SCRIPT_PERL:
 		return perl_layout_of(s->version);
+	case SCRIPT_LUAJIT:
+		return luajit_layout_of(s->version);
 	default:
 		return python_layout_of(s->version);
 	}
@@ -200,6 +213,10 @@ void script_version(const struct binary_script *s, char ret[SCRIPT_VERSION_MAX])
 	else if (s->language == SCRIPT_PERL)
 		snprintf(ret, SCRIPT_VERSION_MAX, "5.%u%s", PERL_VERSION_MINOR(v),
 			 is_other_perl(v) ? " of an unusual build" : "");
+	else if (s->language == SCRIPT_LUAJIT && v == LUAJIT_UNUSUAL)
+		snprintf(ret, SCRIPT_VERSION_MAX, "of an unusual build");
+	else if (s->language == SCRIPT_LUAJIT)
+		snprintf(ret, SCRIPT_VERSION_MAX, "offsets %u,%u", v >> 16, v & 0xffff);
 	else if (PHP_API(v) == PHP_NO_API)
 		snprintf(ret, SCRIPT_VERSION_MAX, "without API");
 	else
@@ -225,6 +242,8 @@ static bool is_perl_program(const struct binary_script *s, const struct proc_ima
 /* Return how the chain of a thread is found, for SCRIPT_LAYOUT. */
 static uint64_t way_of(const struct binary_script *s, const struct proc_image *im)
 {
+	if (s->language == SCRIPT_LUAJIT)
+		return s->eval_size;
 	if (s->language == SCRIPT_PYTHON)
 		return PYTHON_WAY(s->version);
 	if (s->language == SCRIPT_PERL && is_perl_program(s, im))

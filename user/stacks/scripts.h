@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of CPython, PHP, Ruby and Perl: find the processes that are one, for bpf/script.bpf.h,
- * and name the code on their stacks. A process chooses the names of its own code, and can falsify
- * only its own frames. Of a process with several interpreters, the first one mapped counts. Not
- * thread-safe.
+ * Frames of CPython, PHP, Ruby, Perl and LuaJIT: find the processes that are one, for
+ * bpf/script.bpf.h, and name the code on their stacks. A process chooses the names of its own code,
+ * and can falsify only its own frames. Of a process with several interpreters, the first one mapped
+ * counts. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_SCRIPTS_H
 #define ASCRIBE_STACKS_SCRIPTS_H
@@ -40,7 +40,10 @@ void scripts_free(struct scripts *p);
 
 /* Is this a version whose frames are read? */
 bool script_is_known(const struct binary_script *s);
-/* Write which version it is: "3.16", "API 20230831,TS", "3.4", "3.14t of an unusual build". */
+/*
+ * Write which version it is: "3.16", "API 20230831,TS", "3.4", "3.14t of an unusual build",
+ * "offsets 336,4000".
+ */
 void script_version(const struct binary_script *s, char ret[SCRIPT_VERSION_MAX]);
 
 /*

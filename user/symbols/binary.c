@@ -228,7 +228,8 @@ const char *binary_script_eval(uint32_t language)
 {
 	static const char *const names[SCRIPT_LANGUAGES] = { "_PyEval_EvalFrameDefault",
 							     "execute_ex", "vm_exec_core",
-							     "Perl_runops_standard" };
+							     "Perl_runops_standard",
+							     "lj_vm_asm_begin" };
 	return names[language < SCRIPT_LANGUAGES ? language : 0];
 }
 

@@ -4,6 +4,7 @@
 #include "elf/section.h"
 #include "symbols/gopclntab.h"
 #include "symbols/hotspot.h"
+#include "symbols/luajit.h"
 #include "symbols/perl.h"
 #include "symbols/php.h"
 #include "symbols/python.h"
@@ -43,7 +44,8 @@ int facts_encode(const struct elf_image *img, struct buf *out)
 	struct binary_hotspot hs = { 0 };
 	struct binary_v8 v8 = { 0 };
 	if (python_find(img, &script) && php_find(img, &script) && ruby_find(img, &script))
-		perl_find(img, &script);
+		if (perl_find(img, &script))
+			luajit_find(img, &script);
 	hotspot_find(img, &hs);
 	v8_find(img, &v8);
 	if (debuglink_read(img, link, &crc))

@@ -244,7 +244,7 @@ int binary_trampolines(const struct binary *b, uint64_t *ret_vaddr);
 struct binary_script {
 	uint32_t language; /* enum script_language */
 	uint32_t version;  /* PY_VERSION_HEX, or as the wire headers have it; 0: it is none */
-	uint64_t at;	   /* _PyRuntime, executor_globals, or as enum script_way has it */
+	uint64_t at;	   /* _PyRuntime, executor_globals, as enum script_way has it, or eval */
 	uint64_t eval, eval_size; /* the function that runs bytecode: binary_script_eval */
 };
 /* Return the name of this function. */

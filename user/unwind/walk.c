@@ -76,6 +76,12 @@ static __always_inline int unwind_unruled(struct unwind_state *s)
 	return -1;
 }
 
+static __always_inline int unwind_luajit(struct unwind_state *s, bool is_interpreter)
+{
+	(void)s, (void)is_interpreter;
+	return -1;
+}
+
 #if defined(UNWIND_FOR_ARM64)
 static __always_inline __u64 unwind_address_mask(void)
 {

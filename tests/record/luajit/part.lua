@@ -1,0 +1,2 @@
+-- Run by load.lua.
+fire(number)
