@@ -115,9 +115,8 @@ for lie in 0 1 2 3 4 5 6 7 8; do
 	done
 	[ $lie != 7 ] || cp liar perl9.9 # by a name that check looks for
 done
-background bash -c 'while sleep 0.2; do ./perl9.9; done'
-sleep 0.7
-ok "unknown: in check" grep '^note  Perl .*5[.]99.*ascribe knows Perl' <(
-	"$ascribe" check 2>&1)
+background bash -c 'while sleep 0.01; do ./perl9.9; done'
+ok "unknown: in check" within 30 sh -c '"$0" check 2>&1 | grep "$1"' "$ascribe" \
+	'^note  Perl .*5[.]99.*ascribe knows Perl'
 kill "$pid" 2>/dev/null
 finish

@@ -85,9 +85,8 @@ for lie in 0 1 2 3 4 5; do
 	done
 done
 mv liar php9.9 # the last one, by a name that check looks for
-background bash -c 'while sleep 0.2; do ./php9.9; done'
-sleep 0.7
-ok "unknown: in check" grep '^note  PHP .*API 20991231,debug.*ascribe knows PHP' <(
-	"$ascribe" check 2>&1)
+background bash -c 'while sleep 0.01; do ./php9.9; done'
+ok "unknown: in check" within 30 sh -c '"$0" check 2>&1 | grep "$1"' "$ascribe" \
+	'^note  PHP .*API 20991231,debug.*ascribe knows PHP'
 kill "$pid" 2>/dev/null
 finish
