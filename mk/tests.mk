@@ -131,19 +131,19 @@ UNIT_RUN := $(patsubst %,$(ASAN)/tests/%,$(filter-out $(UNIT_OUT),$(UNIT_NAMES))
 LONG := bounded_large bounded retain copy segments_damage segments symbols_sources unwind_damage \
 	symbols_lines sideband sandbox symbols_kernel union old
 UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
-# An emulated kernel takes one CPU for a minute: these compute on the other one meanwhile.
-BESIDE_KERNELS := $(wordlist 1,4,$(UNIT_LONG))
+# Lint takes one CPU for a minute: these compute on the other one meanwhile.
+BESIDE_LINT := $(wordlist 1,4,$(UNIT_LONG))
 PACKAGES := $(wildcard tests/release/*.sh tests/stability/*.sh)
 COMPUTES := $(filter-out $(TAIL_OUT),tests/labels/matrix.sh $(sort $(PACKAGES))) \
 	tests/cli/query.sh $(BROWSER) \
 	$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) \
-	$(filter-out $(BESIDE_KERNELS),$(UNIT_LONG)) \
+	$(filter-out $(BESIDE_LINT),$(UNIT_LONG)) \
 	$(filter-out tests/cli/query.sh $(TAIL_OUT),$(sort $(wildcard tests/cli/*.sh))) \
 	tests/labels/key.sh $(filter-out $(TAIL_OUT),tests/models/check.sh)
 # Beside each other: one that mostly waits and one that computes in turn, at last what takes a
 # second.
 TURNS := $(subst |, ,$(join $(addsuffix |,$(BESIDE_RUN)),$(COMPUTES))) \
-	$(filter-out $(UNIT_LONG) $(BESIDE_KERNELS),$(UNIT_RUN))
+	$(filter-out $(UNIT_LONG) $(BESIDE_LINT),$(UNIT_RUN))
 test_kind = $(if $(filter $(ASAN)/%,$(1)),$(if \
 	$(filter %/fault/,$(dir $(1))),asan-fault,asan),$(if \
 	$(filter %/fault/,$(dir $(1))),fault,unit))
@@ -342,10 +342,11 @@ test-with-packages:
 		$(call alone,record) \
 		$(call script_list,$(filter-out $(TAIL_OUT),tests/labels/languages.sh)) \
 		$(call alone,http) \
-		'-j2=other kernels and lint' \
+		'-j1=other kernels' \
 		$(foreach k,$(if $(ASCRIBE_TEST_ALL),$(KERNELS),$(firstword $(KERNELS))),\
 			'kernel/$(k)=$(KERNEL_PART) $(MAKE) --no-print-directory test-kernels \
 				KERNELS=$(k)') \
+		-j2=lint \
 		'layers=tools/check-layers' \
 		'lint=$(MAKE) --no-print-directory lint' \
 		$(if $(ASCRIBE_TEST_ALL),'tidy=$(MAKE) --no-print-directory tidy' \
@@ -353,7 +354,7 @@ test-with-packages:
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
 		'figures=BUILD=$(BUILD) CLANG=$(CLANG) tools/figures compare' \
-		$(foreach t,$(BESIDE_KERNELS),$(call one_test,$(t))) \
+		$(foreach t,$(BESIDE_LINT),$(call one_test,$(t))) \
 		-r8
 
 test-programs: $(BUILD)/ascribe $(HEAP_LIB) $(LABEL_LIB) $(BUILD)/tests/hasty/ascribe \
