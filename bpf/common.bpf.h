@@ -65,6 +65,13 @@ static __always_inline __u64 mix(__u64 h, __u64 v)
 	return h ^ (h >> 29);
 }
 
+/* Read the word at `at` of the process; 0 when that fails. */
+static __always_inline __u64 user_word(__u64 at)
+{
+	__u64 v = 0;
+	return bpf_probe_read_user(&v, sizeof(v), (void *)at) ? 0 : v;
+}
+
 /*
  * Hand a record to user space. It is woken only when enough has gathered, or at once when `now`: a
  * wake-up costs more than the record. 0, or negative when the ring is full.

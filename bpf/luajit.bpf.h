@@ -96,7 +96,7 @@ static __always_inline int luajit_list(struct script_cpu *c, __u64 at, __u64 end
 /* Copy the string of number `i` among a function's constants into the name. */
 static __always_inline int luajit_constant(struct script_cpu *c, __u32 i)
 {
-	const __u64 at = script_word(c->luajit.from.proto.constants - 8 * ((__u64)i + 1));
+	const __u64 at = user_word(c->luajit.from.proto.constants - 8 * ((__u64)i + 1));
 	if (!at || bpf_probe_read_user(&c->luajit.string, sizeof(c->luajit.string), (void *)at))
 		return -1;
 	return script_copy(c, SCRIPT_NAME, at + sizeof(c->luajit.string), c->luajit.string.length,
@@ -273,8 +273,8 @@ __noinline int luajit_caller(void)
 	if (!(link & 3))
 		pc = link;
 	else if ((link & LUAJIT_LINK_TYPE) == LUAJIT_LINK_CONT &&
-		 script_word(at - 24) != LUAJIT_CONT_CALLBACK)
-		pc = script_word(at - 16);
+		 user_word(at - 24) != LUAJIT_CONT_CALLBACK)
+		pc = user_word(at - 16);
 	if (pc && bpf_probe_read_user(&c->luajit.insn_call, 4, (void *)(pc - 4)))
 		pc = 0;
 	if (!(link & 3) && !pc)

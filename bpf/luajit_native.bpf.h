@@ -57,12 +57,6 @@ static __always_inline struct luajit_cpu *luajit_cpu(void)
 	return bpf_map_lookup_elem(&luajit_cpus, &zero);
 }
 
-static __always_inline __u64 luajit_word(__u64 at)
-{
-	__u64 v = 0;
-	return bpf_probe_read_user(&v, sizeof(v), (void *)at) ? 0 : v;
-}
-
 /* A walk begins, of this process. */
 static __always_inline void luajit_begin(struct unwind_state *s, const struct proc_entry *e)
 {
@@ -94,8 +88,8 @@ static __always_inline int luajit_read(struct luajit_cpu *l, __u64 at)
 	if (!at ||
 	    bpf_probe_read_user(&l->read, sizeof(l->read), (void *)(at + LUAJIT_STATE_GLOBAL)))
 		return -1;
-	const __u64 current = luajit_word(l->read.global + LUAJIT_GLOBAL_STATE);
-	return current && luajit_word(current + LUAJIT_STATE_GLOBAL) == l->read.global ? 0 : -1;
+	const __u64 current = user_word(l->read.global + LUAJIT_GLOBAL_STATE);
+	return current && user_word(current + LUAJIT_STATE_GLOBAL) == l->read.global ? 0 : -1;
 }
 
 /* Note the state that was read. */
@@ -136,13 +130,13 @@ __noinline int luajit_interpreter(__u32 unused)
 	struct luajit_cpu *l = luajit_cpu();
 	if (!s || !l || unused)
 		return -1;
-	const __u64 at = luajit_word(s->sp + LUAJIT_FRAME_STATE);
+	const __u64 at = user_word(s->sp + LUAJIT_FRAME_STATE);
 	if (luajit_read(l, at))
 		return -1;
 	if (s->leaf)
 		luajit_note_leaf(l, s, at);
 	else
-		luajit_note(l, at, 0, luajit_word(s->sp + LUAJIT_FRAME_PC));
+		luajit_note(l, at, 0, user_word(s->sp + LUAJIT_FRAME_PC));
 	return 0;
 }
 
@@ -158,12 +152,12 @@ __noinline int luajit_compiled(__u32 is_interpreter)
 	if (!s || !l || !found)
 		return -1;
 	const __u64 global = s->leaf ? s->reg[LUAJIT_REG_DISPATCH] - l->dispatch : *found;
-	const __u64 at = luajit_word(global + LUAJIT_GLOBAL_STATE);
-	const __u64 base = luajit_word(global + LUAJIT_GLOBAL_BASE);
+	const __u64 at = user_word(global + LUAJIT_GLOBAL_STATE);
+	const __u64 base = user_word(global + LUAJIT_GLOBAL_BASE);
 	if ((!base && !is_interpreter) || luajit_read(l, at) || l->read.global != global)
 		return -1;
 	const __u64 frame = l->read.frame & ~3ull;
-	if (frame - s->sp > LUAJIT_FRAME_FAR || luajit_word(frame + LUAJIT_FRAME_STATE) != at)
+	if (frame - s->sp > LUAJIT_FRAME_FAR || user_word(frame + LUAJIT_FRAME_STATE) != at)
 		return -1;
 	if (!base && s->leaf)
 		luajit_note_leaf(l, s, at);

@@ -66,13 +66,13 @@ __noinline int perl_text(__u64 at, __u32 which)
 __noinline __u64 perl_package(__u64 at)
 {
 	struct script_cpu *c = script_cpu();
-	at = script_word(at);
+	at = user_word(at);
 	if (!c || !at ||
 	    bpf_probe_read_user(&c->perl.stash, sizeof(c->perl.stash), (void *)(at + PERL_BODY_AT)))
 		return 0;
 	if (c->perl.stash.names > 0)
-		return script_word(c->perl.stash.name);
-	return c->perl.stash.names < -1 ? script_word(c->perl.stash.name + 8) : c->perl.stash.name;
+		return user_word(c->perl.stash.name);
+	return c->perl.stash.names < -1 ? user_word(c->perl.stash.name + 8) : c->perl.stash.name;
 }
 
 /* Copy the name of a file, or its end. */
@@ -118,18 +118,18 @@ __noinline __u64 perl_code(__u64 at)
 	c->perl.glob = (struct perl_glob){ 0 };
 	if (!at)
 		return 0;
-	at = script_word(at);
+	at = user_word(at);
 	if (!at ||
 	    bpf_probe_read_user(&c->perl.code, sizeof(c->perl.code), (void *)(at + PERL_BODY_AT)))
 		return 0;
 	c->perl.glob = (struct perl_glob){ c->perl.code.name, c->perl.code.stash };
 	if (!(c->perl.code.flags & PERL_CODE_IS_NAMED)) {
-		at = script_word(c->perl.code.name);
+		at = user_word(c->perl.code.name);
 		if (!at || bpf_probe_read_user(&c->perl.glob, sizeof(c->perl.glob),
 					       (void *)(at + PERL_BODY_AT)))
 			c->perl.glob.name = 0;
 	}
-	return mix(mix(script_word(c->perl.glob.name), c->perl.glob.name), c->perl.glob.stash);
+	return mix(mix(user_word(c->perl.glob.name), c->perl.glob.name), c->perl.glob.stash);
 }
 
 /* ---- frames ---- */

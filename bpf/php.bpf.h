@@ -21,7 +21,7 @@ static __always_inline __u64 php_first(__u64 globals, __u32 layout)
 	struct script_cpu *c = script_cpu();
 	if (c)
 		c->php.file = 0;
-	return t->pid == t->tgid ? script_word(globals + php_layout(layout)->current) : 0;
+	return t->pid == t->tgid ? user_word(globals + php_layout(layout)->current) : 0;
 }
 
 /* Where the function that was read stands in its file. */
@@ -57,8 +57,7 @@ __noinline int php_describe(const struct image *im)
 		return -1;
 	if (php_text(c->php.function.name, SCRIPT_NAME) ||
 	    php_text(PHP_IS_USER(c->php.function.type) ? c->php.file : 0, SCRIPT_FILE) ||
-	    php_text(c->php.function.scope ? script_word(c->php.function.scope + PHP_CLASS_NAME)
-					   : 0,
+	    php_text(c->php.function.scope ? user_word(c->php.function.scope + PHP_CLASS_NAME) : 0,
 		     SCRIPT_CLASS))
 		return -1;
 	return script_send(c, im, SCRIPT_TEXTS);
@@ -138,7 +137,7 @@ __noinline int php_delegating(__u64 at)
 	struct script_cpu *c = script_cpu();
 	if (!c || c->php.call.object + PHP_GENERATOR_FAKE != at)
 		return -1;
-	at = script_word(c->php.call.object + PHP_GENERATOR_FRAME);
+	at = user_word(c->php.call.object + PHP_GENERATOR_FRAME);
 	if (bpf_probe_read_user(&c->php.call, sizeof(c->php.call), (void *)at))
 		return -1;
 	c->php.call.info = 0;

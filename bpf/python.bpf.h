@@ -28,10 +28,10 @@ static __always_inline const struct python_layout *python_layout(__u64 i)
 static __always_inline bool python_is_listed(const struct python_layout *l, __u64 at, __u64 self,
 					     __u64 head)
 {
-	if (!at || script_word(at + l->thread_id) != self)
+	if (!at || user_word(at + l->thread_id) != self)
 		return false;
-	const __u64 before = script_word(at + PYTHON_THREAD_BEFORE);
-	return before ? script_word(before + l->thread_next) == at : head == at;
+	const __u64 before = user_word(at + PYTHON_THREAD_BEFORE);
+	return before ? user_word(before + l->thread_next) == at : head == at;
 }
 
 /* Search the list that begins at `t` for the thread `self`. 0: not among the first ones. */
@@ -65,12 +65,12 @@ __noinline __u64 python_thread(__u64 runtime, __u32 layout)
 	if (!self || !found)
 		return 0;
 	if (l->holder != PYTHON_NOWHERE) {
-		t = script_word(runtime + l->holder);
-		if (t && script_word(t + l->thread_id) == self)
+		t = user_word(runtime + l->holder);
+		if (t && user_word(t + l->thread_id) == self)
 			return t;
 	}
-	t = script_word(runtime + l->main);
-	head = t ? script_word(t + 8 * SCRIPT_LAYOUT_WAY(layout)) : 0;
+	t = user_word(runtime + l->main);
+	head = t ? user_word(t + 8 * SCRIPT_LAYOUT_WAY(layout)) : 0;
 	t = *found;
 	if (python_is_listed(l, t, self, head))
 		return t;
@@ -89,7 +89,7 @@ __noinline int python_text(__u64 at, __u32 layout, __u32 which)
 	if (!c || bpf_probe_read_user(&state, sizeof(state), (void *)(at + l->string_state)))
 		return -1;
 	state >>= l->width_bit & 31;
-	__u64 n = script_word(at + l->string_length), width = state & 7;
+	__u64 n = user_word(at + l->string_length), width = state & 7;
 	bool compact = state >> 3 & 1, ascii = state >> 4 & 1;
 	if (!compact || (width != 1 && width != 2 && width != 4) || n > 0xffffff)
 		return -1;
@@ -105,8 +105,8 @@ __noinline int python_describe(const struct image *im, __u64 code, __u32 layout)
 		return -1;
 	c->code.line = 0;
 	bpf_probe_read_user(&c->code.line, sizeof(c->code.line), (void *)(code + l->code_line));
-	if (python_text(script_word(code + l->code_name), layout, SCRIPT_NAME) ||
-	    python_text(script_word(code + l->code_file), layout, SCRIPT_FILE))
+	if (python_text(user_word(code + l->code_name), layout, SCRIPT_NAME) ||
+	    python_text(user_word(code + l->code_file), layout, SCRIPT_FILE))
 		return -1;
 	return script_send(c, im, SCRIPT_CLASS);
 }
@@ -172,8 +172,8 @@ __noinline int python_step(const struct image *im, __u32 key, __u32 from, __u32 
 __noinline __u64 python_first(__u64 runtime, __u32 layout)
 {
 	const struct python_layout *l = python_layout(layout);
-	__u64 t = python_thread(runtime, layout), at = t ? script_word(t + l->thread_frame) : 0;
-	return at && l->cframe_frame != PYTHON_NOWHERE ? script_word(at + l->cframe_frame) : at;
+	__u64 t = python_thread(runtime, layout), at = t ? user_word(t + l->thread_frame) : 0;
+	return at && l->cframe_frame != PYTHON_NOWHERE ? user_word(at + l->cframe_frame) : at;
 }
 
 #endif

@@ -38,7 +38,7 @@ __noinline int ruby_text(__u64 at, __u32 layout, __u32 which)
 		return -1;
 	if (RUBY_TYPE(c->ruby.object.flags) == RUBY_ARRAY) {
 		at = c->ruby.object.flags & RUBY_EMBEDDED ? c->ruby.object.length
-							  : script_word(c->ruby.object.elements);
+							  : user_word(c->ruby.object.elements);
 		if (ruby_object(c, at))
 			return -1;
 	}
@@ -59,18 +59,18 @@ __noinline __u64 ruby_method(void)
 		return 0;
 	__u64 env = c->ruby.frame.env, flags = c->ruby.env;
 	for (int i = 0; i < RUBY_ENVS; i++) {
-		__u64 method = script_word(env - RUBY_ENV_METHOD), what = script_word(method);
+		__u64 method = user_word(env - RUBY_ENV_METHOD), what = user_word(method);
 		bool local = flags & RUBY_ENV_LOCAL;
 		if (local && (what & RUBY_IMEMO_MASK) == RUBY_IMEMO_HOLDER) {
-			method = script_word(method + RUBY_HOLDER_METHOD);
-			what = script_word(method);
+			method = user_word(method + RUBY_HOLDER_METHOD);
+			what = user_word(method);
 		}
 		if ((what & RUBY_IMEMO_MASK) == RUBY_IMEMO_METHOD)
 			return method;
 		if (local)
 			return 0;
-		env = script_word(env - RUBY_ENV_OUTER) & ~(__u64)RUBY_ENV_TAG;
-		flags = script_word(env);
+		env = user_word(env - RUBY_ENV_OUTER) & ~(__u64)RUBY_ENV_TAG;
+		flags = user_word(env);
 	}
 	return 0;
 }
@@ -80,18 +80,18 @@ __noinline __u64 ruby_class(__u64 method, __u32 layout)
 {
 	const struct ruby_layout *l = ruby_layout(layout);
 	struct script_cpu *c = script_cpu();
-	__u64 class = script_word(method + RUBY_METHOD_OWNER), flags = script_word(class);
+	__u64 class = user_word(method + RUBY_METHOD_OWNER), flags = user_word(class);
 	if (!c)
 		return 0;
 	c->code.kind = RUBY_OF_INSTANCES;
 	if (RUBY_TYPE(flags) == RUBY_CLASS && flags & RUBY_SINGLETON) {
 		c->code.kind = RUBY_OF_CLASS;
-		class = script_word(class + l->class_attached);
-		flags = script_word(class);
+		class = user_word(class + l->class_attached);
+		flags = user_word(class);
 	}
 	if (RUBY_TYPE(flags) != RUBY_CLASS && RUBY_TYPE(flags) != RUBY_MODULE)
 		return 0;
-	return script_word(class + l->class_name);
+	return user_word(class + l->class_name);
 }
 
 /* Describe the code that was read to user space: c->code has its id and line. */
@@ -123,7 +123,7 @@ __noinline __u64 ruby_identify(const struct image *im, __u32 layout)
 	__u64 *cell;
 	if (!im || !c)
 		return 0;
-	__u64 iseq = c->ruby.frame.iseq, body = script_word(iseq + RUBY_ISEQ_BODY);
+	__u64 iseq = c->ruby.frame.iseq, body = user_word(iseq + RUBY_ISEQ_BODY);
 	const struct ruby_location *at = &c->ruby.location;
 	if (!body || bpf_probe_read_user(&c->ruby.location, sizeof(c->ruby.location),
 					 (void *)(body + l->location)))
@@ -152,7 +152,7 @@ __noinline int ruby_step(const struct image *im, __u32 key, __u32 from, __u32 la
 	c->at += ruby_layout(layout)->frame_size;
 	if (c->at >= c->ruby.end)
 		c->at = 0;
-	c->ruby.env = script_word(c->ruby.frame.env);
+	c->ruby.env = user_word(c->ruby.frame.env);
 	if (!c->ruby.frame.iseq || c->ruby.env & RUBY_FRAME_C ||
 	    (c->ruby.env & RUBY_FRAME_MASK) == RUBY_FRAME_DUMMY)
 		return 0;

@@ -103,13 +103,6 @@ static __always_inline struct script_cpu *script_cpu(void)
 	return bpf_map_lookup_elem(&script_cpus, &zero);
 }
 
-/* Read the word at `at` of the process; 0 when that fails. */
-static __always_inline __u64 script_word(__u64 at)
-{
-	__u64 v = 0;
-	return bpf_probe_read_user(&v, sizeof(v), (void *)at) ? 0 : v;
-}
-
 /*
  * Copy n bytes at `at` into a text of the record, or their end. 0, or an error where they are
  * unreadable.
@@ -159,15 +152,15 @@ __noinline __u64 script_local(__u64 at, __u64 way)
 	if (!tp)
 		return 0;
 	if (way == SCRIPT_BY_SLOT)
-		at = script_word(at);
+		at = user_word(at);
 	if (way == SCRIPT_BY_SLOT || way == SCRIPT_BY_TP)
-		return script_word(tp + at);
+		return user_word(tp + at);
 	/* The table is glibc's (bpf/tls.bpf.h) */
-	__u64 module = script_word(at), offset = script_word(at + 8), table = script_word(tp + 8);
-	if (!module || module > script_word(table - 16))
+	__u64 module = user_word(at), offset = user_word(at + 8), table = user_word(tp + 8);
+	if (!module || module > user_word(table - 16))
 		return 0;
-	table = script_word(table + 16 * module);
-	return table && table != ~0ull ? script_word(table + offset) : 0;
+	table = user_word(table + 16 * module);
+	return table && table != ~0ull ? user_word(table + offset) : 0;
 }
 
 #include "perl.bpf.h"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What only looks like Perl: an honest one, and some that lie. Perl of a version that is not known.
 . "$(dirname "$0")/lib.bash"
+. "$here/runtime.bash"
 command -v cc >/dev/null || skip "no C compiler"
 [ "$(uname -m)" = x86_64 ] || skip "Perl's frames are read on x86-64 alone"
 
@@ -115,8 +116,5 @@ for lie in 0 1 2 3 4 5 6 7 8; do
 	done
 	[ $lie != 7 ] || cp liar perl9.9 # by a name that check looks for
 done
-background bash -c 'while sleep 0.01; do ./perl9.9; done'
-ok "unknown: in check" within 30 sh -c '"$0" check 2>&1 | grep "$1"' "$ascribe" \
-	'^note  Perl .*5[.]99.*ascribe knows Perl'
-kill "$pid" 2>/dev/null
+check_names perl9.9 '^note  Perl .*5[.]99.*ascribe knows Perl'
 finish

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What only looks like PHP: an honest one, and some that lie. PHP of a version that is not known.
 . "$(dirname "$0")/lib.bash"
+. "$here/runtime.bash"
 command -v cc >/dev/null || skip "no C compiler"
 
 cat >liar.c <<'C'
@@ -85,8 +86,5 @@ for lie in 0 1 2 3 4 5; do
 	done
 done
 mv liar php9.9 # the last one, by a name that check looks for
-background bash -c 'while sleep 0.01; do ./php9.9; done'
-ok "unknown: in check" within 30 sh -c '"$0" check 2>&1 | grep "$1"' "$ascribe" \
-	'^note  PHP .*API 20991231,debug.*ascribe knows PHP'
-kill "$pid" 2>/dev/null
+check_names php9.9 '^note  PHP .*API 20991231,debug.*ascribe knows PHP'
 finish

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What only looks like Ruby: an honest one, and some that lie. Ruby of a version that is not known.
 . "$(dirname "$0")/lib.bash"
+. "$here/runtime.bash"
 command -v cc >/dev/null || skip "no C compiler"
 [ "$(uname -m)" = x86_64 ] || skip "Ruby is found in x86-64 code alone"
 
@@ -115,8 +116,5 @@ for lie in 0 1 2 3 4 5 6; do
 	done
 	[ $lie != 5 ] || cp liar ruby9.9 # by a name that check looks for
 done
-background bash -c 'while sleep 0.01; do ./ruby9.9; done'
-ok "unknown: in check" within 30 sh -c '"$0" check 2>&1 | grep "$1"' "$ascribe" \
-	'^note  Ruby .*3[.]99.*ascribe knows Ruby'
-kill "$pid" 2>/dev/null
+check_names ruby9.9 '^note  Ruby .*3[.]99.*ascribe knows Ruby'
 finish

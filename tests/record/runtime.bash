@@ -34,3 +34,10 @@ rooted() { # store, percent
 
 # judge.py, which a test writes, looks at a sample; verdict.py counts and judges.
 judge() { cat judge.py "$here/verdict.py" | python3 -I -S - "$@"; }
+
+# A program of this name runs again and again, and `ascribe check` says this of its version.
+check_names() { # program, regular expression
+	background bash -c "while sleep 0.01; do ./$1; done"
+	ok "unknown: in check" within 30 sh -c '"$0" check 2>&1 | grep "$1"' "$ascribe" "$2"
+	kill "$pid" 2>/dev/null
+}
