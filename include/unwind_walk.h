@@ -29,6 +29,7 @@ struct unwind_state {
 	struct unwind_range range; /* the one that was found last */
 	__u32 first, n;		   /* the process's ranges */
 	__u32 v8;		   /* 1 + index of its V8's layout; 0: none (v8_wire.h) */
+	__u32 list;		   /* its number */
 	__u64 vm, vm_size;	   /* of the program: its LuaJIT's interpreter; size 0: none */
 	__u32 leaf;
 	__u32 exact; /* pc is the instruction itself, not behind a call */
@@ -61,6 +62,10 @@ static __always_inline const struct unwind_range *unwind_range_at(__u32 i);
 static __always_inline const struct unwind_page *unwind_page_at(__u32 i);
 static __always_inline const struct unwind_rule *unwind_rule_at(__u32 i);
 static __always_inline const struct unwind_rows *unwind_rows_at(__u32 shard);
+
+/* The rule at this address of the process, if it was found before and is still at hand; else 0. */
+static __always_inline __u32 unwind_recall(const struct unwind_state *s, __u64 at);
+static __always_inline void unwind_remember(const struct unwind_state *s, __u64 at, __u32 rule);
 
 /*
  * The state has come to a caller. True: what includes this knows the frames from here on, and the
@@ -384,7 +389,8 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 	int end = in_vm ? unwind_luajit(s, true) : -1;
 	if (end >= 0)
 		return end;
-	if (!is_code(s, at)) {
+	__u32 id = unwind_recall(s, at);
+	if (!id && !is_code(s, at)) {
 		end = s->vm_size ? unwind_luajit(s, false) : -1;
 		if (end >= 0)
 			return end;
@@ -393,15 +399,21 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 			return unwind_by_fp(1);
 		return s->leaf ? unwind_by_fp(0) : COUNTER_unwind_no_mapping;
 	}
-	if (s->range.page == UNWIND_PAGE_LATE)
+	if (!id && s->range.page == UNWIND_PAGE_LATE)
 		return COUNTER_unwind_no_mapping;
-	if (s->range.page == UNWIND_PAGE_MADE) {
+	if (!id && s->range.page == UNWIND_PAGE_MADE) {
 		end = unwind_made(s);
 		return end < 0 ? unwind_by_fp(1) : end;
 	}
-	__u32 id = unwind_find_rule(s, at);
+	if (!id) {
+		id = unwind_find_rule(s, at);
+		unwind_remember(s, at, id);
+	}
 	end = id ? unwind_by_rule(s, id) : unwind_unruled(s);
-	return end < 0 ? unwind_by_fp(1) : end;
+	if (end >= 0)
+		return end;
+	is_code(s, at); /* the range of a rule that was recalled */
+	return unwind_by_fp(1);
 }
 
 /* The state's frame is the one that was interrupted: its registers by DWARF number. */
@@ -415,9 +427,10 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 	s->bx_at = UNWIND_BX_SAME;
 	s->pc_at = s->fp_at = 0;
 	s->range.start = s->range.end = s->range.page = 0;
-	s->first = (__u32)ranges;
+	s->first = UNWIND_LIST_FIRST(ranges);
 	s->n = UNWIND_LIST_N(ranges);
 	s->v8 = UNWIND_LIST_V8(ranges);
+	s->list = UNWIND_LIST_NUMBER(ranges);
 }
 
 /*

@@ -136,11 +136,19 @@ struct unwind_range {
 /* Code that a runtime makes, which the program can walk: n_pages says where it is described */
 #define UNWIND_PAGE_MADE (~1u)
 
-/* proc_entry.ranges: the first of a list, how many, 1 + the index of V8's layout or 0. */
-#define UNWIND_LIST(first, n, v8) ((__u64)(v8) << 48 | (__u64)(n) << 32 | (__u32)(first))
-#define UNWIND_LIST_N(list) ((__u32)((list) >> 32) & 0xffff)
-#define UNWIND_LIST_V8(list) ((__u32)((list) >> 48))
+/*
+ * proc_entry.ranges: the first of a list, how many, 1 + the index of V8's layout or 0, and a number
+ * that no other list has: what an address means in a list never changes.
+ */
+#define UNWIND_LIST(first, n, v8, number) \
+	((__u64)(number) << 33 | (__u64)(v8) << 26 | (__u64)(n) << 15 | (first))
+#define UNWIND_LIST_FIRST(list) ((__u32)(list) & 0x7fff)
+#define UNWIND_LIST_N(list) ((__u32)((list) >> 15) & 0x7ff)
+#define UNWIND_LIST_V8(list) ((__u32)((list) >> 26) & 0x7f)
+#define UNWIND_LIST_NUMBER(list) ((__u32)((list) >> 33))
+#define UNWIND_LIST_NUMBERS (1u << 31) /* then they begin anew */
 
+_Static_assert(UNWIND_RANGES <= 1 << 15 && UNWIND_PROC_RANGES_MAX < 1 << 11, "UNWIND_LIST");
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
 _Static_assert(sizeof(struct unwind_page) == 8, "unwind_page");
 _Static_assert(sizeof(struct unwind_range) == 32, "unwind_range");

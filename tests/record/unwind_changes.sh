@@ -49,6 +49,25 @@ record -F 499 -o $store -- "$load" exec 0.1 ./changes1 ./changes2 ./changes3 ./c
 	./changes6
 whole "exec after exec" '_start;.*;main;before_exec;leaf' 200 0.95
 
+# ---- other programs at the same addresses, with other frames, on one CPU ----
+for bytes in 400 1200 4000; do
+	gcc -O2 -fomit-frame-pointer -no-pie -static -DBYTES=$bytes -x c -o ./placed$bytes - \
+		<<'C' || bad "gcc, $bytes"
+#include <time.h>
+volatile unsigned long sink;
+static double now(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return (double)t.tv_sec + (double)t.tv_nsec / 1e9; }
+__attribute__((noinline)) void leaf(double until) { volatile char room[BYTES]; while (now() < until) for (int i = 0; i < 500; i++) sink += sink * 7 + (unsigned long)(room[i & 255] = 1); }
+__attribute__((noinline)) void inner(double until) { volatile char room[BYTES]; room[0] = 1; leaf(until); sink += (unsigned long)room[0]; }
+__attribute__((noinline)) void outer(double until) { volatile char room[BYTES]; room[0] = 1; inner(until); sink += (unsigned long)room[0]; }
+int main(void) { outer(now() + 1); sink++; }
+C
+done
+ok "their functions are at the same addresses" test "$(nm placed400 | grep -E ' T (inner|leaf|outer|main)$')" = \
+	"$(nm placed4000 | grep -E ' T (inner|leaf|outer|main)$')"
+store=placed comm=placed
+record -F 999 -o $store -- taskset -c 0 sh -c './placed400 & ./placed1200 & ./placed4000 & wait'
+whole "other programs at the same addresses" '_start;.*;main;outer;inner;leaf' 1500
+
 # ---- files that are replaced while they run ----
 cp "$load" running
 library ./in_use.so before

@@ -46,12 +46,20 @@ static void test_share(void **state)
 	}
 	assert_int_equal(all.free.used, MAPPINGS);
 	assert_int_equal(first->refs, CHILDREN);
-	assert_memory_equal(shared + (uint32_t)range_list_word(first, 0), r, sizeof(r));
-	assert_int_equal(range_list_word(first, 0) >> 32, MAPPINGS);
-	assert_int_equal(range_list_word(first, 3) >> 48, 3);
+	const uint64_t word = range_list_word(first, 64);
+	assert_memory_equal(shared + UNWIND_LIST_FIRST(word), r, sizeof(r));
+	assert_int_equal(UNWIND_LIST_N(word), MAPPINGS);
+	assert_int_equal(UNWIND_LIST_V8(word), 64);
+	assert_int_equal(UNWIND_LIST_NUMBER(word), first->number);
 	/* Other files behind the same addresses are another list. */
 	assert_int_equal(range_lists_get(&all, r, MAPPINGS, code, 1, 0, &l, &made), 0);
-	assert_true(made && l != first);
+	assert_true(made && l != first && l->number != first->number);
+	const uint64_t last =
+		UNWIND_LIST(UNWIND_RANGES - 1, UNWIND_PROC_RANGES_MAX, 64, UNWIND_LIST_NUMBERS - 1);
+	assert_int_equal(UNWIND_LIST_FIRST(last), UNWIND_RANGES - 1);
+	assert_int_equal(UNWIND_LIST_N(last), UNWIND_PROC_RANGES_MAX);
+	assert_int_equal(UNWIND_LIST_V8(last), 64);
+	assert_int_equal(UNWIND_LIST_NUMBER(last), UNWIND_LIST_NUMBERS - 1);
 	/* One that nobody uses, and that is wanted again before it was freed. */
 	range_lists_put(&all, l);
 	assert_int_equal(all.unused.n, 1);

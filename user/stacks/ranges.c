@@ -59,6 +59,7 @@ int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint3
 					  .hash = hash,
 					  .first = first,
 					  .n = n,
+					  .number = all->number++ % UNWIND_LIST_NUMBERS,
 					  .n_codes = n_codes,
 					  .user = user };
 		quota_take(&all->quota, user, n);

@@ -20,6 +20,7 @@ struct range_list {
 	uint64_t hash;
 	uint32_t refs; /* images with this list */
 	uint32_t first, n;
+	uint32_t number; /* of UNWIND_LIST */
 	uint32_t n_codes;
 	uint32_t user; /* who is charged */
 	struct list_node unused;
@@ -32,7 +33,8 @@ struct range_lists {
 	struct quota quota; /* of ranges */
 	struct range_list *bucket[RANGE_LIST_BUCKETS];
 	struct list unused;
-	size_t n; /* lists */
+	size_t n;	 /* lists */
+	uint32_t number; /* of the last one that was made */
 	void (*on_free)(void *ctx, struct range_list *l);
 	void *ctx;
 };
@@ -59,7 +61,7 @@ void range_lists_collect(struct range_lists *all, struct sampler *s);
 /* Store a list in struct proc_entry, and 1 + the index of V8's layout or 0. */
 static inline uint64_t range_list_word(const struct range_list *l, uint32_t v8)
 {
-	return l ? UNWIND_LIST(l->first, l->n, v8) : 0;
+	return l ? UNWIND_LIST(l->first, l->n, v8, l->number) : 0;
 }
 
 #endif

@@ -57,6 +57,18 @@ static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
 	return walk.m->read(walk.m->ctx, to, n, at) ? 0 : -1;
 }
 
+/* A copy is walked once. */
+static __always_inline __u32 unwind_recall(const struct unwind_state *s, __u64 at)
+{
+	(void)s, (void)at;
+	return 0;
+}
+
+static __always_inline void unwind_remember(const struct unwind_state *s, __u64 at, __u32 rule)
+{
+	(void)s, (void)at, (void)rule;
+}
+
 static __always_inline bool unwind_is_known(struct unwind_state *s)
 {
 	(void)s;
@@ -95,7 +107,7 @@ unsigned unwind_walk(const struct unwind_tables *t, const struct unwind_memory *
 	walk.t = t;
 	walk.m = m;
 	memcpy(walk.state.reg, regs->reg, sizeof(walk.state.reg));
-	unwind_begin(&walk.state, regs->pc, (__u64)t->n_ranges << 32);
+	unwind_begin(&walk.state, regs->pc, UNWIND_LIST(0, t->n_ranges, 0, 0));
 	__u64 frames[USER_FRAMES_MAX];
 	__u32 n = 0, found;
 	do {
