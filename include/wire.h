@@ -134,7 +134,9 @@ enum row_kind {
 #define HEAP_OBJECT 256u
 /* Of an allocation; more than that is a lie. */
 #define HEAP_SIZE_MAX (1ull << 40)
-/* The largest mean distance of samples, in bytes: what an allocation stands for beyond its size. */
+/* The usual mean distance of samples, in bytes (ascribe/heap.h). */
+#define HEAP_MEAN (512ull << 10)
+/* The largest one: what an allocation stands for beyond its size. */
 #define HEAP_MEAN_MAX (1ull << 30)
 
 #define WAIT_HIST_BITS 3

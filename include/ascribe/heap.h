@@ -17,11 +17,12 @@
  *
  * Header-only; needs libc, gcc or clang, x86-64 or aarch64 Linux; C11 or C++11. All files of a
  * program share 580 KiB of zeros, most of which are never touched. Programs and libraries that are
- * there at start have room for its thread-local 16 bytes; see docs/labels.md for later ones.
+ * there at start have room for its thread-local 32 bytes; see docs/labels.md for later ones.
  *
- * 1. The bytes between two samples of a thread are distributed exponentially, with the mean
- *    ASCRIBE_HEAP_MEAN. So an allocation of S bytes is sampled with probability 1 - exp(-S / MEAN),
- *    and stands for S / (1 - exp(-S / MEAN)) bytes.
+ * 1. The bytes between two samples of a thread are distributed exponentially, with a mean of
+ *    ASCRIBE_HEAP_MEAN. So an allocation of S bytes is sampled with probability 1 - exp(-S / mean),
+ *    and stands for S / (1 - exp(-S / mean)) bytes. A thread that goes on for longer with more than
+ *    ASCRIBE_HEAP_RATE samples a second gets a larger mean, 128 times at most.
  * 2. A sample enters the table before its pointer is returned, and leaves it before its memory is
  *    given up. So the probes of a pointer come in this order.
  * 3. Nothing here locks, allocates or fails: it may run in signal handlers, and in any thread.
@@ -37,6 +38,10 @@
 #include <time.h>
 
 #define ASCRIBE_HEAP_MEAN (512 * 1024) /* bytes */
+#define ASCRIBE_HEAP_RATE 1000	       /* samples a second of a thread, on the long run */
+#define ASCRIBE_HEAP_CREDIT 4096       /* samples that a thread may take at once, some 2 GiB */
+#define ASCRIBE_HEAP_PATIENCE 16       /* samples too many until the mean doubles again */
+#define ASCRIBE_HEAP_DOUBLED_MAX 7
 
 /* One for all files of a program or library. */
 #define ASCRIBE_HEAP_SHARED_ __attribute__((weak, visibility("hidden")))
@@ -193,17 +198,46 @@ ASCRIBE_HEAP_FN_ bool ascribe_heap_table_remove_(void *p)
 struct ascribe_heap_mine_ {
 	uint64_t left;	 /* bytes until the next sample; 0: the thread has not drawn yet */
 	uint64_t random; /* state of xorshift64 */
+	int64_t due_ns;	 /* when its samples had all been taken, at ASCRIBE_HEAP_RATE */
+	uint64_t mean;	 /* by which `left` was drawn */
 };
 ASCRIBE_HEAP_SHARED_ __attribute__((
 	tls_model("initial-exec"))) __thread struct ascribe_heap_mine_ ascribe_heap_mine_;
 
-/* The time is mixed in, so that threads and the children of a fork draw their own numbers. */
-ASCRIBE_HEAP_FN_ uint64_t ascribe_heap_draw_bits_(void)
+ASCRIBE_HEAP_FN_ int64_t ascribe_heap_now_(void)
 {
-	uint64_t x = ascribe_heap_mine_.random ^ (uintptr_t)&ascribe_heap_mine_;
 	struct timespec now = { 0, 0 };
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	x ^= ((uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec) * ASCRIBE_HEAP_GOLDEN_;
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/*
+ * Count a sample at this time, and set the mean of the next. A thread spends its credit at the
+ * smallest mean. Beyond it the mean doubles until its samples come at the rate. What a sample
+ * stands for is by the mean that it was drawn with, so sums stay right on average.
+ */
+ASCRIBE_HEAP_FN_ void ascribe_heap_pace_(int64_t now)
+{
+	const int64_t each = 1000000000 / ASCRIBE_HEAP_RATE;
+	struct ascribe_heap_mine_ *m = &ascribe_heap_mine_;
+	if (m->due_ns < now - ASCRIBE_HEAP_CREDIT * each)
+		m->due_ns = now - ASCRIBE_HEAP_CREDIT * each;
+	m->due_ns += each;
+	int64_t doubled = (m->due_ns - now) / (ASCRIBE_HEAP_PATIENCE * each);
+	if (doubled < 0)
+		doubled = 0;
+	if (doubled > ASCRIBE_HEAP_DOUBLED_MAX) {
+		doubled = ASCRIBE_HEAP_DOUBLED_MAX;
+		m->due_ns -= each;
+	}
+	m->mean = (uint64_t)ASCRIBE_HEAP_MEAN << doubled;
+}
+
+/* The time is mixed in, so that threads and the children of a fork draw their own numbers. */
+ASCRIBE_HEAP_FN_ uint64_t ascribe_heap_draw_bits_(int64_t now)
+{
+	uint64_t x = ascribe_heap_mine_.random ^ (uintptr_t)&ascribe_heap_mine_;
+	x ^= (uint64_t)now * ASCRIBE_HEAP_GOLDEN_;
 	x |= !x;
 	x ^= x << 13;
 	x ^= x >> 7;
@@ -213,10 +247,10 @@ ASCRIBE_HEAP_FN_ uint64_t ascribe_heap_draw_bits_(void)
 }
 
 /* -ln of a random number in (0, 1]; the mathematics library is none of ours. */
-ASCRIBE_HEAP_FN_ double ascribe_heap_draw_exponential_(void)
+ASCRIBE_HEAP_FN_ double ascribe_heap_draw_exponential_(int64_t now)
 {
 	const double ln2 = 0.69314718055994531;
-	const uint64_t u = (ascribe_heap_draw_bits_() >> 12) + 1; /* 1 .. 2^52 */
+	const uint64_t u = (ascribe_heap_draw_bits_(now) >> 12) + 1; /* 1 .. 2^52 */
 	const int shift = 63 - __builtin_clzll(u);
 	const double m = (double)u / (double)(1ull << shift); /* [1, 2) */
 	const double z = (m - 1) / (m + 1), zz = z * z;	      /* ln m = 2 artanh z */
@@ -242,8 +276,21 @@ ASCRIBE_HEAP_FN_ double ascribe_heap_complement_(double x)
 
 ASCRIBE_HEAP_FN_ uint64_t ascribe_heap_weighted_(size_t n)
 {
-	return (uint64_t)((double)n / ascribe_heap_complement_((double)n / ASCRIBE_HEAP_MEAN) +
-			  0.5);
+	const double by_mean = (double)n / (double)ascribe_heap_mine_.mean;
+	return (uint64_t)((double)n / ascribe_heap_complement_(by_mean) + 0.5);
+}
+
+ASCRIBE_HEAP_FN_ void ascribe_heap_draw_(int64_t now)
+{
+	ascribe_heap_mine_.left = 1 + (uint64_t)(ascribe_heap_draw_exponential_(now) *
+						 (double)ascribe_heap_mine_.mean);
+}
+
+ASCRIBE_HEAP_FN_ void ascribe_heap_begin_(int64_t now)
+{
+	ascribe_heap_mine_.mean = ASCRIBE_HEAP_MEAN;
+	ascribe_heap_mine_.due_ns = INT64_MIN;
+	ascribe_heap_draw_(now);
 }
 
 struct ascribe_heap_sample_ {
@@ -257,21 +304,22 @@ struct ascribe_heap_sample_ {
 ASCRIBE_HEAP_COLD_ struct ascribe_heap_sample_ ascribe_heap_take_(void *p, size_t n)
 {
 	struct ascribe_heap_sample_ s = { p, n, 0, true };
-	const bool first = !ascribe_heap_mine_.left;
+	const int64_t now = ascribe_heap_now_();
 	if (!p)
 		return s;
-	ascribe_heap_mine_.left =
-		1 + (uint64_t)(ascribe_heap_draw_exponential_() * ASCRIBE_HEAP_MEAN);
-	if (first && n < ascribe_heap_mine_.left) {
-		ascribe_heap_mine_.left -= n;
-		return s;
+	if (!ascribe_heap_mine_.left) {
+		ascribe_heap_begin_(now);
+		if (n < ascribe_heap_mine_.left) {
+			ascribe_heap_mine_.left -= n;
+			return s;
+		}
 	}
-	if (first)
-		ascribe_heap_mine_.left =
-			1 + (uint64_t)(ascribe_heap_draw_exponential_() * ASCRIBE_HEAP_MEAN);
-	if (!otel_memory_alloc_semaphore)
+	if (otel_memory_alloc_semaphore)
+		s.weighted = ascribe_heap_weighted_(n);
+	ascribe_heap_pace_(now);
+	ascribe_heap_draw_(now);
+	if (!s.weighted)
 		return s;
-	s.weighted = ascribe_heap_weighted_(n);
 	s.kept = ascribe_heap_table_add_(p);
 	if (!s.kept)
 		__atomic_fetch_add(&ascribe_heap_untracked, 1, __ATOMIC_RELAXED);

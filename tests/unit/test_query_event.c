@@ -350,13 +350,67 @@ static void test_others(void **state)
 		assert_false(query_is_profile(&(struct store_event){ .name = parts[i] }));
 }
 
+/* Allocations that are sampled more rarely: one metric with the others, as sure as the rarest. */
+static void test_rare(void **state)
+{
+	static const struct store_event of[] = {
+		{ "alloc_space", "bytes", 0, 0 },
+		{ "alloc_space", "bytes", 0, 4 << 20 },
+		{ "inuse_space", "byte-seconds", 0, 2 << 20 },
+		{ "inuse_space", "byte-seconds", 0, 0 },
+		{ "alloc_space", "count", 0, 8 << 20 }, /* of somebody else's */
+	};
+	static const struct {
+		enum query_metric metric;
+		const char *event, *where;
+		uint64_t sum, grain;
+	} want[] = {
+		{ QUERY_ALLOC_SPACE, NULL, NULL, 300, 4 << 20 },
+		{ QUERY_ALLOC_SPACE, NULL, "tenant=\"t0\"", 100, QUERY_HEAP_MEAN },
+		{ QUERY_ALLOC_SPACE, NULL, "tenant=\"t1\"", 200, 4 << 20 },
+		{ QUERY_SAMPLES, "alloc_space", NULL, 6, 1 },
+		{ QUERY_VALUE, "alloc_space", NULL, 300, 0 },
+		{ QUERY_INUSE_SPACE, NULL, NULL, 70, 2 << 20 }, /* on average of 10 s */
+		{ QUERY_INUSE_SPACE, NULL, "tenant=\"t1\"", 40, QUERY_HEAP_MEAN },
+	};
+	struct store_writer *w;
+	struct err err = { 0 };
+	uint32_t id, set;
+	char dir[64], text[] = "tenant=t0\n";
+	(void)state;
+	assert_int_equal(
+		store_writer_open_with(&w, temp_dir(dir), &model_meta, &model_options, &err), 0);
+	for (unsigned i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		text[8] = (char)('0' + i % 2);
+		assert_int_equal(store_add_event(w, &of[i], &id), 0);
+		assert_int_equal(model_put_set(w, text, &set), 0);
+		assert_int_equal(store_add_row(w, set, 0, id, 3, 100 * (i + 1)), 0);
+	}
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	struct store *s = open_store(dir);
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		const struct query_spec spec = { .from_ns = INT64_MIN,
+						 .to_ns = INT64_MAX,
+						 .event = want[i].event,
+						 .where = want[i].where,
+						 .metric = want[i].metric };
+		struct query *q;
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		assert_int_equal(query_info(q)->samples, want[i].sum);
+		assert_int_equal(query_info(q)->grain, want[i].grain);
+		query_close(q);
+	}
+	store_close(s);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_no_waits),
-		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_metrics),	 cmocka_unit_test(test_names),
+		cmocka_unit_test(test_no_waits), cmocka_unit_test(test_others),
+		cmocka_unit_test(test_rare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,12 +19,12 @@
 static bool same_site(const void *ctx, uint32_t id, const void *key)
 {
 	const struct heap_site *a = &((const struct heap *)ctx)->sites[id], *b = key;
-	return a->set == b->set && a->stack == b->stack;
+	return a->set == b->set && a->stack == b->stack && a->mean == b->mean;
 }
 
 static uint32_t site_hash(struct heap *h, const struct heap_site *s)
 {
-	const uint32_t key[] = { s->set, s->stack };
+	const uint32_t key[] = { s->set, s->stack, s->mean };
 	return idhash_hash(&h->site_hash, key, sizeof(key));
 }
 
@@ -51,11 +51,11 @@ static bool is_of_thread(const struct label *l)
 	       (l->key_len == 6 && !memcmp(l->key, "thread", 6));
 }
 
-static int find_site(struct heap *h, uint32_t set, uint32_t stack, uint32_t *ret)
+static int find_site(struct heap *h, uint32_t set, uint32_t stack, unsigned mean, uint32_t *ret)
 {
 	const struct label *l;
 	struct label kept[STORE_SET_MAX];
-	struct heap_site s = { .stack = stack };
+	struct heap_site s = { .stack = stack, .mean = mean };
 	const size_t n = store_added_set(h->store, set, &l);
 	size_t n_kept = 0;
 	for (size_t i = 0; i < n && n_kept < STORE_SET_MAX; i++)
@@ -204,7 +204,7 @@ int heap_add_alloc(struct heap *h, const struct row *row, const struct heap_hit 
 		return rc;
 	h->objects_rest = objects % HEAP_OBJECT;
 	uint32_t site;
-	rc = find_site(h, set, stack, &site);
+	rc = find_site(h, set, stack, hit->mean, &site);
 	struct heap_event *e = rc ? NULL : add_event(h, row, hit->ptr);
 	if (e) {
 		e->site = site;
@@ -226,6 +226,56 @@ void heap_drained(struct heap *h, uint64_t until_ns)
 {
 	if (h->n_queue > HEAP_QUEUE_MAX / 2)
 		apply(h, until_ns);
+}
+
+/* ---- events of the store ---- */
+
+static int add_store_event(struct heap *h, const char *name, const char *unit, uint64_t period,
+			   uint32_t *ret)
+{
+	const struct store_event e = { .name = name, .unit = unit, .period = period };
+	return store_add_event(h->store, &e, ret);
+}
+
+/* The event of samples of a mean: the usual one has no period. known: of each mean, 1 + its id. */
+static int add_mean(struct heap *h, uint32_t *known, const char *name, const char *unit,
+		    unsigned mean, uint32_t *ret)
+{
+	const uint64_t period = mean ? HEAP_MEAN << mean : 0;
+	int rc = known[mean] ? 0 : add_store_event(h, name, unit, period, ret);
+	if (rc)
+		return rc;
+	if (known[mean])
+		*ret = known[mean] - 1;
+	known[mean] = *ret + 1;
+	return 0;
+}
+
+unsigned heap_mean_of(uint64_t size, uint64_t weighted)
+{
+	unsigned mean = 0;
+	while (mean + 1 < HEAP_MEANS && weighted > size && weighted - size > HEAP_MEAN << mean)
+		mean++;
+	return mean;
+}
+
+int heap_alloc_event(struct heap *h, unsigned mean, uint32_t *ret)
+{
+	return add_mean(h, h->alloc_space, HEAP_ALLOC_SPACE, "bytes", mean, ret);
+}
+
+size_t heap_events(const struct heap *h, uint32_t *ret)
+{
+	size_t n = 0;
+	for (unsigned i = 0; i < HEAP_MEANS; i++) { /* alloc_space[0] is the sampler's */
+		if (h->alloc_space[i])
+			ret[n++] = h->alloc_space[i] - 1;
+		if (h->inuse_space[i])
+			ret[n++] = h->inuse_space[i] - 1;
+	}
+	ret[n++] = h->alloc_objects;
+	ret[n++] = h->inuse_objects;
+	return n;
 }
 
 /* ---- windows ---- */
@@ -267,10 +317,12 @@ static int store_site(struct heap *h, struct heap_site *s)
 	const struct label *l;
 	const size_t n = setpool_get(&h->sets, s->set, &l);
 	const uint64_t samples = s->live ? s->live : 1;
-	uint32_t set;
+	uint32_t set, event;
 	int rc = store_add_set(h->store, l, n, &set);
 	rc = rc ? rc
-		: store_add_row(h->store, set, s->stack, h->inuse_space, samples,
+		: add_mean(h, h->inuse_space, HEAP_INUSE_SPACE, "byte-seconds", s->mean, &event);
+	rc = rc ? rc
+		: store_add_row(h->store, set, s->stack, event, samples,
 				(uint64_t)(s->byte_ns / NS_PER_S));
 	rc = rc ? rc
 		: store_add_row(h->store, set, s->stack, h->inuse_objects, samples,
@@ -348,12 +400,6 @@ int heap_end_window(struct heap *h, struct procs *p, uint64_t until_ns, struct h
 
 /* ---- life ---- */
 
-static int add_store_event(struct heap *h, const char *name, const char *unit, uint32_t *ret)
-{
-	const struct store_event e = { .name = name, .unit = unit };
-	return store_add_event(h->store, &e, ret);
-}
-
 /* Forget everything. */
 static void clear(struct heap *h)
 {
@@ -406,12 +452,15 @@ int heap_renew(struct heap *h, bool on)
 	h->on = on;
 	if (!on)
 		return 0;
+	uint32_t event;
 	int rc = h->bucket ? 0 : heap_init(h);
 	rc = rc || !h->stale ? rc : carry_sites(h);
-	rc = rc ? rc : add_store_event(h, HEAP_ALLOC_OBJECTS, "count", &h->alloc_objects);
-	rc = rc ? rc : add_store_event(h, HEAP_INUSE_SPACE, "byte-seconds", &h->inuse_space);
+	memset(h->alloc_space, 0, sizeof(h->alloc_space));
+	memset(h->inuse_space, 0, sizeof(h->inuse_space));
+	rc = rc ? rc : add_store_event(h, HEAP_ALLOC_OBJECTS, "count", 0, &h->alloc_objects);
+	rc = rc ? rc : add_mean(h, h->inuse_space, HEAP_INUSE_SPACE, "byte-seconds", 0, &event);
 	return rc ? rc
-		  : add_store_event(h, HEAP_INUSE_OBJECTS, "object-seconds", &h->inuse_objects);
+		  : add_store_event(h, HEAP_INUSE_OBJECTS, "object-seconds", 0, &h->inuse_objects);
 }
 
 void heap_fini(struct heap *h)

@@ -34,6 +34,7 @@
 #define HEAP_INUSE_OBJECTS "inuse_objects"
 
 #define HEAP_LIVE_MAX (1u << 16)  /* allocations; 32 GiB at one sample each 512 KiB */
+#define HEAP_MEANS 12		  /* HEAP_MEAN, doubled so often less one: HEAP_MEAN_MAX */
 #define HEAP_SITES_MAX (1u << 14) /* label sets with stacks */
 #define HEAP_QUEUE_MAX (1u << 17) /* allocations and frees between two applications */
 
@@ -41,6 +42,7 @@
 struct heap_hit {
 	uint64_t ptr;
 	uint64_t objects; /* that it stands for, times HEAP_OBJECT */
+	unsigned mean;	  /* heap_mean_of() */
 };
 
 struct heap_event {
@@ -57,6 +59,7 @@ struct heap_live {
 
 struct heap_site {
 	uint32_t set, stack;		      /* of our pool, of the store */
+	uint32_t mean;			      /* heap_mean_of() its samples */
 	uint32_t live;			      /* samples */
 	uint64_t bytes, objects;	      /* that they stand for */
 	uint64_t since_ns;		      /* the integrals reach up to here */
@@ -74,7 +77,9 @@ struct heap {
 	struct store_writer *store;
 	bool on;
 	bool stale; /* stacks of the sites are ids of the file before */
-	uint32_t alloc_objects, inuse_space, inuse_objects; /* events of the store */
+	/* Events of the store; of each mean one, added when it comes: 1 + its id, or 0 */
+	uint32_t alloc_space[HEAP_MEANS], inuse_space[HEAP_MEANS];
+	uint32_t alloc_objects, inuse_objects;
 	uint64_t objects_rest; /* of alloc_objects, below one: HEAP_OBJECT */
 	struct heap_event *queue;
 	size_t n_queue, cap_queue;
@@ -90,6 +95,17 @@ struct heap {
 	struct setpool sets;
 	struct heap_lost lost;
 };
+
+/*
+ * How often HEAP_MEAN must be doubled until an allocation of `size` bytes may stand for `weighted`:
+ * below HEAP_MEANS. The variance of sums of such samples is at most their bytes times that mean.
+ */
+unsigned heap_mean_of(uint64_t size, uint64_t weighted);
+/* The event of alloc_space for samples of such a mean, 1 at least: 0 or -errno of the store. */
+int heap_alloc_event(struct heap *h, unsigned mean, uint32_t *ret);
+#define HEAP_EVENTS_MAX (2 * HEAP_MEANS + 2)
+/* Its events that the store knows, without that of the sampler; return how many. */
+size_t heap_events(const struct heap *h, uint32_t *ret);
 
 /* store_renew was true: call heap_renew before store_renew_end, which carries the stacks over. */
 void heap_ids_void(struct heap *h);

@@ -25,7 +25,7 @@ void limit_count(struct collector *c, uint64_t samples)
 
 void limit_rows(struct collector *c)
 {
-	uint32_t events[MAX_EVENTS + 7];
+	uint32_t events[MAX_EVENTS + 4 + HEAP_EVENTS_MAX];
 	uint64_t samples;
 	if (!c->detail.rows_max || store_n_rows(c->store) <= c->detail.rows_max)
 		return; /* the usual case, for each row */
@@ -41,11 +41,8 @@ void limit_rows(struct collector *c)
 		events[f.n_events++] = c->waits.weighed[0];
 		events[f.n_events++] = c->waits.weighed[1];
 	}
-	if (c->heap.on) {
-		events[f.n_events++] = c->heap.alloc_objects;
-		events[f.n_events++] = c->heap.inuse_space;
-		events[f.n_events++] = c->heap.inuse_objects;
-	}
+	if (c->heap.on)
+		f.n_events += heap_events(&c->heap, events + f.n_events);
 	if (!store_fold_small_rows(c->store, &f, &samples) && samples)
 		limit_count(c, samples / c->cfg.weight);
 }

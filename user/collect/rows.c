@@ -310,13 +310,18 @@ static struct proc_image *sample_image(struct collector *c, const struct row *ro
 }
 
 /* Samples of another rate are another event of the same name: queries add up such rates. */
-static uint32_t stored_event(const struct collector *c, const struct row *row)
+static int stored_event(struct collector *c, const struct sample *p, uint32_t *ret)
 {
+	const struct row *row = &p->row;
+	if (p->heap.mean)
+		return heap_alloc_event(&c->heap, p->heap.mean, ret);
 	if (row->kind == ROW_LATENCY)
-		return waits_weighed(&c->waits, row);
-	return is_wait(c, row) || row->thinning >= RATES_MAX
-		       ? c->event_id[row->event]
-		       : c->rate_id[row->event][row->thinning];
+		*ret = waits_weighed(&c->waits, row);
+	else if (is_wait(c, row) || row->thinning >= RATES_MAX)
+		*ret = c->event_id[row->event];
+	else
+		*ret = c->rate_id[row->event][row->thinning];
+	return 0;
 }
 
 /* Store a sample. False: names or labels are missing, and it may be put off. */
@@ -327,7 +332,7 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 	struct sample labelled = *p;
 	struct resolver_flags flags = { 0 };
 	bool wait = is_wait(c, &p->row), full;
-	uint32_t stack;
+	uint32_t stack, event;
 	if (rows_left_out(c, p->cpu, &p->row, !put_off))
 		return true;
 	int rc = p->unset ? label_sample(c, im, !put_off, &labelled) : 0;
@@ -340,9 +345,10 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 		return false;
 	if (!rc && wait && !stack)
 		stack = c->waits.no_stack;
+	rc = rc ? rc : stored_event(c, p, &event);
 	rc = rc ? rc
-		: store_add_row(c->store, p->set, stack, stored_event(c, row),
-				row->samples * c->cfg.weight, row->value);
+		: store_add_row(c->store, p->set, stack, event, row->samples * c->cfg.weight,
+				row->value);
 	const bool weight = is_weight(row);
 	if (rc) {
 		w->counter[weight ? COUNTER_latency_rows_full : COUNTER_user_memory] +=
@@ -350,13 +356,13 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 		return true;
 	}
 	if (wait)
-		waits_note_stack(&c->waits, row, im, p->set, stack, stored_event(c, row));
+		waits_note_stack(&c->waits, row, im, p->set, stack, event);
 	if (weight) /* the sample itself is another row */
 		return true;
 	if (p->heap.ptr && heap_add_alloc(&c->heap, row, &p->heap, p->set, stack))
 		w->counter[COUNTER_heap_untracked] += row->samples;
 	count_stored(w, row->samples, wait);
-	instants_stored(&c->instants, p->number, p->set, stack, stored_event(c, row));
+	instants_stored(&c->instants, p->number, p->set, stack, event);
 	if (full && row->kind != ROW_IDLE)
 		limit_count(c, row->samples);
 	if (wait && stack == c->waits.no_stack)
@@ -407,7 +413,8 @@ static uint32_t add_instant(struct collector *c, unsigned cpu, const struct row 
 /* A sampled allocation, or the free of one. False: an allocation found no memory. */
 static bool add_heap(struct collector *c, const struct sampler_half *h, const struct row *row)
 {
-	const struct heap_hit hit = { row->first_ns, row->samples };
+	const uint64_t size = row->samples ? row->value * HEAP_OBJECT / row->samples : 0;
+	const struct heap_hit hit = { row->first_ns, row->samples, heap_mean_of(size, row->value) };
 	struct row sample = *row;
 	if (row->kind == ROW_FREE) {
 		heap_add_free(&c->heap, row);

@@ -110,6 +110,15 @@ static bool is_heap_event(const struct store_event *e, enum query_metric metric)
 	       !strcmp(e->unit, units[metric - QUERY_ALLOC_OBJECTS]);
 }
 
+static bool is_same_heap(const struct store_event *a, const struct store_event *b)
+{
+	for (int i = QUERY_ALLOC_OBJECTS; i <= QUERY_INUSE_SPACE; i++)
+		if (is_heap_event(a, (enum query_metric)i) &&
+		    is_heap_event(b, (enum query_metric)i))
+			return true;
+	return false;
+}
+
 static int choose_metric(struct measures *m, struct query *q, const struct query_spec *spec,
 			 struct selector *sel, struct err *err)
 {
@@ -212,7 +221,10 @@ const char *query_counts(const struct query_info *info)
 	return e->ns_per_sample == 1 ? "nanoseconds" : "samples";
 }
 
-/* A store that is written at another rate than before has another event of the same name. */
+/*
+ * A store that is written at another rate than before has another event of the same name, and so
+ * have allocations that are sampled more rarely.
+ */
 static void measure_rates(struct measures *m, const struct query *q)
 {
 	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
@@ -220,7 +232,7 @@ static void measure_rates(struct measures *m, const struct query *q)
 		bool other = i != q->event && e->ns_per_sample && q->info.event->ns_per_sample &&
 			     !strcmp(e->name, q->info.event->name);
 		m->rates |= other;
-		m->of[i].counts = other || i == q->event;
+		m->of[i].counts = other || i == q->event || is_same_heap(e, q->info.event);
 	}
 	for (uint32_t i = 0; i < store_n_events(q->store); i++)
 		m->of[i].per_sample = m->rates ? store_event(q->store, i)->ns_per_sample : 1;
@@ -233,7 +245,9 @@ static int choose_values(struct measures *m, struct query *q, const struct store
 	if (e->ns_per_sample)
 		return err_set(err, -EINVAL, "the values of %s are its time: --metric cpu",
 			       e->name);
-	m->of[q->event] = (struct measure){ .counts = true, .value = true };
+	for (uint32_t i = 0; i < store_n_events(q->store); i++)
+		if (i == q->event || is_same_heap(store_event(q->store, i), e))
+			m->of[i] = (struct measure){ .counts = true, .value = true };
 	q->metric = *e;
 	q->metric.period = 1;
 	q->metric.ns_per_sample = !strcmp(e->unit, "nanoseconds");

@@ -62,6 +62,15 @@ static void average(struct query *q)
 	q->info.samples = q->info.value = sum;
 }
 
+/* What one sampled allocation stands for, at most: the largest mean distance in the answer. */
+static void widen_grain(struct summing *m)
+{
+	struct query *q = m->q;
+	for (uint32_t i = 0; i < store_n_events(q->store); i++)
+		if (m->of->measures.of[i].seen && store_event(q->store, i)->period > q->info.grain)
+			q->info.grain = store_event(q->store, i)->period;
+}
+
 int summing_finish(struct summing *m)
 {
 	struct query *q = m->q;
@@ -70,6 +79,8 @@ int summing_finish(struct summing *m)
 		count_rates(m);
 	if (!rc && m->of->measures.stock)
 		average(q);
+	if (!rc && query_metric_is_heap(m->of->spec.metric) && q->info.grain)
+		widen_grain(m);
 	if (!rc && q->info.event)
 		q->info.seconds =
 			(double)q->info.samples * (double)q->info.event->ns_per_sample / 1e9;

@@ -136,10 +136,11 @@ static void keep_stack(struct growth_row *r, const struct cell *c)
 
 static void judge(struct growth *g, struct growth_row *r)
 {
+	const uint64_t first = query_info(g->ends[0])->grain, last = query_info(g->ends[1])->grain;
 	const double grown = (double)r->last - (double)r->first,
 		     seconds = (double)(g->to_ns - g->from_ns) / 1e9 - g->end_s,
 		     /* The variance of a sum of B bytes is at most B times the mean distance */
-		deviation = sqrt(((double)r->first + (double)r->last) * QUERY_HEAP_MEAN);
+		deviation = sqrt((double)r->first * (double)first + (double)r->last * (double)last);
 	r->bytes_per_s = seconds > 0 ? grown / seconds : 0;
 	r->chance = deviation > 0 ? erfc(grown / deviation / M_SQRT2) / 2 * (double)g->n_rows : 1;
 	r->grows = grown > 0 && r->chance < GROWTH_CHANCE;

@@ -83,7 +83,7 @@ static inline bool query_metric_is_stock(enum query_metric metric)
 	return metric >= QUERY_INUSE_OBJECTS;
 }
 
-/* Mean distance of samples of allocations, in bytes: MEAN of lib/heap.c. */
+/* The usual mean distance of samples of allocations, in bytes: HEAP_MEAN of wire.h. */
 #define QUERY_HEAP_MEAN (512u << 10)
 
 /* The names that query_metric_named takes, but for blame, which has a command of its own. */
