@@ -170,6 +170,7 @@ __noinline int unwind_put(__u32 unused)
 	return -1;
 }
 
+#include "go_creators.bpf.h"
 #include "hotspot.bpf.h"
 #include "luajit_native.bpf.h"
 #include "reuse.bpf.h"
@@ -209,6 +210,7 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	struct proc_entry *e = proc_find(im);
 	words_begin(im);
 	luajit_begin(s, e);
+	s->go = e ? e->go : 0;
 	if (e && e->ranges)
 		return e->ranges;
 	struct task_struct *t = bpf_get_current_task_btf();
@@ -393,6 +395,8 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 		__u64 ranges = unwind_ranges_of(im);
 		if (ranges) {
 			__u32 found = unwind_user(key, (__u32)at, ranges, max), n = found >> 8;
+			if ((found & 0xff) == COUNTER_rooted && n + GO_CREATORS_MAX <= max)
+				n += go_creators(key, (__u32)at + n);
 			ret->n_user = n <= USER_FRAMES_MAX ? n : 0;
 			ret->user_end = found & 0xff;
 			if (ret->user_end == COUNTER_unwind_no_mapping)

@@ -31,6 +31,7 @@ struct unwind_state {
 	__u32 v8;		   /* 1 + index of its V8's layout; 0: none (v8_wire.h) */
 	__u32 list;		   /* its number */
 	__u64 vm, vm_size;	   /* of the program: its LuaJIT's interpreter; size 0: none */
+	__u64 go;		   /* of the program: GO_LAYOUT of go_wire.h; 0: none */
 	__u32 leaf;
 	__u32 exact; /* pc is the instruction itself, not behind a call */
 	__u32 by_fp; /* the last frame was found by the frame pointer */

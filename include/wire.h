@@ -300,6 +300,7 @@ struct proc_entry {
 	 */
 	__u64 script_at;
 	__u64 script_layout; /* SCRIPT_LAYOUT of script_wire.h */
+	__u64 go;	     /* GO_LAYOUT of go_wire.h; 0: none */
 };
 
 #define PROC_GONE 0xffffffffu
@@ -536,7 +537,7 @@ _Static_assert(KERNEL_FRAMES_MAX + USER_FRAMES_MAX <= STACK_WORDS_MAX,
 _Static_assert(sizeof(struct half) % 8 == 0, "half");
 _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
 _Static_assert(sizeof(struct occupant) == OCCUPANT_WORDS * 8, "occupant");
-_Static_assert(sizeof(struct proc_entry) == 112, "proc_entry");
+_Static_assert(sizeof(struct proc_entry) == 120, "proc_entry");
 _Static_assert(sizeof(struct wire_record) == 48, "wire_record");
 _Static_assert(sizeof(struct probe_cookie) == 8, "probe_cookie");
 _Static_assert(sizeof(struct probe_arguments) == 24, "probe_arguments");

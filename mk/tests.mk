@@ -103,7 +103,8 @@ BESIDE := $(addprefix tests/, \
 	http/clickhouse.sh http/clickhouse_lost.sh http/clickhouse_ask.sh http/push.sh \
 	http/push_daemon.sh http/tables.sh http/tokens.sh http/scope.sh http/scope_waits.sh \
 	http/group.sh http/certificates.sh http/audit.sh http/old.sh http/token.sh http/pods.sh \
-	record/cgo.sh record/teardown.sh record/names_bad.sh record/sources.sh \
+	record/cgo.sh record/gomade.sh record/gomade_bad.sh \
+	record/teardown.sh record/names_bad.sh record/sources.sh \
 	record/container.sh record/little_memory.sh record/goabsent.sh record/i386.sh \
 	record/waits_late.sh record/labels.sh record/short.sh record/prefork.sh record/forks.sh \
 	record/mappings.sh http/quota.sh record/trampolines.sh record/started.sh \

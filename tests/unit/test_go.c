@@ -103,6 +103,7 @@ static void check(const char *name, bool *ret_tls, int64_t *ret_at)
 	assert_true(elf_go_layout(elf_go_version(&img), &o));
 	assert_int_equal(o.curg, member_offset(fd, "runtime.m", "curg"));
 	assert_int_equal(o.labels, member_offset(fd, "runtime.g", "labels"));
+	assert_int_equal(o.gopc, member_offset(fd, "runtime.g", "gopc"));
 	*ret_tls = elf_go_tls(&img, ret_at);
 	elf_image_fini(&img);
 	close(fd);

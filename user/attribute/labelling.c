@@ -191,6 +191,16 @@ static void note_script(struct labelling *l, struct subject *k, const struct bin
 	script_version(s, l->scripts[s->language].version);
 }
 
+/* Count a process of a Go version that is not known. */
+static void note_go(struct labelling *l, struct subject *k, unsigned version)
+{
+	if (!version || k->go_noted)
+		return;
+	k->go_noted = true;
+	l->go.processes++;
+	snprintf(l->go.version, sizeof(l->go.version), "1.%u", version - 100);
+}
+
 /* Find where a process has labels, and tell the BPF program. SOURCES_: why to look again. */
 static int look_at(struct labelling *l, struct subject *k)
 {
@@ -201,12 +211,17 @@ static int look_at(struct labelling *l, struct subject *k)
 				.exec_id = k->id.exec_id,
 				.start_ns = k->id.start_ns };
 	struct binary_script unknown;
+	uint64_t go;
+	unsigned go_unknown;
 	int waiting = l->look ? find_slots(l, im, &e) : 0;
 	if (waiting & SOURCES_UNANSWERED && k->published) /* keep the slots that are published */
 		return SOURCES_LATE;
 	k->published = true;
 	if (scripts_locate(l->resolver, im, &e, &unknown))
 		note_script(l, k, &unknown);
+	int creators = sources_creators(l->sources, im, &go, &go_unknown);
+	e.go = go;
+	note_go(l, k, go_unknown);
 	/* Own labels at once: files that are new take a while to be searched for the others. */
 	e.labels_late = 1;
 	if (e.n_slots && !k->labelled)
@@ -214,6 +229,7 @@ static int look_at(struct labelling *l, struct subject *k)
 	if (l->look)
 		waiting |= find_sources(l, im, k, &e);
 	e.labels_late = waiting & SOURCES_LATE || (waiting & SOURCES_NOT_YET && k->tries > 1);
+	waiting |= creators;
 	struct label_source sources[LABEL_SOURCES];
 	if (k->labelled)
 		sources_publish(l->sources, &k->labelled->sources, sources);
@@ -241,6 +257,11 @@ static void look(struct labelling *l, struct subject *k)
 const struct script_unknown *labelling_scripts(const struct labelling *l)
 {
 	return l->scripts;
+}
+
+const struct script_unknown *labelling_go(const struct labelling *l)
+{
+	return &l->go;
 }
 
 void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, struct proc_image *im),

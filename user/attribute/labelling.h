@@ -86,6 +86,9 @@ size_t labelling_find(struct labelling *l, const struct row *row, const struct l
  */
 const struct script_unknown *labelling_scripts(const struct labelling *l);
 
+/* Likewise of Go, of a version that does not say who made a goroutine. */
+const struct script_unknown *labelling_go(const struct labelling *l);
+
 /* What was wrong with a recipe for a program that runs here; "" when nothing was. */
 const char *labelling_warning(const struct labelling *l);
 

@@ -43,6 +43,7 @@ struct subject {
 	uint32_t tries;		   /* still to do */
 	bool published;
 	bool script_noted;	/* its interpreter is not known, and that was counted */
+	bool go_noted;		/* likewise its version of Go */
 	struct list_node fresh; /* of labelling.fresh: not looked at yet */
 	struct due_item due;	/* of labelling.due: to be looked at again */
 	struct list_node late;	/* of labelling.late: a file of it is not read yet */
@@ -76,7 +77,7 @@ struct labelling {
 	uint64_t n_looks;
 	uint64_t absent_second; /* of absent_reads */
 	struct quota absent_reads;
-	struct script_unknown scripts[SCRIPT_LANGUAGES];
+	struct script_unknown scripts[SCRIPT_LANGUAGES], go;
 	void (*on_known)(void *ctx, struct proc_image *im);
 	void *known_ctx;
 };

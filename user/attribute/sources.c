@@ -3,6 +3,7 @@
 
 #include "ascribe/label_abi.h"
 #include "elf/go.h"
+#include "go_wire.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -310,13 +311,18 @@ static void add_custom(struct looking *l)
 			     COUNTER_custom_fault, 1);
 }
 
+/* A thread has its g in thread-local memory, or on arm64 without cgo in a register. */
+static bool has_go_threads(const struct file_facts *f)
+{
+	return f->go_tls || f->machine == EM_AARCH64;
+}
+
 /* By thread-local memory; on arm64 that is not used without cgo, and the register tells. */
 static void add_go(struct looking *l)
 {
 	struct elf_go_layout o;
-	bool arm64 = l->facts->file.machine == EM_AARCH64;
 	if (!l->is_program || !elf_go_layout(l->facts->file.go, &o) ||
-	    (!l->facts->file.go_tls && !arm64))
+	    !has_go_threads(&l->facts->file))
 		return;
 	struct label_source src = { .kind = o.slice ? LABEL_GO_SLICE : LABEL_GO_MAP,
 				    .fault = COUNTER_go_fault,
@@ -439,21 +445,41 @@ static void add_recipes(struct looking *l)
 	}
 }
 
-static bool uses_musl(struct sources *s, const struct proc_image *im, bool *ret_late)
+/* What the program of a process has; NULL: not known. */
+static const struct file_facts *program_facts(struct sources *s, const struct proc_image *im,
+					      bool *ret_late)
 {
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		if (im->maps[i].file != im->exe)
 			continue;
 		const struct facts *f = source_facts_of(s, im, &im->maps[i], ret_late);
-		return f && f->file.musl;
+		return f ? &f->file : NULL;
 	}
-	return false;
+	return NULL;
+}
+
+int sources_creators(struct sources *s, const struct proc_image *im, uint64_t *ret,
+		     unsigned *ret_unknown)
+{
+	bool late = false;
+	const struct file_facts *f = program_facts(s, im, &late);
+	struct elf_go_layout o;
+	*ret = 0;
+	*ret_unknown = 0;
+	if (!f || !f->go)
+		return late ? SOURCES_LATE : 0;
+	if (!elf_go_layout(f->go, &o) || !o.gopc)
+		*ret_unknown = f->go;
+	else if (has_go_threads(f) && f->go_g == (int64_t)(int32_t)f->go_g)
+		*ret = GO_LAYOUT(f->go_g, !f->go_tls, o.curg, o.gopc);
+	return 0;
 }
 
 int sources_find(struct sources *s, const struct proc_image *im, struct source_list *list)
 {
 	bool late = false;
-	struct looking l = { .s = s, .im = im, .list = list, .musl = uses_musl(s, im, &late) };
+	const struct file_facts *program = program_facts(s, im, &late);
+	struct looking l = { .s = s, .im = im, .list = list, .musl = program && program->musl };
 	if (!s->steps)
 		return 0;
 	if (late) /* where thread-local variables are depends on it */

@@ -52,6 +52,14 @@ void sources_free(struct sources *s);
 #define SOURCES_UNANSWERED 8
 int sources_find(struct sources *s, const struct proc_image *im, struct source_list *list);
 
+/*
+ * Where the goroutines of a Go program say who made them: GO_LAYOUT of go_wire.h, 0 for other
+ * programs. *ret_unknown: the version (elf_go_version), where that is not known; else 0. 0 or
+ * SOURCES_LATE.
+ */
+int sources_creators(struct sources *s, const struct proc_image *im, uint64_t *ret,
+		     unsigned *ret_unknown);
+
 /* Might this file have labels? For files that a process maps later. */
 bool sources_has(struct sources *s, const struct proc_image *im, const struct proc_map *m);
 

@@ -587,6 +587,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	hotspots_stats(resolver_hotspots(c->resolver), &ret->java);
 	v8s_stats(resolver_v8s(c->resolver), &ret->v8);
 	memcpy(ret->script, labelling_scripts(c->labelling), sizeof(ret->script));
+	ret->go = *labelling_go(c->labelling);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += window_cpu(c->window, i)->stored;

@@ -140,7 +140,7 @@ struct collector_progress {
 	struct jits_stats jit;
 	struct hotspots_stats java;
 	struct v8s_stats v8;
-	struct script_unknown script[SCRIPT_LANGUAGES];
+	struct script_unknown script[SCRIPT_LANGUAGES], go;
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

@@ -90,10 +90,14 @@ static int add_silence(struct store_writer *w, const struct reader_silence *s)
 
 static int add_native(struct own_metrics *o, struct store_writer *w, const struct own_counts *n)
 {
-	static const char *const what[OWN_RUNTIMES] = {
-		"HotSpot without ", "V8 without v8dbg_", "CPython ", "PHP ", "Ruby ", "Perl ",
-		"LuaJIT "
-	};
+	static const char *const what[OWN_RUNTIMES] = { "HotSpot without ",
+							"V8 without v8dbg_",
+							"CPython ",
+							"PHP ",
+							"Ruby ",
+							"Perl ",
+							"LuaJIT ",
+							"Go " };
 	char name[128];
 	int rc = 0;
 	for (unsigned i = 0; !rc && i < OWN_RUNTIMES; i++) {

@@ -31,6 +31,7 @@ enum own_runtime {
 	OWN_RUBY,
 	OWN_PERL,
 	OWN_LUAJIT,
+	OWN_GO,
 	OWN_RUNTIMES
 };
 

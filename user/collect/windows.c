@@ -108,18 +108,20 @@ static void add_own(struct collector *c, const struct reader_silence *silence,
 	struct hotspots_stats java;
 	struct v8s_stats v8;
 	const struct script_unknown *script = labelling_scripts(c->labelling);
+	const struct script_unknown *go = labelling_go(c->labelling);
 	hotspots_stats(resolver_hotspots(c->resolver), &java);
 	v8s_stats(resolver_v8s(c->resolver), &v8);
 	own_add(&c->own, c->store,
-		&(struct own_counts){
-			silence,
-			parsing->full,
-			{ java.unknown, v8.unknown, script[SCRIPT_PYTHON].processes,
-			  script[SCRIPT_PHP].processes, script[SCRIPT_RUBY].processes,
-			  script[SCRIPT_PERL].processes, script[SCRIPT_LUAJIT].processes },
-			{ java.missing, v8.missing, script[SCRIPT_PYTHON].version,
-			  script[SCRIPT_PHP].version, script[SCRIPT_RUBY].version,
-			  script[SCRIPT_PERL].version, script[SCRIPT_LUAJIT].version } });
+		&(struct own_counts){ silence,
+				      parsing->full,
+				      { java.unknown, v8.unknown, script[SCRIPT_PYTHON].processes,
+					script[SCRIPT_PHP].processes, script[SCRIPT_RUBY].processes,
+					script[SCRIPT_PERL].processes,
+					script[SCRIPT_LUAJIT].processes, go->processes },
+				      { java.missing, v8.missing, script[SCRIPT_PYTHON].version,
+					script[SCRIPT_PHP].version, script[SCRIPT_RUBY].version,
+					script[SCRIPT_PERL].version, script[SCRIPT_LUAJIT].version,
+					go->version } });
 }
 
 int windows_write(struct collector *c, struct err *err)

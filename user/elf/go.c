@@ -76,10 +76,10 @@ bool elf_go_layout(unsigned version, struct elf_go_layout *ret)
 		unsigned from;
 		struct elf_go_layout layout;
 	} known[] = {
-		{ 126, { 184, 352, true } },  { 125, { 184, 344, true } },
-		{ 124, { 192, 352, true } },  { 123, { 192, 352, false } },
-		{ 121, { 192, 344, false } }, { 117, { 192, 360, false } },
-		{ 109, { 192, 344, false } },
+		{ 128, { 184, 352, 0, true } },	   { 126, { 184, 352, 288, true } },
+		{ 125, { 184, 344, 280, true } },  { 124, { 192, 352, 288, true } },
+		{ 123, { 192, 352, 288, false } }, { 121, { 192, 344, 280, false } },
+		{ 117, { 192, 360, 296, false } }, { 109, { 192, 344, 0, false } },
 	};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (version < known[i].from)

@@ -10,10 +10,11 @@
 /* 1.19 is 119; 0: not a Go binary, or not to be told. */
 unsigned elf_go_version(const struct elf_image *img);
 
-/* Where a goroutine's labels are. Machines of 64 bits have the same offsets. */
+/* Where a goroutine's labels are, and who made it. Machines of 64 bits have the same offsets. */
 struct elf_go_layout {
 	uint16_t curg;	 /* in runtime.m */
 	uint16_t labels; /* in runtime.g */
+	uint16_t gopc;	 /* in runtime.g; 0: not known of this version */
 	bool slice;	 /* the labels are a slice, not a map */
 };
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <linux/types.h>
 #include <stdio.h>
+#include "go_wire.h"
 #include "luajit_wire.h"
 #include "perl_wire.h"
 #include "php_wire.h"
@@ -161,6 +162,14 @@ static void print_scripts(const struct script_unknown s[SCRIPT_LANGUAGES])
 				 of[i].language, of[i].known);
 }
 
+static void print_go(const struct script_unknown *go)
+{
+	if (go->processes)
+		cmd_warn("Go: %" PRIu64 " processes run a Go of an unknown version (%s): their "
+			 "stacks do not say who made a goroutine; ascribe knows Go " GO_KNOWN,
+			 go->processes, go->version);
+}
+
 static void print_unhit(const char *event)
 {
 	if (probe_is_heap(event))
@@ -196,6 +205,7 @@ void remarks_print(const struct collector_progress *p, const struct event *event
 	print_java(&p->java);
 	print_v8(&p->v8);
 	print_scripts(p->script);
+	print_go(&p->go);
 }
 
 void remarks_explain(const struct collector_progress *p)

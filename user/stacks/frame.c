@@ -5,7 +5,10 @@
 #include "store/writer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+#define FRAME_CREATOR_MAX 4200u /* the longest name of a function, and more */
 
 struct user_frame frame_locate(struct frames *f, const struct proc_image *im, uint64_t addr,
 			       bool leaf)
@@ -52,6 +55,24 @@ int frame_symbol(struct frames *f, const struct user_frame *u, struct symbol *re
 		return rc;
 	rc = modules_reopen(f->modules, u->module, u->im, u->map);
 	return rc ? rc : frame_find_symbol(u, ret);
+}
+
+int frame_creator(struct frames *f, uint32_t frame, uint32_t *ret)
+{
+	struct store_frame made;
+	char name[FRAME_CREATOR_MAX];
+	const char *function = store_frame_function(f->store, frame, &made);
+	if (!function)
+		return -EINVAL;
+	/* Of assembler, or called by it through a wrapper: no go statement */
+	if (!strncmp(function, "runtime.rt0_go", 14) || !strncmp(function, "runtime.newproc", 15))
+		return -ENOENT;
+	snprintf(name, sizeof(name), "created by %s", *function ? function : "[unknown]");
+	made.flags = 0;
+	int rc = store_add_string(f->store, name, strlen(name), &made.function);
+	return rc ? rc
+		  : frame_reasons_add(f->reasons, f->store, &made,
+				      &(struct frame_names){ name, NULL, NULL }, ret);
 }
 
 int frame_plain(struct frames *f, const struct user_frame *u, const struct symbol *sym,

@@ -30,6 +30,7 @@ struct user_frame {
 	uint64_t offset;	    /* of `at` in the file, bytes */
 	uint64_t vaddr;		    /* of `at` in the file */
 	bool has_vaddr;		    /* false: the module has no binary, or no segment there */
+	bool creator;		    /* no caller: it made the goroutine (go_wire.h) */
 };
 
 /* Find the mapping and the module of a user frame. im may be NULL. */
@@ -49,6 +50,12 @@ int frame_of_symbol(struct frames *f, const struct symbol *sym, const struct sto
  */
 int frame_find_symbol(const struct user_frame *u, struct symbol *ret);
 int frame_symbol(struct frames *f, const struct user_frame *u, struct symbol *ret);
+
+/*
+ * Return the frame that says of a frame's function that it made a goroutine, as Go's own traces do.
+ * -ENOENT: they leave it out, because it made the main one. 0 or -errno of the store.
+ */
+int frame_creator(struct frames *f, uint32_t frame, uint32_t *ret);
 
 /*
  * Return the frame without inlined calls: of the symbol (may be NULL), else of the offset. 0 or

@@ -8,6 +8,7 @@
 #include "stacks/kernel_frames.h"
 #include "stacks/module.h"
 
+#include "go_wire.h"
 #include "store/writer.h"
 #include "wire.h"
 
@@ -230,6 +231,12 @@ static uint32_t locate(struct resolver *r, const struct proc_image *im, const ui
 			r->user[i] = (struct user_frame){ .im = im, .at = user[i] };
 			continue;
 		}
+		/* Behind the root: it ends nothing */
+		if (GO_IS_CREATOR(user[i])) {
+			r->user[i] = frame_locate(&r->frames, im, GO_CREATOR_PC(user[i]), false);
+			r->user[i].creator = true;
+			continue;
+		}
 		r->user[i] = frame_locate(&r->frames, im, user[i], i == 0);
 		if (im && !r->user[i].map)
 			return i + 1;
@@ -355,6 +362,11 @@ static int push_user(struct resolver *r, struct building *b, uint32_t i,
 	if (rc == -EINPROGRESS) { /* the others may be unknown as well */
 		b->wants = true;
 		return 0;
+	}
+	if (!rc && !b->wants && r->user[i].creator) {
+		rc = frame_creator(&r->frames, at_place[0], &at_place[0]);
+		n = !rc; /* -ENOENT: it is not shown */
+		rc = rc == -ENOENT ? 0 : rc;
 	}
 	while (!rc && !b->wants && n-- > 0)
 		rc = push(r, b, at_place[n]);

@@ -66,6 +66,12 @@ int store_writer_open_with(struct store_writer **ret, const char *dir,
  */
 int store_add_string(struct store_writer *w, const char *s, size_t len, uint32_t *ret_id);
 int store_add_frame(struct store_writer *w, const struct store_frame *f, uint32_t *ret_id);
+/*
+ * Return the function's name of a frame that was added since the last store_renew, and the frame
+ * itself. NULL: there is no such frame. Valid until the next string is added.
+ */
+const char *store_frame_function(const struct store_writer *w, uint32_t frame,
+				 struct store_frame *ret);
 int store_add_stack(struct store_writer *w, uint32_t parent, uint32_t frame, uint32_t *ret_id);
 /*
  * labels in any order; of those with the same key the first one counts. The id is good for the open

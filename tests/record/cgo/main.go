@@ -41,7 +41,24 @@ func outer(x uint64) uint64 { return inner(x+1) + 1 }
 //go:noinline
 func around(x uint64) uint64 { return uint64(C.c_calls_back(C.ulong(x))) + 1 }
 
+// The same in a goroutine, for a second.
+//
+//go:noinline
+func called(done chan bool) {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		outer(uint64(len(done)))
+		around(uint64(len(done)))
+	}
+	done <- true
+}
+
+//go:noinline
+func start(done chan bool) { go called(done) }
+
 func main() {
+	done := make(chan bool)
+	defer func() { <-done }()
+	defer start(done)
 	seconds, _ := strconv.ParseFloat(os.Args[1], 64)
 	for end := time.Now().Add(time.Duration(seconds * 1e9)); time.Now().Before(end); {
 		sink += outer(sink)

@@ -389,6 +389,17 @@ int store_add_frame(struct store_writer *w, const struct store_frame *f, uint32_
 	return dicts_add_frame(&w->out[0].d, f, ret_id);
 }
 
+const char *store_frame_function(const struct store_writer *w, uint32_t frame,
+				 struct store_frame *ret)
+{
+	const struct dicts *d = &w->out[0].d;
+	size_t len;
+	if (frame >= d->n_frames)
+		return NULL;
+	*ret = d->frames[frame];
+	return strings_get(&d->strings, ret->function, &len);
+}
+
 int store_add_stack(struct store_writer *w, uint32_t parent, uint32_t frame, uint32_t *ret_id)
 {
 	return dicts_add_stack(&w->out[0].d, parent, frame, ret_id);
