@@ -62,12 +62,26 @@ built() { # go, name, options...
 	(cd source && GOROOT=${of%/bin/go} "$of" build -o "../$name" "$@" .) 2>build.err ||
 		bad "$name: $(head -3 build.err)"
 }
+lines() { # truth has "MAKER LINE NS"
+	local n=0 maker line ns
+	while read -r maker line ns; do
+		[ -n "$ns" ] || continue
+		grep -qE " created by $maker .*/main.go:$line s=" raw || return 1
+		grep -E " created by $maker " raw | grep -qvE "/main.go:$line s=" && return 1
+		n=$((n + 1))
+	done <truth
+	echo "$n makers"
+	test $n = 3
+}
 look() { # what, program, ancestors
 	rm -rf st
 	ok "$1: recorded" "$ascribe" record -q -F 499 -o st -- "./$2" 600
 	cp ok.out truth
 	"$ascribe" export st --format folded 2>/dev/null >folded
 	ok "$1: makers" python3 -I -S makers.py folded truth "${3:-0}"
+	"$ascribe" export st --format pprof -o st.pb.gz 2>/dev/null
+	GOROOT=${of%/bin/go} "$of" tool pprof -raw st.pb.gz >raw 2>/dev/null
+	ok "$1: each go statement's line" lines
 	ok "$1: main.own has no maker" grep -qE ';runtime.goexit(.abi0)?;runtime.main;main.main;main.own' folded
 	ok "$1" rooted st 98
 }

@@ -2,7 +2,8 @@
 /*
  * Inlined calls and lines against llvm-addr2line, which reads DWARF by code of its own (that of
  * binutils errs where functions are split). They are compared at random addresses of programs that
- * are built here by gcc and clang with and without DWARF 5. Also damaged DWARF.
+ * are built here by gcc and clang with and without DWARF 5. Also damaged DWARF. Lines of Go without
+ * DWARF against Go's own debug/gosym.
  */
 #include "symbols/names.h"
 #include "symbols/symbols.h"
@@ -23,6 +24,10 @@
 static char dir[] = "/tmp/ascribe-lines-XXXXXX";
 static struct sandbox *sandbox;
 static struct symbolizer *symbolizer;
+
+/* Reads addresses, and prints for each: itself; function and file:line of each frame there. */
+#define ADDR2LINE "llvm-addr2line -a -f -i -e"
+static const char *reader = ADDR2LINE;
 
 static const char program[] =
 	"#include <algorithm>\n#include <map>\n#include <string>\n#include <vector>\n#include <cstdio>\n"
@@ -145,6 +150,9 @@ static char *read_truth(FILE *f, char *line, size_t cap, int *more)
 			break;
 		}
 		snprintf(function, sizeof(function), "%.*s", (int)strcspn(line, "\n"), line);
+		char *abi = strstr(function, ".abi0"); /* Go's symbols have it, its tables not */
+		if (abi && !abi[5])
+			*abi = 0;
 		/* The symbol's name; DWARF has the source's */
 		name_fold_clones(function, function, sizeof(function));
 		/* Constructors that are one have two symbols */
@@ -206,12 +214,18 @@ static bool is_alias(const char *name, const char *a, const char *b)
 	return system(cmd) == 0;
 }
 
+static int ascending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
 /*
  * The number of addresses that addr2line knows of `oracle`, which is the same code as `name`.
  * Without `inlined` the innermost line counts, and no name: addr2line finds the other half of split
- * units.
+ * units. `allowed`: how many may differ.
  */
-static int check_against(const char *name, const char *oracle, bool inlined)
+static int check_against(const char *name, const char *oracle, bool inlined, int allowed)
 {
 	static uint64_t addrs[ADDRESSES];
 	static struct answers a;
@@ -231,8 +245,10 @@ static int check_against(const char *name, const char *oracle, bool inlined)
 	for (int i = 0; i < ADDRESSES; i++) {
 		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 		addrs[i] = text + (seed >> 33) % size;
-		fprintf(f, "0x%lx\n", addrs[i]);
 	}
+	qsort(addrs, ADDRESSES, sizeof(addrs[0]), ascending);
+	for (int i = 0; i < ADDRESSES; i++)
+		fprintf(f, "0x%lx\n", addrs[i]);
 	fclose(f);
 	struct binary *b = open_named(name);
 	assert_non_null(b);
@@ -248,7 +264,7 @@ static int check_against(const char *name, const char *oracle, bool inlined)
 	}
 	assert_int_equal(rc, 0);
 	binary_free(b);
-	snprintf(cmd, sizeof(cmd), "cd %s && llvm-addr2line -a -f -i -e %s <addrs", dir, oracle);
+	snprintf(cmd, sizeof(cmd), "cd %s && %s %s <addrs", dir, reader, oracle);
 	f = popen(cmd, "r");
 	run("rm -f nm");
 	int more = fgets(line, sizeof(line), f) != NULL, known = 0, wrong = 0;
@@ -259,7 +275,7 @@ static int check_against(const char *name, const char *oracle, bool inlined)
 			keep_innermost_line(want), keep_innermost_line(a.text[i]);
 		if (want && strcmp(want, a.text[i]) && !is_alias(name, want, a.text[i]) &&
 		    wrong++ < 3)
-			print_message("%s 0x%lx: ours\n%sbut llvm-addr2line\n%s", name, addrs[i],
+			print_message("%s 0x%lx: ours\n%sbut the oracle\n%s", name, addrs[i],
 				      a.text[i], want);
 		free(want);
 	}
@@ -269,14 +285,14 @@ static int check_against(const char *name, const char *oracle, bool inlined)
 	print_message("%s: %d addresses known to addr2line, %zu with inlined calls, %d wrong\n",
 		      name, known, a.inlined, wrong);
 	assert_true(known > (name[0] == '/' ? 0 : ADDRESSES / 3));
-	assert_true(name[0] == '/' || (inlined ? a.inlined > ADDRESSES / 10 : !a.inlined));
-	assert_int_equal(wrong, 0);
+	assert_true(name[0] == '/' || !inlined || a.inlined > ADDRESSES / 10);
+	assert_true(wrong <= allowed);
 	return known;
 }
 
 static int check(const char *name)
 {
-	return check_against(name, name, true);
+	return check_against(name, name, true, 0);
 }
 
 /*
@@ -341,7 +357,7 @@ static void test_zstd(void **state)
 	(void)state;
 	assert_int_equal(run("objcopy --compress-debug-sections=zstd gcc5 zstd"), 0);
 	assert_int_equal(run("readelf -tW zstd | grep -q ZSTD"), 0);
-	check_against("zstd", "gcc5", true);
+	check_against("zstd", "gcc5", true, 0);
 }
 
 /*
@@ -355,9 +371,9 @@ static void test_split(void **state)
 		run("g++ -O2 -g -gdwarf-5 -gsplit-dwarf -o split5 p.cc && g++ -O2 -g -gdwarf-4 -gsplit-dwarf -o split4 p.cc"),
 		0);
 	assert_int_equal(run("clang++ -O2 -g -gdwarf-5 -gsplit-dwarf -o split-clang p.cc"), 0);
-	check_against("split5", "split5", false);
-	check_against("split4", "split4", false);
-	check_against("split-clang", "split-clang", false);
+	check_against("split5", "split5", false, 0);
+	check_against("split4", "split4", false, 0);
+	check_against("split-clang", "split-clang", false, 0);
 }
 
 static void test_clang(void **state)
@@ -368,6 +384,29 @@ static void test_clang(void **state)
 	if (run("clang++ -O2 -g -o clang p.cc 2>/dev/null"))
 		skip();
 	check("clang");
+}
+
+/* A reader that reads itself, stripped. */
+static void test_go(void **state)
+{
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	(void)state;
+	if (system("command -v go >/dev/null"))
+		skip();
+	self[n > 0 ? n : 0] = 0;
+	assert_int_equal(run("tests=$(dirname %s) && CGO_ENABLED=0 GO111MODULE=off "
+			     "GOCACHE=$tests/../gocache GOTOOLCHAIN=local "
+			     "go build -o golines \"$OLDPWD/tests/unit/golines.go\" && "
+			     "strip -s -o gobare golines && strip -g -o gosyms golines",
+			     self),
+			 0);
+	reader = "./golines";
+	check_against("gobare", "golines", false, 0);
+	check_against("gosyms", "golines", false, 0);
+	reader = ADDR2LINE;
+	/* DWARF of Go 1.19 leaves out the calls in wrappers. */
+	check_against("gobare", "golines", true, ADDRESSES / 100);
 }
 
 static void ignore(void *ctx, size_t i, const struct line_frame *f, size_t n)
@@ -420,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_aranges), cmocka_unit_test(test_zstd),
 		cmocka_unit_test(test_split),	cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_damage),	cmocka_unit_test(test_real),
+		cmocka_unit_test(test_go),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -257,9 +257,15 @@ int binary_v8(const struct binary *b, struct binary_v8 *ret)
 	return 0;
 }
 
+static bool has_dwarf(const struct binary *b)
+{
+	return b->facts.has & FACT_DWARF || b->debug_lines;
+}
+
 static int lines_fd(const struct binary *b)
 {
-	return b->facts.has & FACT_DWARF ? b->fd : b->debug_lines ? b->debug_fd : -1;
+	const uint32_t own = has_dwarf(b) ? FACT_DWARF : FACT_GO_LINES;
+	return b->facts.has & own ? b->fd : b->debug_lines ? b->debug_fd : -1;
 }
 
 /* Without a symbolizer the symbols are read once. */
@@ -293,7 +299,7 @@ void binary_expect_debug(struct binary *b, bool coming)
 
 bool binary_has_lines(const struct binary *b)
 {
-	bool has = b->facts.has & FACT_DWARF || b->debug_lines;
+	bool has = has_dwarf(b) || b->facts.has & FACT_GO_LINES;
 	return has && !b->lines_bad && (b->closed || lines_fd(b) >= 0) &&
 	       symbols_is_due(&b->lines_again);
 }
@@ -304,7 +310,8 @@ static int ask_lines(struct binary *b, const uint64_t *vaddrs, size_t n, struct 
 	int rc = 0, fd = lines_fd(b);
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = buf_add_u64(&in, vaddrs[i]);
-	struct symbols_request q = { OP_LINES, in.data, in.len, &fd, 1, LINES_REPLY_MAX };
+	const enum symbols_op op = has_dwarf(b) ? OP_LINES : OP_GO_LINES;
+	struct symbols_request q = { op, in.data, in.len, &fd, 1, LINES_REPLY_MAX };
 	rc = rc ? rc : symbolizer_ask(b->symbolizer, &b->lines_job, &q, reply);
 	buf_fini(&in);
 	return rc;

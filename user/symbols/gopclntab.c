@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbols/gopclntab.h"
-
-#include "elf/section.h"
+#include "symbols/gopclntab_int.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,8 +12,6 @@
 
 #define STRETCHES_MAX 65536u /* of one function */
 
-enum { FUNCTAB, FUNCS, NAMES, PCTAB, WINDOWS };
-
 /*
  * How far is read ahead: functab and _funcs are each walked forwards, unless functions are looked
  * up; functions that are alike share what they have in pctab.
@@ -23,32 +19,10 @@ enum { FUNCTAB, FUNCS, NAMES, PCTAB, WINDOWS };
 #define WALK_WINDOW (256u * 1024)
 #define JUMP_WINDOW 4096u
 
-struct window {
-	uint8_t *bytes;
-	uint64_t at;
-	size_t len, size;
-};
-
-struct pclntab {
-	const struct elf_image *img;
-	struct elf_place place;
-	uint64_t n;
-	uint64_t functab; /* distances from the start of the section */
-	uint64_t funcs;
-	uint64_t names;
-	uint64_t text; /* what entries are counted from */
-	unsigned entry_size;
-	uint64_t pctab;
-	unsigned quantum; /* bytes of code */
-	unsigned kind;	  /* where in a _func stands what it is, and then its flags; 0: nowhere */
-	struct window w[WINDOWS];
-};
-
 /* Of the flags; a signal's trampoline has it, too, but is nothing special: kind 0 */
 #define TOP_FRAME 1
 
-/* len bytes of the section from `at`. */
-static int get(struct pclntab *t, int window, uint64_t at, void *out, size_t len)
+int gopclntab_get(struct pclntab *t, int window, uint64_t at, void *out, size_t len)
 {
 	struct window *w = &t->w[window];
 	if (at > t->place.size || len > t->place.size - at)
@@ -85,14 +59,14 @@ static int read_header(struct pclntab *t)
 	uint8_t head[8];
 	uint32_t magic;
 	uint64_t v[9] = { 0 };
-	int rc = get(t, FUNCTAB, 0, head, sizeof(head));
+	int rc = gopclntab_get(t, FUNCTAB, 0, head, sizeof(head));
 	if (rc)
 		return rc;
 	memcpy(&magic, head, sizeof(magic));
 	if (head[4] || head[5] || head[7] != 8)
 		return -EPROTONOSUPPORT;
 	size_t words = magic == GO_1_2 ? 1 : magic == GO_1_16 ? 7 : 8;
-	rc = get(t, FUNCTAB, 8, v, words * 8);
+	rc = gopclntab_get(t, FUNCTAB, 8, v, words * 8);
 	if (rc)
 		return rc;
 	t->n = v[0];
@@ -102,12 +76,16 @@ static int read_header(struct pclntab *t)
 		t->functab = 16;
 	} else if (magic == GO_1_16) {
 		t->names = v[2];
+		t->units = v[3];
+		t->files = v[4];
 		t->pctab = v[5];
 		t->functab = t->funcs = v[6];
 		t->kind = 40;
 	} else if (magic == GO_1_18 || magic == GO_1_20) {
 		t->text = text_start(t->img, v[2]);
 		t->names = v[3];
+		t->units = v[4];
+		t->files = v[5];
 		t->pctab = v[6];
 		t->functab = t->funcs = v[7];
 		t->entry_size = 4;
@@ -124,7 +102,8 @@ static int read_entry(struct pclntab *t, uint64_t i, uint64_t *ret_vaddr, uint64
 {
 	uint8_t b[16];
 	uint64_t pair = 2 * t->entry_size;
-	int rc = get(t, FUNCTAB, t->functab + i * pair, b, i < t->n ? pair : t->entry_size);
+	int rc = gopclntab_get(t, FUNCTAB, t->functab + i * pair, b,
+			       i < t->n ? pair : t->entry_size);
 	uint32_t low[2];
 	uint64_t wide[2];
 	if (rc)
@@ -142,12 +121,13 @@ static int read_func(struct pclntab *t, uint64_t func, struct go_function *f)
 	uint8_t what[2] = { 0 };
 	if (func > t->place.size)
 		return -EBADMSG;
-	int rc = get(t, FUNCS, t->funcs + func + t->entry_size, v, sizeof(v));
+	int rc = gopclntab_get(t, FUNCS, t->funcs + func + t->entry_size, v, sizeof(v));
 	if (rc)
 		return rc;
 	f->name = v[0];
 	f->depths = v[3];
-	if (t->kind && !get(t, FUNCS, t->funcs + func + t->kind, what, sizeof(what))) {
+	f->func = func;
+	if (t->kind && !gopclntab_get(t, FUNCS, t->funcs + func + t->kind, what, sizeof(what))) {
 		f->top = what[0] && what[1] & TOP_FRAME;
 		f->plain = !what[0];
 	}
@@ -179,7 +159,8 @@ bool gopclntab_is_named(const struct go_function *f, const char *prefix)
 {
 	char name[64];
 	size_t len = strlen(prefix);
-	return len < sizeof(name) && !get(f->table, NAMES, f->table->names + f->name, name, len) &&
+	return len < sizeof(name) &&
+	       !gopclntab_get(f->table, NAMES, f->table->names + f->name, name, len) &&
 	       !memcmp(name, prefix, len);
 }
 
@@ -188,7 +169,7 @@ static int get_varint(struct pclntab *t, uint64_t *at, uint32_t *ret)
 	uint64_t v = 0;
 	uint8_t b = 0x80;
 	for (unsigned shift = 0; b & 0x80; shift += 7) {
-		int rc = shift < 35 ? get(t, PCTAB, (*at)++, &b, 1) : -EBADMSG;
+		int rc = shift < 35 ? gopclntab_get(t, PCTAB, (*at)++, &b, 1) : -EBADMSG;
 		if (rc)
 			return rc;
 		v |= (uint64_t)(b & 0x7f) << shift;
@@ -197,29 +178,59 @@ static int get_varint(struct pclntab *t, uint64_t *at, uint32_t *ret)
 	return 0;
 }
 
+/* A stretch of a function's code, and what a table of pctab says of it. */
+struct stretch {
+	uint64_t vaddr, end;
+	uint32_t value;
+	uint64_t at; /* in the table */
+	unsigned n;
+};
+
+/* Go on to the next stretch. -ENOENT: there is none. */
+static int next_stretch(struct pclntab *t, struct stretch *s)
+{
+	uint32_t change, len;
+	int rc = s->n < STRETCHES_MAX ? get_varint(t, &s->at, &change) : -EBADMSG;
+	if (!rc && s->n++ && !change)
+		rc = -ENOENT;
+	rc = rc ? rc : get_varint(t, &s->at, &len);
+	if (rc)
+		return rc;
+	s->value += change >> 1 ^ -(change & 1);
+	s->vaddr = s->end;
+	s->end += (uint64_t)len * t->quantum;
+	return 0;
+}
+
+/* Begin a table of a function, before its first stretch. False: it has none. */
+static bool begin_stretches(const struct go_function *f, uint64_t table, struct stretch *ret)
+{
+	const struct pclntab *t = f->table;
+	*ret = (struct stretch){ .end = f->vaddr, .value = UINT32_MAX, .at = t->pctab + table };
+	return table && t->pctab && ret->at <= t->place.size;
+}
+
 int gopclntab_depths(const struct go_function *f,
 		     int (*add)(void *ctx, uint64_t vaddr, uint64_t end, uint32_t depth), void *ctx)
 {
-	struct pclntab *t = f->table;
-	uint64_t at = t->pctab + f->depths, vaddr = f->vaddr, end = f->vaddr + f->size;
-	uint32_t depth = UINT32_MAX, change, len;
-	if (!f->depths || !t->pctab || at > t->place.size)
-		return 0;
-	for (unsigned i = 0; vaddr < end; i++) {
-		int rc = i < STRETCHES_MAX ? get_varint(t, &at, &change) : -EBADMSG;
-		if (rc || (i && !change))
-			return rc;
-		rc = get_varint(t, &at, &len);
-		if (rc)
-			return rc;
-		depth += change >> 1 ^ -(change & 1);
-		uint64_t to = vaddr + (uint64_t)len * t->quantum;
-		rc = add(ctx, vaddr, to < end ? to : end, depth);
-		if (rc)
-			return rc;
-		vaddr = to;
+	uint64_t end = f->vaddr + f->size;
+	struct stretch s;
+	int rc = begin_stretches(f, f->depths, &s) ? 0 : -ENOENT;
+	while (!rc && s.end < end) {
+		rc = next_stretch(f->table, &s);
+		rc = rc ? rc : add(ctx, s.vaddr, s.end < end ? s.end : end, s.value);
 	}
-	return 0;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+int gopclntab_value(const struct go_function *f, uint64_t table, uint64_t vaddr, uint32_t *ret)
+{
+	struct stretch s;
+	int rc = begin_stretches(f, table, &s) ? 0 : -ENOENT;
+	while (!rc && s.end <= vaddr)
+		rc = next_stretch(f->table, &s);
+	*ret = s.value;
+	return rc;
 }
 
 /* Close it in any case. ahead: how far functab and _funcs are read. */

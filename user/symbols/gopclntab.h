@@ -10,6 +10,8 @@
  *   pcsp:    where in pctab the depths of its stack stand: pairs of varints, a change of the depth
  *            (zigzag, the first from -1) and the length of code (in quanta) that it holds for; a
  *            change of 0 that is not the first ends them
+ *   numbers: behind pcsp: where in pctab the numbers of its files and of its lines stand, likewise;
+ *            u32 [cuOffset + number of a file] of cutab is the offset of its path in filetab
  *
  * Entries are addresses of 8 bytes until 1.16 and distances of 4 bytes from the start of text since
  * 1.18. Only tables of 64-bit little-endian programs are read; the table of a large program has
@@ -33,6 +35,7 @@ struct go_function {
 	 */
 	bool plain;
 	uint64_t depths; /* for gopclntab_depths */
+	uint64_t func;	 /* offset of its _func, for gopclntab_lines */
 	struct pclntab *table;
 };
 
@@ -70,5 +73,19 @@ bool gopclntab_is_named(const struct go_function *f, const char *prefix);
 int gopclntab_depths(const struct go_function *f,
 		     int (*add)(void *ctx, uint64_t vaddr, uint64_t end, uint32_t depth),
 		     void *ctx);
+
+/*
+ * For a function that the walk gives, while it does. Call add for the inlined calls around an
+ * address in it, innermost first, and for the function itself, `max` at most: each with its name
+ * and the line that runs, or that made the call before. What add returns other than 0 ends it.
+ * Texts are cut to GOPCLNTAB_TEXT_MAX bytes. -ENOENT: not said; -EBADMSG: it lies.
+ */
+#define GOPCLNTAB_TEXT_MAX 1024
+struct go_line {
+	char function[GOPCLNTAB_TEXT_MAX + 1], file[GOPCLNTAB_TEXT_MAX + 1];
+	uint32_t line;
+};
+int gopclntab_lines(const struct go_function *f, uint64_t vaddr, unsigned max,
+		    int (*add)(void *ctx, const struct go_line *l), void *ctx);
 
 #endif

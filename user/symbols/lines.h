@@ -19,6 +19,8 @@
  * answer.
  */
 int lines_op(const struct sandbox_request *q, struct buf *out);
+/* The same from .gopclntab, of addresses that ascend. */
+int go_lines_op(const struct sandbox_request *q, struct buf *out);
 
 /*
  * The DWARF of a file, only in a worker: kept open with the others, so it is good until the next

@@ -28,12 +28,14 @@ static uint32_t what_it_has(const struct elf_image *img)
 {
 	struct elf_place at;
 	uint32_t has = img->symtab.size ? FACT_SYMTAB : 0;
-	if (!img->symtab.size && img->dynsym.size <= DYNSYM_SMALL && gopclntab_is_there(img))
-		has |= FACT_GO;
 	if (!elf_section_find(img, ".debug_info", &at) ||
 	    !elf_section_find(img, ".zdebug_info", &at))
 		has |= FACT_DWARF;
-	return has;
+	if (!gopclntab_is_there(img))
+		return has;
+	if (!(has & FACT_SYMTAB) && img->dynsym.size <= DYNSYM_SMALL)
+		has |= FACT_GO;
+	return has & FACT_DWARF ? has : has | FACT_GO_LINES;
 }
 
 int facts_encode(const struct elf_image *img, struct buf *out)

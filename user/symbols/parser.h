@@ -32,7 +32,8 @@ struct facts {
 
 #define FACT_SYMTAB 1u
 #define FACT_DWARF 2u
-#define FACT_GO 4u /* .gopclntab and no .symtab, and .dynsym is small */
+#define FACT_GO 4u	 /* .gopclntab and no .symtab, and .dynsym is small */
+#define FACT_GO_LINES 8u /* .gopclntab and no DWARF */
 
 int facts_encode(const struct elf_image *img, struct buf *out);
 int facts_decode(struct facts *ret, const struct buf *in);

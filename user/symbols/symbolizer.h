@@ -16,6 +16,7 @@ enum symbols_op {
 	OP_JITDUMP,
 	OP_LINES,
 	OP_PARTS,
+	OP_GO_LINES,
 	N_OPS,
 };
 

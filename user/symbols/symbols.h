@@ -38,7 +38,7 @@ struct symbol {
 
 /* ---- where foreign bytes are parsed ---- */
 
-#define SYMBOLS_OPS 7
+#define SYMBOLS_OPS 8
 extern const sandbox_op symbols_ops[SYMBOLS_OPS];
 
 /*
@@ -47,7 +47,7 @@ extern const sandbox_op symbols_ops[SYMBOLS_OPS];
  */
 #define SYMBOLS_OPS_LIST \
 	parser_op_open, parser_op_load, parser_op_crc, jit_op_perf_map, jit_op_dump, lines_op, \
-		parser_op_parts
+		parser_op_parts, go_lines_op
 int parser_op_open(const struct sandbox_request *q, struct buf *out);
 int parser_op_load(const struct sandbox_request *q, struct buf *out);
 int parser_op_crc(const struct sandbox_request *q, struct buf *out);
@@ -55,6 +55,7 @@ int jit_op_perf_map(const struct sandbox_request *q, struct buf *out);
 int jit_op_dump(const struct sandbox_request *q, struct buf *out);
 int lines_op(const struct sandbox_request *q, struct buf *out);
 int parser_op_parts(const struct sandbox_request *q, struct buf *out);
+int go_lines_op(const struct sandbox_request *q, struct buf *out);
 
 struct symbolizer;
 
@@ -326,13 +327,16 @@ struct line_frame {
 	uint32_t line; /* 0: not said */
 };
 
-/* Does the file, or its separate debug file, have DWARF that was not refused? */
+/*
+ * Does the file, or its separate debug file, have DWARF that was not refused? Or a table of Go
+ * instead.
+ */
 bool binary_has_lines(const struct binary *b);
 
 /*
- * Ask for n addresses (at most 4096) at once; each is called for each, in order, with n_frames 0
- * where nothing is known. -EIO, -EBADMSG, ...: this file's DWARF is not asked again; -EAGAIN,
- * -EBUSY: not now. -EINPROGRESS: call again with the same addresses.
+ * Ask for n addresses (at most 4096, ascending) at once; each is called for each, in order, with
+ * n_frames 0 where nothing is known. -EIO, -EBADMSG, ...: this file's DWARF is not asked again;
+ * -EAGAIN, -EBUSY: not now. -EINPROGRESS: call again with the same addresses.
  */
 int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 		 void (*each)(void *ctx, size_t i, const struct line_frame *frames,
