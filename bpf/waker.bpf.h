@@ -110,11 +110,16 @@ __noinline int softirq_is_own(__u32 key, __u32 n)
 	return 0;
 }
 
-/* Is this CPU in an interrupt, rather than at work for the current thread? */
+/*
+ * Is this CPU in an interrupt, rather than at work for the current thread? With PREEMPT_RT softirqs
+ * run in threads (ktimers/N ends sleeps), which count them by themselves.
+ */
 static __always_inline bool in_interrupt(void *ctx, struct task_struct *by, struct cpu_state *c,
 					 struct sched_cpu *sc, __u32 cpu)
 {
 	__u32 count = preempt_count_of(by);
+	if (bpf_core_field_exists(by->softirq_disable_cnt))
+		count |= (__u32)by->softirq_disable_cnt & IN_SOFTIRQ;
 	if (!(count & (IN_INTERRUPT | IN_SOFTIRQ)))
 		return false;
 	if (count & IN_INTERRUPT || !by->pid)

@@ -109,6 +109,7 @@ struct task_struct {
 	char comm[16];
 	struct css_set *cgroups;
 	struct signal_struct *signal;
+	int softirq_disable_cnt; /* with CONFIG_PREEMPT_RT: the softirq part of preempt_count */
 	struct thread_struct thread;
 };
 
