@@ -92,14 +92,14 @@ int target_tids(struct target *t, char **v, size_t n, struct err *err)
 	return add_ids(t, v, n, SELECTION_TIDS, err);
 }
 
-/* The v2 mount that holds path, or the first one. */
-static int find_mount(const char *path, char *out, size_t cap)
+/* The mount of that type that holds path, or the first one. */
+static int find_mount_of(const char *type, const char *path, char *out, size_t cap)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");
 	int rc = -ENOENT;
 	for (struct mntent *m; f && (m = getmntent(f));) {
 		size_t len = strlen(m->mnt_dir);
-		if (strcmp(m->mnt_type, "cgroup2"))
+		if (strcmp(m->mnt_type, type))
 			continue;
 		bool holds =
 			path && !strncmp(path, m->mnt_dir, len) && (path[len] == '/' || !path[len]);
@@ -114,6 +114,26 @@ static int find_mount(const char *path, char *out, size_t cap)
 	return rc;
 }
 
+static int find_mount(const char *path, char *out, size_t cap)
+{
+	return find_mount_of("cgroup2", path, out, cap);
+}
+
+static int no_hierarchy(struct err *err)
+{
+	char mount[PATH_MAX];
+	if (find_mount_of("cgroup", NULL, mount, sizeof(mount)))
+		return err_set(
+			err, -ENOENT,
+			"no cgroup v2 hierarchy is mounted: mount -t cgroup2 none /sys/fs/cgroup");
+	return err_set(
+		err, -ENOENT,
+		"cgroups of v1 (%s) cannot be chosen, and no cgroup v2 hierarchy is mounted: "
+		"boot with systemd.unified_cgroup_hierarchy=1, or record all, and ask for "
+		"{cgroup=\"...\"} afterwards",
+		mount);
+}
+
 static int find_cgroup(struct selected_cgroup *ret, const char *name, struct err *err)
 {
 	char mount[PATH_MAX], path[PATH_MAX * 2], real[PATH_MAX];
@@ -122,9 +142,7 @@ static int find_cgroup(struct selected_cgroup *ret, const char *name, struct err
 	snprintf(path, sizeof(path), "%s", name);
 	if (name[0] != '/' || statfs(path, &fs) || fs.f_type != CGROUP2_SUPER_MAGIC) {
 		if (find_mount(NULL, mount, sizeof(mount)))
-			return err_set(
-				err, -ENOENT,
-				"no cgroup v2 hierarchy is mounted: mount -t cgroup2 none /sys/fs/cgroup");
+			return no_hierarchy(err);
 		snprintf(path, sizeof(path), "%s/%s", mount, name[0] == '/' ? name + 1 : name);
 	}
 	if (!realpath(path, real) || stat(real, &st))

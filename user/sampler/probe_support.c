@@ -59,6 +59,9 @@ int probe_support_find(struct probe_support *ret, struct err *err)
 		return 0;
 	return err_set(err, -ENOTSUP,
 		       "probes: this kernel preempts its own code (%s), and before Linux 6.15 a "
-		       "BPF program cannot forbid that: start it with preempt=voluntary",
-		       u.version);
+		       "BPF program cannot forbid that: %s",
+		       u.version,
+		       strstr(u.version, "PREEMPT_RT")
+			       ? "boot Linux 6.15 or later, or a kernel without PREEMPT_RT"
+			       : "start it with preempt=voluntary");
 }

@@ -58,6 +58,27 @@ static bool may_use_bpf(void)
 	return fd >= 0;
 }
 
+/*
+ * Load the smallest program that does. securityfs says it, too, but is not in every container.
+ */
+static bool may_read_kernel(void)
+{
+	const struct bpf_insn read[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 1, .src_reg = 10 },
+		{ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 1, .imm = -8 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 2, .imm = 8 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 3, .imm = 0 },
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_probe_read_kernel },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "ascribe_read", "Dual BSD/GPL", read,
+			       sizeof(read) / sizeof(read[0]), NULL);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 static int load_error(struct err *err, int rc)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
@@ -71,6 +92,11 @@ static int load_error(struct err *err, int rc)
 			"loading the BPF programs: not permitted: be root, or run with CAP_BPF "
 			"and CAP_PERFMON (%s)",
 			last_warning);
+	if (!may_read_kernel())
+		return err_set(err, rc,
+			       "loading the BPF programs: this kernel forbids BPF to read its "
+			       "memory (lockdown=confidentiality): boot it with "
+			       "lockdown=integrity");
 	return err_sys(err, rc,
 		       "the kernel refused the BPF programs (Linux 5.19 or later is needed; %s)",
 		       last_warning);
