@@ -105,4 +105,12 @@ check "40 processes killed while they sleep: each was blocked until then" r=off.
 		'sorted(round(x["seconds"], 2) for x in r["rows"])[-3:]'
 check "accounting" s=stat.json -- 'exact(s) and s["lost"]["wait_untracked"] == 0' 's["fired"], s["lost"]'
 ok "the store is whole" "$ascribe" store verify killed
+
+# Kernels with nohz_full have no membarrier.
+if command -v strace >/dev/null; then
+	strace -f -qq -o barrier -e trace=membarrier,clock_nanosleep \
+		-e inject=membarrier:error=EINVAL "$ascribe" record -q --wall -o no_barrier -- true
+	ok "without membarrier, programs at work are waited for" \
+		sh -c 'grep -A 1 "membarrier.*EINVAL" barrier | grep -q "clock_nanosleep.*tv_nsec=10000000.*= 0"'
+fi
 finish

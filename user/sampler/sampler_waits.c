@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -162,28 +161,14 @@ void sampler_begin_waits(struct sampler *s)
 }
 
 /*
- * Until no program that runs now is under way on any CPU. Where membarrier is not to be had (EINVAL
- * on kernels with nohz_full, kernel/sched/membarrier.c), be on each CPU once: what ran there with
- * interrupts off has ended then.
+ * Until no program that runs now is under way on any CPU. On kernels with nohz_full there is no
+ * membarrier (EINVAL, kernel/sched/membarrier.c): programs take microseconds, so a sleep will do.
+ * Going to each CPU would not: the sandbox forbids it, and isolated CPUs are for others.
  */
-static void await_programs(unsigned n_cpus)
+static void await_programs(void)
 {
-	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
-		return;
-	size_t size = CPU_ALLOC_SIZE(n_cpus);
-	cpu_set_t *mine = CPU_ALLOC(n_cpus), *one = CPU_ALLOC(n_cpus);
-	bool can = mine && one && !sched_getaffinity(0, size, mine);
-	for (unsigned c = 0; can && c < n_cpus; c++) {
-		CPU_ZERO_S(size, one);
-		CPU_SET_S(c, size, one);
-		sched_setaffinity(0, size, one); /* one that is offline runs nothing */
-	}
-	if (can)
-		sched_setaffinity(0, size, mine);
-	else
-		usleep(10000); /* they take microseconds */
-	CPU_FREE(mine);
-	CPU_FREE(one);
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		usleep(10000);
 }
 
 /*
@@ -198,7 +183,7 @@ void sampler_end_waits(struct sampler *s)
 	__atomic_store_n(&s->data->waits_until, clock_ns(CLOCK_BOOTTIME), __ATOMIC_SEQ_CST);
 	for (size_t i = SAMPLER_SWITCH_LINKS; i-- > 0;)
 		sampler_detach(&s->sched[i]);
-	await_programs(s->n_cpus);
+	await_programs();
 	s->bss->waits_over = true;
 }
 
