@@ -93,7 +93,8 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
-	int on_cpu; /* until it has left it altogether */
+	/* Until it has left it altogether. int, u8 in 7.3: libbpf resizes what is unsigned here. */
+	unsigned int on_cpu;
 	int wake_cpu; /* the CPU whose queue it is in, or was last */
 	int pid;  /* what we call tid */
 	int tgid;
