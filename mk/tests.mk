@@ -72,7 +72,11 @@ not_today = $(if $(ASCRIBE_TEST_ALL),,$(shell \
 TAIL_OUT := $(call not_today,$(TAIL),10) $(call not_today,$(OFTEN),5) \
 	$(if $(ASCRIBE_TEST_ALL),,$(SLOWEST))
 UNIT_OUT := $(call not_today,$(UNIT_TAIL),10)
-# An emulated kernel runs a third of its tests.
+# An emulated kernel runs a third of its tests; and boots in one of these ways, of each day another.
+# More in mk/vm.mk.
+KERNEL_MODES := nohz_full integrity confidentiality no_btf cgroup_v1 cgroup_hybrid
+KERNEL_MODE := $(if $(ASCRIBE_TEST_ALL),$(KERNEL_MODES),$(word \
+	$(shell expr $(TURN) % $(words $(KERNEL_MODES)) + 1),$(KERNEL_MODES)))
 KERNEL_PART := $(if $(ASCRIBE_TEST_ALL),,VM_PART=$(shell expr $(TURN) % 3 + 1))
 
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
@@ -347,6 +351,8 @@ test-with-packages:
 		$(foreach k,$(if $(ASCRIBE_TEST_ALL),$(KERNELS),$(firstword $(KERNELS))),\
 			'kernel/$(k)=$(KERNEL_PART) $(MAKE) --no-print-directory test-kernels \
 				KERNELS=$(k)') \
+		$(foreach m,$(KERNEL_MODE),'kernel/$(m)=$(MAKE) --no-print-directory test-kernels \
+				KERNELS=$(firstword $(KERNELS))+$(m)') \
 		-j2=lint \
 		'layers=tools/check-layers' \
 		'lint=$(MAKE) --no-print-directory lint' \

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The built program under other kernels, in QEMU: make test-kernels [KERNELS="6.1 6.12"]
-# [TIMEOUT=400]. Kernels are Debian packages, fetched once into build/vm.
+# [TIMEOUT=400]. Kernels are Debian packages, fetched once into build/vm. A kernel is SERIES[+MODE]:
+#   SERIES  6.1, 6.12, ..., new; with PREEMPT_RT 6.1-rt, 6.12-rt, new-rt (tests/vm/kernel)
+#   MODE    nohz_full, integrity, confidentiality, no_btf, 64cpus, cgroup_v1, cgroup_hybrid: booted
+#           in that way, and tested for what differs there (tests/vm/boot)
 
 KERNELS ?= 6.1 6.12
 VM := $(BUILD)/vm
