@@ -391,7 +391,7 @@ static void timed(const char *name, void (*test)(void))
 	       (double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
 }
 
-#define TESTS_MAX 3
+#define TESTS_MAX 4
 
 /* Of a kernel that was booted in another way (boot SERIES+MODE). */
 static void run_mode(const char *mode)
@@ -401,7 +401,7 @@ static void run_mode(const char *mode)
 		void (*tests[TESTS_MAX])(void);
 	} modes[] = {
 		{ "nohz_full", { test_nohz_full } },
-		{ "integrity", { test_check, test_integrity, test_labels } },
+		{ "integrity", { test_check, test_integrity, test_cgroup, test_waits } },
 		{ "confidentiality", { test_confidentiality } },
 		{ "no_btf", { test_no_btf } },
 		{ "64cpus", { test_many_cpus } },
