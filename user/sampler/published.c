@@ -194,7 +194,7 @@ uint64_t sampler_rate_ns(const struct sampler_config *cfg, unsigned event, unsig
 	return rate < cfg->n_rates ? ns * most / cfg->rates[rate] : ns;
 }
 
-/* The probe sequence of proc_find in bpf/labels.bpf.h. */
+/* The probe sequence of proc_find in bpf/procs.bpf.h. */
 static struct proc_entry *proc_place(struct sampler *s, uint32_t tgid, uint32_t probe)
 {
 	return &s->procs[(((tgid * 0x9e3779b1u) >> 8) + probe) & (s->n_procs - 1)];
