@@ -12,7 +12,6 @@
 #include "wire.h"
 
 /* include/linux/sched.h: it has not called exec since its parent forked it */
-#define PF_FORKNOEXEC 0x00000040
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 /*

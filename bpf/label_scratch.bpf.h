@@ -28,6 +28,7 @@ struct scratch {
 	/* With --latency, of the set whose group is looked for: it, and the hash of the trace id */
 	__u64 group, trace;
 	__u64 text[LATENCY_TEXT_WORDS];
+	__u64 lender;	 /* of the set that is read: wire_record.lender */
 	__u32 n_own;	 /* parts of own slots of the last set */
 	__u32 key_index; /* of a part's key table: 1 + that of the key; 0: it is not there */
 };

@@ -66,7 +66,8 @@ static __always_inline bool send_keys(const struct image *im, struct scratch *s,
 					.exec_id = im->exec_id,
 					.start_ns = im->start_ns,
 					.key_table = addr,
-					.generation = generation };
+					.generation = generation,
+					.lender = s->lender };
 	if (!payload_send(s, bytes, false))
 		return false;
 	*cell = what;
@@ -80,7 +81,8 @@ static __always_inline bool send_keys(const struct image *im, struct scratch *s,
 __noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 {
 	struct capture *c = capture();
-	if (!c || !im)
+	const struct scratch *s = scratch();
+	if (!c || !im || !s)
 		return -1;
 	__u64 n = c->used;
 	c->head = (struct wire_record){ .kind = WIRE_FOREIGN,
@@ -91,7 +93,8 @@ __noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 					.set_id = set_id,
 					.generation = generation,
 					.part = (__u16)(n_parts - 1),
-					.n_parts = (__u16)n_parts };
+					.n_parts = (__u16)n_parts,
+					.lender = s->lender };
 	n += sizeof(c->head);
 	barrier_var(n);
 	return n <= sizeof(c->head) + sizeof(c->bytes) && !ring_send(&c->head, n, c->absent) ? 0
@@ -240,7 +243,8 @@ __noinline int send_parts(const struct image *im, __u64 set_id, __u32 n, __u32 n
 						.key_table = s->part[i].key_table,
 						.generation = generation,
 						.part = (__u16)i,
-						.n_parts = (__u16)n_parts };
+						.n_parts = (__u16)n_parts,
+						.lender = s->lender };
 		if (!payload_send(s, size, false))
 			return -1;
 	}
@@ -289,24 +293,34 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 		return 0;
 	ret->flag = COUNTER_unlabelled;
 	ret->failed = 0;
-	struct proc_entry *e = proc_find_at(im, &index);
-	if (!e) {
+	index = (__u32)proc_serving(im);
+	const struct proc_entry *e = bpf_map_lookup_elem(&procs, &index);
+	const __u64 of = e ? e->tgid : 0,
+		    lender = of && of != im->tgid ? WIRE_LENDER(e->start_ns, of) : 0;
+	if (!e || lender) {
 		if (!is_hidden(im->tgid))
 			ret->flag = COUNTER_new_process;
 		ask_about_current(im); /* of a hidden process, for the path of its cgroup */
+	}
+	if (!e) {
 		if (!cfg.any_argument && !cfg.any_call)
 			return 0;
 		index = cfg.proc_mask + 1; /* these need nothing of the process */
 	}
 	struct task_struct *t = bpf_get_current_task_btf();
-	if (!t->mm) /* exiting: without memory */
+	struct scratch *s = scratch();
+	if (!t->mm || !s) /* exiting: without memory */
 		return 0;
+	s->lender = lender;
 	__u64 tp = thread_pointer(t);
 	const __u32 n_sources = e ? e->n_sources : 0;
 	if (e && e->n_slots)
 		id = own = own_labels(index, tp, ret);
 	if (n_sources || cfg.any_argument || cfg.any_call) {
 		foreign = capture_foreign(index, n_sources, tp, &ret->failed);
+		/* The lender's sources have other numbers than the process's own may get */
+		if (foreign && lender)
+			foreign = mix(foreign, lender) | 1;
 		if (foreign)
 			id = id ? mix(id, foreign) | 1 : foreign;
 	}
@@ -321,7 +335,7 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 		if (cfg.latency && was_sent(image_hash(im, id), &cell))
 			latency_define(im, id, id != own);
 	}
-	if (ret->flag == COUNTER_unlabelled)
+	if (ret->flag == COUNTER_unlabelled || (lender && ret->flag == COUNTER_new_process))
 		ret->flag = defined;
 	return id;
 }

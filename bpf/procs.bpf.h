@@ -111,4 +111,55 @@ static __always_inline struct proc_entry *proc_find(const struct image *im)
 	return proc_find_at(im, &index);
 }
 
+#define LENDERS 4 /* ancestors that are looked at */
+
+/*
+ * Find an ancestor of the current thread, whose image is im, with an entry that is true of that
+ * image, too. Return the index of the entry in `procs`, or -1.
+ *
+ * A child of fork begins with a copy of its parent's memory. By the parent's entry only the
+ * thread's own memory is read. Each exec opens its program anew, so two images with the same open
+ * file have called none since they were one. This also tells an ancestor from a stranger that has
+ * adopted the thread's process. What a parent loads after the fork is not in the child: with
+ * `before`, an entry counts if it was so before the fork.
+ */
+__noinline int proc_lender(const struct image *im, __u32 before)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	if (!im || is_hidden(im->tgid) || !t->mm || !t->mm->exe_file)
+		return -1;
+	struct file *program = t->mm->exe_file;
+	__u64 forked_ns = im->start_ns;
+	for (int i = 0; i < LENDERS; i++) {
+		__u32 index;
+		t = t->real_parent;
+		if (!t->mm || t->mm->exe_file != program)
+			return -1;
+		t = t->group_leader;
+		struct image of = { .start_ns = t->start_boottime,
+				    .tgid = process_id(t),
+				    .exec_id = (__u32)t->self_exec_id };
+		const struct proc_entry *e = proc_find_at(&of, &index);
+		if (e && (!before || e->since_ns < forked_ns))
+			return (int)index;
+		/* A server that only waits for its children would never be sampled itself */
+		if (!e && !i && !is_hidden(of.tgid))
+			ask_about(&of);
+		forked_ns = of.start_ns;
+	}
+	return -1;
+}
+
+/*
+ * Return the index in `procs` of the entry that serves the current thread, whose image is im: its
+ * own, else that of an ancestor. -1: there is none.
+ */
+__noinline int proc_serving(const struct image *im)
+{
+	__u32 index;
+	if (!im)
+		return -1;
+	return proc_find_at(im, &index) ? (int)index : proc_lender(im, 1);
+}
+
 #endif

@@ -32,7 +32,7 @@ struct script_cpu {
 	__u32 n;      /* number of frames so far */
 	__u32 end;    /* limit of words after the arena's tail, with those of other frames */
 	__u32 n_sent; /* descriptions of this stack */
-	__u32 pad;
+	__u32 layout; /* SCRIPT_LAYOUT of the process */
 	union {
 		struct {
 			__u8 frame[128]; /* PYTHON_FRAME_BYTES; offsets are masked */
@@ -213,15 +213,33 @@ __noinline int script_part(const struct image *im, __u32 key, __u32 from, __u32 
 	return 0;
 }
 
+/*
+ * Prepare to read the frames of the current thread, into words below `end` at the arena's tail. 0:
+ * it has none.
+ */
+__noinline int script_begin(const struct image *im, __u32 end)
+{
+	__u32 index = (__u32)proc_serving(im);
+	const struct proc_entry *e = bpf_map_lookup_elem(&procs, &index);
+	struct script_cpu *c = script_cpu();
+	/* Exiting: without memory */
+	if (!c || !e || !e->script_at || !bpf_get_current_task_btf()->mm)
+		return 0;
+	c->at = e->script_at;
+	c->layout = (__u32)e->script_layout;
+	c->end = end;
+	return 1;
+}
+
 /* Read the frames, leaf first. Return their number. */
-__noinline __u32 script_frames(const struct image *im, __u32 key, __u32 from, __u64 at,
-			       __u32 layout)
+__noinline __u32 script_frames(const struct image *im, __u32 key, __u32 from)
 {
 	struct script_cpu *c = script_cpu();
 	if (!im || !c)
 		return 0;
+	const __u32 layout = c->layout;
 	c->n = c->n_sent = 0;
-	c->at = script_first(at, layout);
+	c->at = script_first(c->at, layout);
 	for (int i = 0; c->at && i < 2 * SCRIPT_FRAMES_MAX / SCRIPT_PART; i++)
 		if (script_part(im, key, from, layout))
 			break;
@@ -234,13 +252,7 @@ __noinline __u32 script_frames(const struct image *im, __u32 key, __u32 from, __
  */
 static __always_inline __u32 script_stack(const struct image *im, __u32 key, __u32 from, __u32 end)
 {
-	struct proc_entry *e = proc_find(im);
-	struct script_cpu *c = script_cpu();
-	/* Exiting: without memory */
-	if (!c || !e || !e->script_at || !bpf_get_current_task_btf()->mm)
-		return 0;
-	c->end = end;
-	return script_frames(im, key, from, e->script_at, (__u32)e->script_layout);
+	return script_begin(im, end) ? script_frames(im, key, from) : 0;
 }
 
 /*

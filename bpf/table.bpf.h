@@ -292,14 +292,20 @@ __noinline int row_add_alone(__u32 key, const struct row *k)
 	return 0;
 }
 
+/* Not inlined: its caller is at the limit of its stack on Linux 6.1. 0: sent. */
+__noinline int send_filling(__u32 unused)
+{
+	struct wire_record r = { .kind = WIRE_FILLING };
+	return unused || ring_send(&r, sizeof(r), true);
+}
+
 /* The half is filling: ask user space, once, to take it before the window ends. */
 static __always_inline void ask_for_drain(struct half *h)
 {
 	if (h->asked ||
 	    (h->rows_used < cfg.rows_max / 4 * 3 && h->arena_used < cfg.arena_mask / 4 * 3))
 		return;
-	struct wire_record r = { .kind = WIRE_FILLING };
-	if (!ring_send(&r, sizeof(r), true))
+	if (!send_filling(0))
 		h->asked = 1;
 }
 

@@ -199,34 +199,27 @@ static __always_inline __u64 unwind_address_mask(void)
 #endif
 
 /*
- * The ranges of the current process, 0 when they are not known. A child that has not called exec is
- * laid out as its parent is, or was: that will do until it is known itself.
+ * The ranges of the current process, 0 when they are not known. Those of an ancestor will do until
+ * then (proc_lender), also if it has mapped more since.
  */
 __noinline __u64 unwind_ranges_of(const struct image *im)
 {
 	struct unwind_state *s = unwind_state();
 	if (!im || !s)
 		return 0;
-	struct proc_entry *e = proc_find(im);
+	const struct proc_entry *e = proc_find(im), *lent = 0;
+	if (!e || !e->ranges) {
+		int lender = proc_lender(im, 0);
+		__u32 index = (__u32)lender;
+		if (lender >= 0)
+			lent = bpf_map_lookup_elem(&procs, &index);
+	}
 	words_begin(im);
-	luajit_begin(s, e);
-	s->go = e ? e->go : 0;
+	luajit_begin(s, e ? e : lent);
+	s->go = e ? e->go : lent ? lent->go : 0;
 	if (e && e->ranges)
 		return e->ranges;
-	struct task_struct *t = bpf_get_current_task_btf();
-	if (!(t->flags & PF_FORKNOEXEC))
-		return 0;
-	struct task_struct *parent = t->real_parent->group_leader;
-	struct image of = { .start_ns = parent->start_boottime,
-			    .tgid = process_id(parent),
-			    .exec_id = (__u32)parent->self_exec_id };
-	if (of.exec_id != im->exec_id || is_hidden(of.tgid))
-		return 0;
-	e = proc_find(&of);
-	if (!e)
-		/* A server that only waits for its children would never be sampled itself */
-		ask_about(&of);
-	return e ? e->ranges : 0;
+	return lent ? lent->ranges : 0;
 }
 
 /*

@@ -301,6 +301,8 @@ struct proc_entry {
 	__u64 script_at;
 	__u64 script_layout; /* SCRIPT_LAYOUT of script_wire.h */
 	__u64 go;	     /* GO_LAYOUT of go_wire.h; 0: none */
+	/* BOOTTIME from which on all of this was so, but for labels_late and ranges */
+	__u64 since_ns;
 };
 
 #define PROC_GONE 0xffffffffu
@@ -339,7 +341,15 @@ struct wire_record {
 	};
 	__u32 generation;
 	__u16 part, n_parts;
+	/*
+	 * Of DEFINITION, KEYS and FOREIGN: the image whose entry was read for this one, as
+	 * WIRE_LENDER; 0: its own
+	 */
+	__u64 lender;
 };
+
+/* An image, whose exec_id is that of the process: when it started, modulo 4 s, and its tgid. */
+#define WIRE_LENDER(start_ns, tgid) ((start_ns) << 32 | (tgid))
 
 #define WIRE_PAYLOAD_MAX 4096
 #define WIRE_CMDLINE_MAX 127 /* bytes of arguments behind a WIRE_NEW_PROCESS */
@@ -537,8 +547,8 @@ _Static_assert(KERNEL_FRAMES_MAX + USER_FRAMES_MAX <= STACK_WORDS_MAX,
 _Static_assert(sizeof(struct half) % 8 == 0, "half");
 _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
 _Static_assert(sizeof(struct occupant) == OCCUPANT_WORDS * 8, "occupant");
-_Static_assert(sizeof(struct proc_entry) == 120, "proc_entry");
-_Static_assert(sizeof(struct wire_record) == 48, "wire_record");
+_Static_assert(sizeof(struct proc_entry) == 128, "proc_entry");
+_Static_assert(sizeof(struct wire_record) == 56, "wire_record");
 _Static_assert(sizeof(struct probe_cookie) == 8, "probe_cookie");
 _Static_assert(sizeof(struct probe_arguments) == 24, "probe_arguments");
 _Static_assert(sizeof(struct wire_copy) == 96 + (UNWIND_REGS + 1) * 8 + 32 + 128 * 8, "wire_copy");

@@ -110,7 +110,8 @@ BESIDE := $(addprefix tests/, \
 	record/cgo.sh record/gomade.sh record/gomade_bad.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh \
 	record/container.sh record/little_memory.sh record/goabsent.sh record/i386.sh \
-	record/waits_late.sh record/labels.sh record/short.sh record/prefork.sh record/forks.sh \
+	record/waits_late.sh record/labels.sh record/fork_labels.sh record/short.sh \
+	record/prefork.sh record/forks.sh \
 	record/mappings.sh http/quota.sh record/trampolines.sh record/started.sh \
 	record/periodic.sh record/harassed.sh record/runc.sh http/sql.sh http/web_process.sh \
 	http/ingest_otlp.sh record/namespace.sh http/metric_rules.sh http/capture.sh \

@@ -62,7 +62,10 @@ struct uprobes_state {
 	struct xol_area *xol_area;
 };
 
+struct file;
+
 struct mm_struct {
+	struct file *exe_file; /* opened anew by each exec; fork shares it */
 	struct uprobes_state uprobes_state;
 	unsigned long arg_start, arg_end; /* the arguments; both 0 in the middle of an exec */
 	unsigned long start_stack; /* the main thread's stack pointer at exec: above are arguments and environment */

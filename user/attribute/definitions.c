@@ -66,16 +66,28 @@ static struct key_table **keys_find(struct labelling *l, const struct proc_id *o
 	return at;
 }
 
-static uint32_t user_of(struct labelling *l, const struct proc_id *o)
+/* Return the image whose entry was read for that of a record; NULL: its own, or it has ended. */
+static struct proc_image *lender_of(struct labelling *l, const struct wire_record *rec)
 {
-	return proc_image_user(procs_lookup(l->procs, o));
+	struct proc_id id = { .exec_id = rec->exec_id };
+	return rec->lender && sampler_lender(l->sampler, rec, &id.tgid, &id.start_ns)
+		       ? procs_lookup(l->procs, &id)
+		       : NULL;
+}
+
+/* Return the user that a record is charged to: that of the lender, while the image is not known. */
+static uint32_t user_of(struct labelling *l, const struct wire_record *rec)
+{
+	const struct proc_id o = owner_of(rec);
+	struct proc_image *im = procs_lookup(l->procs, &o);
+	return proc_image_user(im ? im : lender_of(l, rec));
 }
 
 static void add_keys(struct labelling *l, const struct wire_record *rec, const void *text)
 {
 	struct proc_id o = owner_of(rec);
 	struct key_table **at = keys_find(l, &o, rec->key_table), *old = *at;
-	const uint32_t user = old ? old->user : user_of(l, &o);
+	const uint32_t user = old ? old->user : user_of(l, rec);
 	if (!old && !quota_has(&l->n_keys, user, 1))
 		return;
 	struct key_table *t = malloc(sizeof(*t) + rec->size);
@@ -170,11 +182,15 @@ static bool has_room(struct labelling *l, struct labelled *p, const struct proc_
 	return false;
 }
 
+static struct labelled *image_labelled(const struct proc_image *im)
+{
+	const struct subject *k = im ? im->layer[PROC_LABELS] : NULL;
+	return k ? k->labelled : NULL;
+}
+
 static struct labelled *labelled_of(struct labelling *l, const struct proc_id *o)
 {
-	struct proc_image *im = procs_lookup(l->procs, o);
-	struct subject *k = im ? im->layer[PROC_LABELS] : NULL;
-	return k ? k->labelled : NULL;
+	return image_labelled(procs_lookup(l->procs, o));
 }
 
 /* Let the limits of the process count a set, which may have come before the process was known. */
@@ -195,15 +211,16 @@ static void set_bytes(struct labelling *l, struct definition *d, size_t bytes)
 }
 
 static struct definition *definition_add(struct labelling *l, struct labelled *p,
-					 const struct proc_id *o, uint64_t id)
+					 const struct wire_record *rec)
 {
-	const uint32_t user = user_of(l, o);
-	struct definition *d = has_room(l, p, o, user) ? calloc(1, sizeof(*d)) : NULL;
+	const struct proc_id o = owner_of(rec);
+	const uint32_t user = user_of(l, rec);
+	struct definition *d = has_room(l, p, &o, user) ? calloc(1, sizeof(*d)) : NULL;
 	if (!d)
 		return NULL;
-	struct definition **b = &l->definitions[bucket(o, id, LABELLING_BUCKETS)];
-	d->owner = *o;
-	d->set_id = id;
+	struct definition **b = &l->definitions[bucket(&o, rec->set_id, LABELLING_BUCKETS)];
+	d->owner = o;
+	d->set_id = rec->set_id;
 	d->next = *b;
 	*b = d;
 	d->user = user;
@@ -237,7 +254,7 @@ static void define(struct labelling *l, const struct wire_record *rec, struct de
 	if (!copy)
 		return;
 	if (!d)
-		d = definition_add(l, p, &o, rec->set_id);
+		d = definition_add(l, p, rec);
 	if (!d) {
 		free(copy);
 		return;
@@ -330,17 +347,20 @@ static int read_absent(void *ctx, uint64_t at, void *out, size_t len)
 	return rc;
 }
 
-/* Of a process that is not known (yet) arguments and calls are decoded, and nothing else. */
+/*
+ * Of a process that is not known (yet) and has no lender, arguments and calls are decoded, and
+ * nothing else. Names of attributes that a lender has published since the fork are not the child's.
+ */
 static void add_capture(struct labelling *l, const struct wire_record *rec, const void *capture)
 {
 	static const struct source_list none;
 	struct proc_id o = owner_of(rec);
-	struct labelled *p = labelled_of(l, &o);
+	struct labelled *p = rec->lender ? image_labelled(lender_of(l, rec)) : labelled_of(l, &o);
 	const struct source_list *of = p ? &p->sources : &none;
 	struct definition *d = definition_find(l, &o, rec->set_id);
 	struct label v[LABELS_MAX + FOREIGN_LABELS_MAX];
 	char redacted[FOREIGN_LABELS_MAX * REDACTED_LEN];
-	struct absent_reader reader = { l, o.tgid, user_of(l, &o), false };
+	struct absent_reader reader = { l, o.tgid, user_of(l, rec), false };
 	struct foreign_side side = {
 		.read = read_absent, .ctx = &reader, .calls = l->calls, .n_calls = MAX_EVENTS
 	};
@@ -348,25 +368,28 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	uint64_t flags = 0;
 	if (!p && foreign_has_sources(capture, rec->size))
 		return;
+	if (p && rec->lender && p->sources.otel_published_ns >= rec->start_ns)
+		return;
 	size_t more = foreign_decode(capture, rec->size, of->decoder, of->n, v + n, &side);
-	if (p && side.unknown_keys) {
+	if (p && !rec->lender && side.unknown_keys) {
 		sources_read_otel(&p->sources, o.tgid);
 		more = foreign_decode(capture, rec->size, of->decoder, of->n, v + n, &side);
 	}
 	if (side.unknown_keys)
 		flags |= flag_bit(COUNTER_unknown_key);
+	const bool late = reader.late && !rec->lender;
 	for (uint32_t i = 0; i < of->n; i++) {
-		if (side.unread >> i & 1 && !reader.late)
+		if (side.unread >> i & 1 && !late)
 			flags |= flag_bit(of->source[i].fault);
 		if (side.invalid >> i & 1)
 			flags |= flag_bit(of->source[i].fault + 1u);
 	}
 	more = labelling_filter(l, v + n, more, redacted, &flags);
-	bool again = p && (side.unknown_keys || reader.late);
+	bool again = p && !rec->lender && (side.unknown_keys || late);
 	struct label *before = again ? labels_copy(v, n) : NULL;
 	define(l, rec, d, v, n + more, flags);
 	if (again)
-		keep_capture(l, p, rec, capture, before, n, reader.late);
+		keep_capture(l, p, rec, capture, before, n, late);
 }
 
 /* Decode a kept capture again, once the names are there. */

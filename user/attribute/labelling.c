@@ -224,6 +224,7 @@ static int look_at(struct labelling *l, struct subject *k)
 	note_go(l, k, go_unknown);
 	/* Own labels at once: files that are new take a while to be searched for the others. */
 	e.labels_late = 1;
+	e.since_ns = proc_now_ns();
 	if (e.n_slots && !k->labelled)
 		sampler_publish(l->sampler, &e, NULL);
 	if (l->look)
@@ -233,6 +234,7 @@ static int look_at(struct labelling *l, struct subject *k)
 	struct label_source sources[LABEL_SOURCES];
 	if (k->labelled)
 		sources_publish(l->sources, &k->labelled->sources, sources);
+	e.since_ns = proc_now_ns();
 	if (sampler_publish(l->sampler, &e, sources))
 		waiting |= SOURCES_NOT_YET; /* no room near its place in the table: others end */
 	if (l->on_known)

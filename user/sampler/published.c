@@ -195,9 +195,20 @@ uint64_t sampler_rate_ns(const struct sampler_config *cfg, unsigned event, unsig
 }
 
 /* The probe sequence of proc_find in bpf/procs.bpf.h. */
-static struct proc_entry *proc_place(struct sampler *s, uint32_t tgid, uint32_t probe)
+static struct proc_entry *proc_place(const struct sampler *s, uint32_t tgid, uint32_t probe)
 {
 	return &s->procs[(((tgid * 0x9e3779b1u) >> 8) + probe) & (s->n_procs - 1)];
+}
+
+/* Does an entry, with its sources, say of the image what is published already? */
+static bool says_the_same(const struct proc_entry *e, const struct label_source *sources,
+			  const struct proc_entry *published, const struct proc_labels *labels)
+{
+	return e->n_slots == published->n_slots && e->n_sources == published->n_sources &&
+	       e->script_at == published->script_at &&
+	       e->script_layout == published->script_layout && e->go == published->go &&
+	       !memcmp(e->slot, published->slot, e->n_slots * sizeof(*e->slot)) &&
+	       (!e->n_sources || !memcmp(sources, labels->source, e->n_sources * sizeof(*sources)));
 }
 
 int sampler_publish(struct sampler *s, const struct proc_entry *e,
@@ -230,6 +241,8 @@ int sampler_publish(struct sampler *s, const struct proc_entry *e,
 	if (!same_image)
 		labels->other = labels->limited = 0;
 	copy.n_sources = e->n_sources < LABEL_SOURCES ? e->n_sources : LABEL_SOURCES;
+	if (same_image && says_the_same(&copy, sources, at, labels))
+		copy.since_ns = at->since_ns;
 	if (copy.n_sources)
 		memcpy(labels->source, sources, copy.n_sources * sizeof(*sources));
 	*at = copy;
@@ -248,12 +261,29 @@ void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint3
 	}
 }
 
+bool sampler_lender(const struct sampler *s, const struct wire_record *r, uint32_t *ret_tgid,
+		    uint64_t *ret_start_ns)
+{
+	const uint32_t tgid = (uint32_t)r->lender;
+	for (uint32_t p = 0; tgid && p < PROC_PROBES; p++) {
+		const struct proc_entry *c = proc_place(s, tgid, p);
+		if (!c->tgid)
+			break;
+		if (c->tgid != tgid || c->exec_id != r->exec_id ||
+		    WIRE_LENDER(c->start_ns, (uint64_t)tgid) != r->lender)
+			continue;
+		*ret_tgid = tgid;
+		*ret_start_ns = c->start_ns;
+		return true;
+	}
+	return false;
+}
+
 /* Return the label entry of this image, NULL when it is not published. */
 static struct proc_labels *labels_of(const struct sampler *s, uint32_t tgid, uint64_t start_ns)
 {
 	for (uint32_t p = 0; p < PROC_PROBES; p++) {
-		const struct proc_entry *c =
-			&s->procs[(((tgid * 0x9e3779b1u) >> 8) + p) & (s->n_procs - 1)];
+		const struct proc_entry *c = proc_place(s, tgid, p);
 		if (!c->tgid)
 			break;
 		if (c->tgid == tgid && c->start_ns == start_ns)

@@ -276,11 +276,14 @@ uint64_t sampler_bad_cpu(const struct sampler *s);
 
 /*
  * Publish the label slots of a process image and e->n_sources sources. Replaces what is there for
- * it, except its ranges. -E2BIG: no place.
+ * it, except its ranges, and since_ns where it says the same. -E2BIG: no place.
  */
 int sampler_publish(struct sampler *s, const struct proc_entry *e,
 		    const struct label_source *sources);
 void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id);
+/* Find the published image that a wire_record names as its lender. False: it is withdrawn. */
+bool sampler_lender(const struct sampler *s, const struct wire_record *r, uint32_t *ret_tgid,
+		    uint64_t *ret_start_ns);
 
 /* The steps of label paths, [LABEL_STEPS], in shared memory. */
 struct label_step *sampler_label_steps(const struct sampler *s);
