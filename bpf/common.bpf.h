@@ -11,7 +11,6 @@
 #include <bpf/bpf_helpers.h>
 #include "wire.h"
 
-/* include/linux/sched.h: it has not called exec since its parent forked it */
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 /*

@@ -84,11 +84,11 @@ struct recalled {
 };
 
 struct unwind_cpu {
-	struct recalled recalled[1 << RECALLED_BITS];
-	struct unwind_state state;
+	struct unwind_state state; /* first: Linux 6.1 refuses an offset that may be to NULL */
 	saved_regs regs;
 	__u32 at; /* the recorded frame that a search has come to */
 	__u32 n;  /* frames found */
+	struct recalled recalled[1 << RECALLED_BITS];
 };
 
 struct {
