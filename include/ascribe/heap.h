@@ -32,6 +32,7 @@
 #ifndef ASCRIBE_HEAP_H
 #define ASCRIBE_HEAP_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -203,6 +204,21 @@ struct ascribe_heap_mine_ {
 };
 ASCRIBE_HEAP_SHARED_ __attribute__((
 	tls_model("initial-exec"))) __thread struct ascribe_heap_mine_ ascribe_heap_mine_;
+
+/* Once for all files of a program or library. */
+ASCRIBE_HEAP_SHARED_ bool ascribe_heap_follows_forks_;
+
+/* A child draws anew: with what its parent had left, all children would take the same samples. */
+static void ascribe_heap_forked_(void)
+{
+	ascribe_heap_mine_.left = 0;
+}
+
+__attribute__((constructor)) static void ascribe_heap_follow_forks_(void)
+{
+	if (!ascribe_heap_follows_forks_)
+		ascribe_heap_follows_forks_ = !pthread_atfork(NULL, NULL, ascribe_heap_forked_);
+}
 
 ASCRIBE_HEAP_FN_ int64_t ascribe_heap_now_(void)
 {

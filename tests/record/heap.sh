@@ -141,6 +141,21 @@ check "a child of a fork: its own" a=fork.json -- \
 ok "frees of what the parent allocated are no frees of the child's" \
 	test "$(jq .flagged.heap_free_unknown stat.json)" -ge 15
 
+cat >children.py <<'PY'
+import os
+for _ in range(400):
+    if not os.fork():
+        for _ in range(64):
+            bytearray(4096)
+        os._exit(0)
+    os.wait()
+PY
+record -o children -e heap -- env LD_PRELOAD="$lib" /usr/bin/python3 -S children.py
+"$ascribe" report children -m alloc_space --json 2>/dev/null >children.json
+check "400 children with 256 KiB each do not take the same samples" a=children.json -- \
+	'abs(a["samples"] - 400 * 64 * 4097) < 5 * (400 * 64 * 4097 * 2**19) ** 0.5 + 400 * 2**15' \
+	'a["samples"] / 2**20'
+
 # ---- signal handlers; no system calls; a malloc in the program; setuid ----
 record -o signals -e "heap:$loads/heap_odd" -- "$loads/heap_odd" signals
 ok "signal handlers" grep -q whole record.out
