@@ -72,30 +72,23 @@ struct {
 	__array(values, struct unwind_shard);
 } unwind_shards SEC(".maps");
 
-/*
- * Rules that were found last, on one CPU. To find one anew reads some ten cache lines that the
- * program has pushed out since; here it is one.
- */
-#define RECALLED_BITS 9
-
-struct recalled {
-	__u64 at;
-	__u32 list, rule; /* 0: none */
-};
-
 struct unwind_cpu {
 	struct unwind_state state; /* first: Linux 6.1 refuses an offset that may be to NULL */
 	saved_regs regs;
 	__u32 at; /* the recorded frame that a search has come to */
 	__u32 n;  /* frames found */
-	struct recalled recalled[1 << RECALLED_BITS];
+	/*
+	 * Rules that were found last, cfg.recalled_mask + 1. To find one anew reads some ten cache
+	 * lines that the program has pushed out since; here it is one.
+	 */
+	struct recalled recalled[];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct unwind_cpu);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct unwind_cpu)); /* and what is recalled */
 } unwind_states SEC(".maps");
 
 static __always_inline struct unwind_cpu *unwind_cpu(void)
@@ -140,9 +133,9 @@ static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
 static __always_inline struct recalled *recalled_at(__u32 list, __u64 at)
 {
 	struct unwind_cpu *c = unwind_cpu();
-	__u64 i = (at ^ (__u64)list << 32) * 0x9e3779b97f4a7c15ull >> (64 - RECALLED_BITS);
+	__u64 i = (at ^ (__u64)list << 32) * 0x9e3779b97f4a7c15ull >> 48 & cfg.recalled_mask;
 	barrier_var(i);
-	return c && i < 1 << RECALLED_BITS ? &c->recalled[i] : 0;
+	return c ? (void *)((char *)c + sizeof(*c) + i * sizeof(struct recalled)) : 0;
 }
 
 static __always_inline __u32 unwind_recall(const struct unwind_state *s, __u64 at)

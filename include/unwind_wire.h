@@ -115,6 +115,12 @@ struct unwind_rule {
 #define UNWIND_REGS 16
 #endif
 
+/* A rule that was found: of one CPU, by address and list. */
+struct recalled {
+	__u64 at;
+	__u32 list, rule; /* rule 0: none */
+};
+
 struct unwind_page {
 	__u32 first; /* row: shard << UNWIND_SHARD_BITS | place */
 	__u32 n;     /* rows, at most UNWIND_PAGE_ROWS_MAX; 0: no rules */

@@ -416,10 +416,11 @@ struct config {
 	__u32 ref_mask; /* stack refs - 1 */
 	/* a stack begins at or below this word; STACK_WORDS_MAX words more follow */
 	__u32 arena_mask;
-	__u32 half_size;  /* bytes */
-	__u32 run_mask;	  /* runs kept of a CPU - 1, a power of two minus one */
-	__u32 reuse_mask; /* threads of a CPU with recorded frames - 1, likewise */
-	__u32 copy_mask;  /* buffers for copies of stacks - 1, likewise */
+	__u32 half_size;     /* bytes */
+	__u32 run_mask;	     /* runs kept of a CPU - 1, a power of two minus one */
+	__u32 reuse_mask;    /* threads of a CPU with recorded frames - 1, likewise */
+	__u32 recalled_mask; /* rules that a CPU recalls - 1, likewise */
+	__u32 copy_mask;     /* buffers for copies of stacks - 1, likewise */
 	__u32 proc_mask;
 	__u32 max_frames;
 	__u32 selection; /* enum selection */

@@ -25,6 +25,7 @@ static struct sizes_question question(unsigned n_cpus, bool waits)
 					.half_extra_bytes = waits ? 8000 : 0,
 					.run_bytes = waits ? 64 : 0,
 					.reuse_bytes = 2080,
+					.recalled_bytes = 16,
 					.copy_bytes = 26000 };
 }
 
@@ -43,8 +44,9 @@ static void within_the_budget(void **state)
 			sizes_choose(&q, &s);
 			assert_true(s.bytes <= SIZES_BUDGET);
 			assert_true(is_pow2(s.rows) && is_pow2(s.words) && is_pow2(s.runs) &&
-				    is_pow2(s.reuse) && is_pow2(s.copies));
-			assert_true(s.rows >= 64 && s.words >= 512 && s.runs >= 64 && s.reuse >= 1);
+				    is_pow2(s.reuse) && is_pow2(s.recalled) && is_pow2(s.copies));
+			assert_true(s.rows >= 64 && s.words >= 512 && s.runs >= 64 &&
+				    s.reuse >= 1 && s.recalled >= 32);
 			assert_true(s.n_halves > n && s.n_halves <= n + 16);
 			assert_true(is_pow2((uint32_t)s.ring_bytes) && s.ring_bytes >= 16384);
 		}

@@ -171,6 +171,7 @@ static void choose_sizes(struct loading *l)
 		.half_extra_bytes = l->waits ? sizeof(struct wait_others) : 0,
 		.run_bytes = l->waits ? CPU_RUN_BYTES : 0,
 		.reuse_bytes = REUSE_SLOT_BYTES,
+		.recalled_bytes = sizeof(struct recalled),
 		.copy_bytes = bpf_map__value_size(l->skel->maps.copy_cpus),
 	};
 	for (unsigned i = 0; i < l->cfg->n_events; i++)
@@ -294,15 +295,19 @@ static int set_chosen_sizes(struct loading *l, struct config *c)
 	c->instants = l->cfg->instants ? z->rows : 0;
 	c->run_mask = z->runs - 1;
 	c->reuse_mask = z->reuse - 1;
+	c->recalled_mask = z->recalled - 1;
 	c->copy_mask = z->copies - 1;
 	const uint32_t runs = bpf_map__value_size(k->maps.sched_cpus) + z->runs * CPU_RUN_BYTES;
 	const uint32_t reuse =
 		bpf_map__value_size(k->maps.reuse_cpus) + z->reuse * REUSE_SLOT_BYTES;
+	const uint32_t unwind = bpf_map__value_size(k->maps.unwind_states) +
+				z->recalled * (uint32_t)sizeof(struct recalled);
 	int rc = bpf_map__set_max_entries(k->maps.halves, z->n_halves);
 	rc = rc ? rc : bpf_map__set_value_size(k->maps.halves, z->half_bytes);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.wait_others, z->n_halves);
 	rc = rc ? rc : bpf_map__set_value_size(k->maps.sched_cpus, runs);
 	rc = rc ? rc : bpf_map__set_value_size(k->maps.reuse_cpus, reuse);
+	rc = rc ? rc : bpf_map__set_value_size(k->maps.unwind_states, unwind);
 	return rc ? rc : bpf_map__set_max_entries(k->maps.copy_cpus, z->copies);
 }
 

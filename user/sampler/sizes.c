@@ -27,6 +27,8 @@
 #define RUNS_ALL (1u << 16)
 #define REUSE_MAX 8u
 #define REUSE_ALL 1024u
+#define RECALLED_MAX 512u
+#define RECALLED_ALL (1u << 15)
 #define COPIES_MAX 64u
 #define RING_MAX (128u << 10)
 #define RING_LEAST (16u << 10)
@@ -57,6 +59,7 @@ void sizes_of_cpus(unsigned n_cpus, struct sizes *ret)
 	ret->n_halves = n_cpus + (n_cpus < SPARES_MAX ? n_cpus : SPARES_MAX);
 	ret->runs = share(RUNS_ALL, n_cpus, 64, RUNS_MAX);
 	ret->reuse = share(REUSE_ALL, n_cpus, 1, REUSE_MAX);
+	ret->recalled = share(RECALLED_ALL, n_cpus, 32, RECALLED_MAX);
 	ret->copies = pow2_at_least(n_cpus) < COPIES_MAX ? pow2_at_least(n_cpus) : COPIES_MAX;
 	ret->ring_bytes = share(RINGS_ALL, n_cpus, RING_LEAST, RING_MAX);
 }
@@ -100,7 +103,7 @@ static size_t total(const struct sizes_question *q, const struct sizes *s, uint3
 		    uint32_t words)
 {
 	size_t cpu = q->cpu_fixed_bytes + s->ring_bytes + s->reuse * q->reuse_bytes +
-		     s->runs * q->run_bytes;
+		     s->recalled * q->recalled_bytes + s->runs * q->run_bytes;
 	return q->fixed_bytes + q->n_cpus * cpu + s->copies * q->copy_bytes +
 	       s->n_halves * (half_bytes(rows, words, q->instants) + q->half_extra_bytes);
 }

@@ -24,7 +24,8 @@ struct sizes_question {
 	size_t fixed_bytes;	 /* tables that do not depend on the answer */
 	size_t cpu_fixed_bytes;	 /* and those of each CPU */
 	size_t half_extra_bytes; /* and what comes with each half */
-	size_t run_bytes, reuse_bytes, copy_bytes; /* of one run, recorded thread, buffer */
+	/* Of one run, recorded thread, rule, buffer */
+	size_t run_bytes, reuse_bytes, recalled_bytes, copy_bytes;
 };
 
 /* All counts but n_halves are powers of two. */
@@ -32,10 +33,10 @@ struct sizes {
 	uint32_t n_halves; /* one for each CPU, and those that take their places in a drain */
 	/* Of a half: rows and references to stacks; of its arena, without the room behind it */
 	uint32_t rows, words;
-	uint32_t half_bytes;  /* rounded up to 8 */
-	uint32_t runs, reuse; /* of a CPU */
-	uint32_t copies;      /* of the host */
-	size_t ring_bytes;    /* of a CPU's side-band */
+	uint32_t half_bytes;		/* rounded up to 8 */
+	uint32_t runs, reuse, recalled; /* of a CPU */
+	uint32_t copies;		/* of the host */
+	size_t ring_bytes;		/* of a CPU's side-band */
 	unsigned drain_ms;
 	bool may_grow; /* there is use for twice the rows, and room in the budget */
 	size_t bytes;  /* all of it */
