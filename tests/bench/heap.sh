@@ -75,12 +75,12 @@ for _ in $(seq "$runs"); do
 	done
 	"$build/bench/heap_map" pairs 20000000 >>pairs.none
 	LD_PRELOAD=$lib "$build/bench/heap_map" pairs 20000000 >>pairs.preload
-	"$build/bench/heap_map" pairs 300000 524288 >>large.none
+	"$build/bench/heap_map" pairs 6000 524288 >>large.none
 	"$build/ascribe" record -a -d 600s -o store -e heap >said 2>&1 &
 	recorder=$!
 	sleep 2
 	LD_PRELOAD=$lib "$build/bench/heap_map" pairs 20000000 >>pairs.recorded
-	LD_PRELOAD=$lib "$build/bench/heap_map" pairs 300000 524288 >>large.recorded
+	LD_PRELOAD=$lib "$build/bench/heap_map" pairs 6000 524288 >>large.recorded
 	kill -INT $recorder
 	wait $recorder
 	rm -rf store
@@ -100,5 +100,6 @@ done
 figure heap/malloc ascribe "$(more pairs.recorded pairs.none 1 1)"
 figure heap/malloc "(with the library alone)" "$(more pairs.preload pairs.none 1 1)"
 figure heap/malloc "(without)" "$(paste -sd' ' pairs.none)"
-# 1 - exp(-1) of the blocks of 512 KiB are sampled: two probes each.
+# 1 - exp(-1) of the blocks of 512 KiB are sampled, fewer than a thread may take at once. Two probes
+# each.
 figure heap/sampled ascribe "$(more large.recorded large.none 1 0.63212)"
