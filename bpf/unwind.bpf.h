@@ -73,7 +73,7 @@ struct {
 } unwind_shards SEC(".maps");
 
 struct unwind_cpu {
-	struct unwind_state state; /* first: Linux 6.1 refuses an offset that may be to NULL */
+	struct unwind_state state; /* first: Linux 6.1 adds no offset to what may be NULL */
 	saved_regs regs;
 	__u32 at; /* the recorded frame that a search has come to */
 	__u32 n;  /* frames found */

@@ -199,16 +199,16 @@ ASCRIBE_HEAP_FN_ bool ascribe_heap_table_remove_(void *p)
 struct ascribe_heap_mine_ {
 	uint64_t left;	 /* bytes until the next sample; 0: the thread has not drawn yet */
 	uint64_t random; /* state of xorshift64 */
-	int64_t due_ns;	 /* when its samples had all been taken, at ASCRIBE_HEAP_RATE */
+	int64_t due_ns;	 /* when so many samples are due by ASCRIBE_HEAP_RATE */
 	uint64_t mean;	 /* by which `left` was drawn */
 };
 ASCRIBE_HEAP_SHARED_ __attribute__((
 	tls_model("initial-exec"))) __thread struct ascribe_heap_mine_ ascribe_heap_mine_;
 
-/* Once for all files of a program or library. */
+/* Set by the first file of a program or library. */
 ASCRIBE_HEAP_SHARED_ bool ascribe_heap_follows_forks_;
 
-/* A child draws anew: with what its parent had left, all children would take the same samples. */
+/* Let a child draw anew: with what its parent had left, all children took the same samples. */
 static void ascribe_heap_forked_(void)
 {
 	ascribe_heap_mine_.left = 0;

@@ -237,7 +237,10 @@ static int add_store_event(struct heap *h, const char *name, const char *unit, u
 	return store_add_event(h->store, &e, ret);
 }
 
-/* The event of samples of a mean: the usual one has no period. known: of each mean, 1 + its id. */
+/*
+ * Find or add the event of samples with this mean; that of the usual mean has no period. known: of
+ * each mean 1 + its id, or 0.
+ */
 static int add_mean(struct heap *h, uint32_t *known, const char *name, const char *unit,
 		    unsigned mean, uint32_t *ret)
 {

@@ -62,7 +62,7 @@ static void average(struct query *q)
 	q->info.samples = q->info.value = sum;
 }
 
-/* What one sampled allocation stands for, at most: the largest mean distance in the answer. */
+/* Let a sampled allocation stand for the largest mean in the answer: no interval is too narrow. */
 static void widen_grain(struct summing *m)
 {
 	struct query *q = m->q;
