@@ -15,9 +15,10 @@
  *	ascribe_heap_freed(p);                      before its memory is given up
  *	give_back(arena, p);
  *
- * Header-only; needs libc, gcc or clang, x86-64 or aarch64 Linux; C11 or C++11. All files of a
- * program share 580 KiB of zeros, most of which are never touched. Programs and libraries that are
- * there at start have room for its thread-local 32 bytes; see docs/labels.md for later ones.
+ * Header-only; needs libc (before glibc 2.34 link with -lpthread), gcc or clang, x86-64 or aarch64
+ * Linux; C11 or C++11. All files of a program share 580 KiB of zeros, most of which are never
+ * touched. Programs and libraries that are there at start have room for its thread-local 32 bytes;
+ * see docs/labels.md for later ones.
  *
  * 1. The bytes between two samples of a thread are distributed exponentially, with a mean of
  *    ASCRIBE_HEAP_MEAN. So an allocation of S bytes is sampled with probability 1 - exp(-S / mean),
